@@ -12,17 +12,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Around is what a target's sandboxes left: what was there after the last of them
-// beside what was there before the first, and what became of them in between.
-type Around struct {
-	Target string
-	Rounds int
-	Of     []figure.Figure // one a line of leavings
-	// Usage is what each cgroup in which those of sandboxes are made was charged for
-	// before and after, with its kinds; its path has RUN for the run's id.
-	Usage [][]figure.Figure
-}
-
 // kindsAround are what a group around is charged for: after a sandbox has gone, what is left
 // is page cache, which the kernel drops when memory is short.
 var kindsAround = []struct {
@@ -133,119 +122,107 @@ func livesIn(v *ledger.Visit) (restarted, ended int) {
 	return restarted, len(gone)
 }
 
+// around is what a target's sandboxes left: what was there after the last of them beside what
+// was there before the first, and what became of them in between. Of each cgroup in which those
+// of sandboxes are made it is what that was charged for before and after; its path has RUN for
+// the run's id.
 func (j *judging) around() {
 	for i := range j.Targets {
-		a := Around{Target: j.Targets[i].Name}
 		var visits []*ledger.Visit
 		for _, v := range j.visits {
-			if v.Target == a.Target && v.Before != nil && v.After != nil {
+			if v.Target == j.Targets[i].Name && v.Before != nil && v.After != nil {
 				visits = append(visits, v)
 			}
 		}
-		if a.Rounds = len(visits); a.Rounds == 0 {
-			continue
-		}
-		for _, l := range leavings {
-			f := overVisits(visits, l.quantity, figure.Of("target", a.Target, "of", l.of), l.value)
-			if strings.HasSuffix(l.of, "memory") {
+		put := func(quantity string, of func(*ledger.Visit) (float64, bool), labels ...string) {
+			values := stat.Rounds{}
+			for _, v := range visits {
+				if x, known := of(v); known {
+					values[v.Round] = x
+				}
+			}
+			f := Quantities.Over(quantity, figure.Of(append([]string{"target", j.Targets[i].Name}, labels...)...), values)
+			if strings.HasSuffix(f.Labels.Get("of"), "memory") {
 				f.Unit = figure.Bytes
 			}
-			if l.quantity != "left-on-node" && f.Known() { // of what must not happen once the most of any round is told
-				f.Estimate = figure.Most(f.Values())
+			if quantity != "left-on-node" && f.Unit == figure.Count { // of what must not happen the most of any round
+				f.Estimate = figure.Most(values)
 			}
-			a.Of = append(a.Of, f)
+			if f.Known() {
+				j.Around = append(j.Around, f)
+			}
 		}
+		for _, l := range leavings {
+			put(l.quantity, l.value, "of", l.of)
+		}
+		seen := map[string]bool{}
 		for _, v := range visits {
 			for k := range v.After.Around {
-				a.group(visits, v.After.Around[k].Path, j.Record.Header.RunID)
-			}
-		}
-		j.Around = append(j.Around, a)
-	}
-}
-
-// overVisits is a figure of the visits of a target.
-func overVisits(visits []*ledger.Visit, quantity string, labels figure.Labels, of func(*ledger.Visit) (float64, bool)) figure.Figure {
-	values := stat.Rounds{}
-	for _, v := range visits {
-		if x, known := of(v); known {
-			values[v.Round] = x
-		}
-	}
-	return Quantities.Over(quantity, labels, values)
-}
-
-// group adds a group around, once.
-func (a *Around) group(visits []*ledger.Visit, path, runID string) {
-	path = around(path, runID)
-	if slices.ContainsFunc(a.Usage, func(of []figure.Figure) bool { return of[0].Labels.Get("cgroup") == path }) {
-		return
-	}
-	for i, when := range []string{"before", "after"} {
-		var row []figure.Figure
-		for _, kind := range kindsAround {
-			quantity, labels := "around-usage", []string{"target", a.Target, "cgroup", path, "when", when}
-			if kind.name != "" {
-				quantity, labels = "around-usage-of-kind", append(labels, "kind", kind.name)
-			}
-			row = append(row, overVisits(visits, quantity, figure.Of(labels...), func(v *ledger.Visit) (float64, bool) {
-				for _, g := range [2]*record.Reading{v.Before, v.After}[i].Around {
-					if around(g.Path, runID) == path && g.Memory != nil {
-						return float64(kind.of(g.Memory)), true
+				path := around(v.After.Around[k].Path, j.Record.Header.RunID)
+				if seen[path] {
+					continue
+				}
+				seen[path] = true
+				for i, when := range []string{"before", "after"} {
+					for _, kind := range kindsAround {
+						quantity := "around-usage"
+						if kind.name != "" {
+							quantity += "-of-kind"
+						}
+						put(quantity, func(v *ledger.Visit) (float64, bool) {
+							for _, g := range [2]*record.Reading{v.Before, v.After}[i].Around {
+								if around(g.Path, j.Record.Header.RunID) == path && g.Memory != nil {
+									return float64(kind.of(g.Memory)), true
+								}
+							}
+							return 0, false
+						}, "cgroup", path, "when", when, "kind", kind.name)
 					}
 				}
-				return 0, false
-			}))
+			}
 		}
-		a.Usage = append(a.Usage, row)
 	}
-}
-
-func (a *Around) figures() []figure.Figure {
-	all := slices.Clone(a.Of)
-	for _, of := range a.Usage {
-		all = append(all, of...)
-	}
-	return slices.DeleteFunc(all, func(f figure.Figure) bool { return !f.Known() })
 }
 
 // leftPage is what leaked.
 func leftPage(v *Judgement) *page.Section {
-	if len(v.Around) == 0 {
+	var columns []page.Quantity
+	for _, l := range leavings {
+		columns = append(columns, page.Quantity{Of: l.quantity, Titles: []string{l.title}, Key: "of", Values: []string{l.of}, Show: l.show})
+	}
+	s := page.Grid(&Quantities, v.Around, []string{"target"}, columns)
+	if s == nil {
 		return nil
 	}
-	m := page.Names("target")
-	for i := range v.Around {
-		m.Row(page.Words(page.Heading(v.Around[i].Target)))
-	}
-	for k, l := range leavings {
-		m.AddUnless(l.title, page.Each(v.Around, func(a *Around) page.Cell { return page.Value(&a.Of[k], l.show) }))
-	}
-	return &page.Section{Title: "before the first sandbox and after the last", Style: term.Bold, Table: m, Notes: []string{
-		"the most of any round; node, daemon: medians of the rounds, after − before, others' changes with the node's; cgroups, processes and mounts: those that bear the id of a sandbox that was removed; restarts, ended: sandboxes of which a process that they live by ended while they were watched, and began again or did not; container restarts, OOM-killed, evicted: as the cluster says of the pods; OOM kills: of the whole node, a pod's limit's too"}}
+	s.Title = "before the first sandbox and after the last"
+	s.Notes = []string{
+		"the most of any round; node, daemon: medians of the rounds, after − before, others' changes with the node's; cgroups, processes and mounts: those that bear the id of a sandbox that was removed; restarts, ended: sandboxes of which a process that they live by ended while they were watched, and began again or did not; container restarts, OOM-killed, evicted: as the cluster says of the pods; OOM kills: of the whole node, a pod's limit's too"}
+	return s
 }
 
 // groupsAroundPage is what the groups around were charged for.
 func groupsAroundPage(v *Judgement) *page.Section {
 	m := page.Names("target", "cgroup", "when")
-	var rows [][]figure.Figure
-	for i := range v.Around {
-		name := page.Heading(v.Around[i].Target)
-		for _, of := range v.Around[i].Usage {
-			path := page.Middle(term.Clean(of[0].Labels.Get("cgroup")), shownCgroup)
-			when := of[0].Labels.Get("when")
-			if when == "after" { // which follows the row of before
+	rows := slices.DeleteFunc(v.Around.Parts("target", "cgroup", "when"), func(of figure.Set) bool { return of.Get("cgroup") == "" })
+	for i, of := range rows {
+		name, path := page.Heading(of.Get("target")), page.Middle(term.Clean(of.Get("cgroup")), shownCgroup)
+		if i > 0 && rows[i-1].Get("target") == of.Get("target") {
+			if name = ""; rows[i-1].Get("cgroup") == of.Get("cgroup") {
 				path = ""
 			}
-			m.Row(page.Words(name), page.Words(path), page.Words(when))
-			rows, name = append(rows, of), ""
 		}
+		m.Row(page.Words(name), page.Words(path), page.Words(of.Get("when")))
 	}
-	if rows == nil {
+	if len(rows) == 0 {
 		return nil
 	}
-	for i, kind := range kindsAround {
-		m.Add(kind.title, page.Each(rows, func(of *[]figure.Figure) page.Cell { return page.Value(&(*of)[i], page.Memory) }))
+	for _, kind := range kindsAround {
+		m.Add(kind.title, page.Each(rows, func(of *figure.Set) page.Cell {
+			if kind.name == "" {
+				return page.Value(of.Of("around-usage"), page.Memory)
+			}
+			return page.Value(of.Of("around-usage-of-kind", "kind", kind.name), page.Memory)
+		}))
 	}
 	return &page.Section{Title: "cgroups in which those of sandboxes are made, before the first and after the last", Style: term.Bold, Table: m,
 		Notes: []string{"what each is charged for with all below it; medians of the rounds; page cache is without the shared memory, and the kernel drops it when memory is short: what removed sandboxes left is mostly that; " + page.None + " it was not there"}}

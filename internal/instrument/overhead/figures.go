@@ -21,12 +21,7 @@ func (j *Judgement) Figures() []figure.Figure {
 	for i := range j.Ratios {
 		l.all = append(l.all, j.Ratios[i].Of...)
 	}
-	for i := range j.Around {
-		l.all = append(l.all, j.Around[i].figures()...)
-	}
-	for i := range j.Requests {
-		l.all = append(l.all, j.Requests[i].Of...)
-	}
+	l.all = slices.Concat(l.all, j.Around, j.Requests)
 	for i := range j.Scaling {
 		l.scaling(&j.Scaling[i])
 	}

@@ -13,8 +13,8 @@ type Judgement struct {
 	Targets  []record.Target
 	Tables   []Table        // one for each phase and count of sandboxes, in the order of the run
 	Ratios   []Ratios       // one a phase, beside the baseline
-	Around   []Around       // one a target that was read before its first sandbox and after its last
-	Requests []Request      // of a pod, where the plan limits one
+	Around   figure.Set     // of targets that were read before their first sandbox and after their last
+	Requests figure.Set     // of a pod, where the plan limits one
 	Scaling  []Scaling      // one a target with more than one count of sandboxes
 	Classes  []RuntimeClass // one a target that has overhead
 	Check    []Check        // of the overhead that the plan asks to check

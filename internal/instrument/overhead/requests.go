@@ -4,16 +4,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
-	"github.com/tare-bench/tare/internal/term"
 )
-
-// Request is what the scheduler counts for a pod whose container has the plan's
-// limits, with an overhead, and which share of the node's allocatable that is.
-type Request struct {
-	Target   string          // everyTarget where it is that of all of them
-	Overhead string          // whose it is: "none", "limits", "check", "declared" or "recommended"
-	Of       []figure.Figure // what is requested at all
-}
 
 // everyTarget stands for a target's name where all have the same.
 const everyTarget = "every"
@@ -41,7 +32,7 @@ func (j *judging) requests() {
 				l.add("request-share", share, "resource", of.resource)
 			}
 		}
-		j.Requests = append(j.Requests, Request{target, overhead, l.all})
+		j.Requests = append(j.Requests, l.all...)
 	}
 	add(everyTarget, "none", 0, 0)
 	if limits.OverheadCPU > 0 || limits.OverheadMemory > 0 {
@@ -78,30 +69,24 @@ func (j *Judgement) allocatable() (cpus, memory float64, whose string) {
 
 // requestsPage shows them as kubectl describe node does.
 func requestsPage(v *Judgement) *page.Section {
-	if len(v.Requests) == 0 {
-		return nil
-	}
-	m := page.Names("target", "overhead")
-	for i := range v.Requests {
-		r := &v.Requests[i]
-		m.Row(page.Words(page.Heading(r.Target)), page.Words(map[string]string{
-			"none": "none", "limits": "as limited", "check": "as checked", declared: "as its RuntimeClass declares", "recommended": "recommended"}[r.Overhead]))
-	}
+	var columns []page.Quantity
 	for _, of := range []struct {
 		title, resource string
 		show            func(float64) string
 	}{{"CPU m", "cpu", page.Milli}, {"memory MiB", "memory", page.MiB[float64]}} {
-		each := func(quantity string, show func(float64) string) []page.Cell {
-			return page.Each(v.Requests, func(r *Request) page.Cell {
-				f := figure.Find(r.Of, quantity, "resource", of.resource)
-				return orDot(f.Known(), show(f.Value))
-			})
-		}
-		m.Add(of.title, each("request", of.show))
-		m.Add("of allocatable", each("request-share", page.Share))
+		columns = append(columns, page.Quantity{Of: "request", Titles: []string{of.title}, Key: "resource", Values: []string{of.resource}, Show: of.show},
+			page.Quantity{Of: "request-share", Titles: []string{"of allocatable"}, Key: "resource", Values: []string{of.resource}, Show: page.Share})
+	}
+	s := page.Grid(&Quantities, v.Requests, []string{"target", "overhead"}, columns)
+	if s == nil {
+		return nil
+	}
+	for _, row := range s.Table.Rows {
+		row[1].Head = map[string]string{"none": "none", "limits": "as limited", "check": "as checked", declared: "as its RuntimeClass declares", "recommended": "recommended"}[row[1].Head]
 	}
 	cpu, memory, of := v.allocatable()
-	return &page.Section{Title: "requests, with overhead", Style: term.Bold, Table: m,
-		Notes: []string{"what the scheduler counts for a pod whose container has the limits of this run, and its overhead.podFixed, as kubectl describe node shows it; allocatable: " +
-			page.Milli(cpu) + " m and " + page.Size(memory) + ", " + of + " (--allocatable says otherwise)"}}
+	s.Title = "requests, with overhead"
+	s.Notes = []string{"what the scheduler counts for a pod whose container has the limits of this run, and its overhead.podFixed, as kubectl describe node shows it; allocatable: " +
+		page.Milli(cpu) + " m and " + page.Size(memory) + ", " + of + " (--allocatable says otherwise)"}
+	return s
 }
