@@ -18,10 +18,7 @@ func (j *Judgement) Figures() []figure.Figure {
 	for i := range j.Tables {
 		l.all = append(l.all, j.Tables[i].All...)
 	}
-	for i := range j.Ratios {
-		l.all = append(l.all, j.Ratios[i].Of...)
-	}
-	l.all = slices.Concat(l.all, j.Around, j.Requests)
+	l.all = slices.Concat(l.all, j.Ratios, j.Around, j.Requests)
 	for i := range j.Scaling {
 		l.scaling(&j.Scaling[i])
 	}

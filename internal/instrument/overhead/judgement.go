@@ -12,7 +12,7 @@ type Judgement struct {
 	Plan     Options
 	Targets  []record.Target
 	Tables   []Table        // one for each phase and count of sandboxes, in the order of the run
-	Ratios   []Ratios       // one a phase, beside the baseline
+	Ratios   figure.Set     // of each phase, to the baseline
 	Around   figure.Set     // of targets that were read before their first sandbox and after their last
 	Requests figure.Set     // of a pod, where the plan limits one
 	Scaling  []Scaling      // one a target with more than one count of sandboxes
@@ -21,6 +21,8 @@ type Judgement struct {
 	Findings []record.Finding
 	Failed   int // phases without figures
 	Total    int
+
+	withoutRatio int // rounds of a ratio that were left out: of less than 0, or to 0 or less
 }
 
 // Table is one phase at one count of sandboxes.

@@ -14,17 +14,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Ratios are how many times the baseline's the figures of a phase are, whether or
-// not the host was weighed.
-type Ratios struct {
-	Table *Table
-	Base  string
-	Of    []figure.Figure // by quantity and then by target, those that are known
-	// Without are the ratios of rounds that were left out: of less than nothing, or to
-	// nothing or less.
-	Without int
-}
-
 // divided are the quantities of which there are ratios.
 var divided = []struct {
 	quantity, title string
@@ -45,6 +34,8 @@ var divided = []struct {
 	}},
 }
 
+// ratios are how many times the baseline's the figures of a phase are, whether or not the
+// host was weighed.
 func (j *judging) ratios() {
 	wanted := ""
 	if at := slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Kind != "host" && t.Kind != "floor" && page.Kata(&t) == "" }); at >= 0 {
@@ -57,7 +48,6 @@ func (j *judging) ratios() {
 		if under == nil {
 			continue
 		}
-		r := Ratios{Table: t, Base: base}
 		for _, d := range divided {
 			below := byRound(under, d.of)
 			for k := range t.Cells {
@@ -71,17 +61,14 @@ func (j *judging) ratios() {
 					case of > 0 && v >= 0:
 						values[round] = v / of
 					default:
-						r.Without++
+						j.withoutRatio++
 					}
 				}
 				if len(values) > 0 {
 					labels := figure.Of("target", t.Cells[k].Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes), "base", base)
-					r.Of = append(r.Of, Quantities.Over(d.quantity, labels, values))
+					j.Ratios = append(j.Ratios, Quantities.Over(d.quantity, labels, values))
 				}
 			}
-		}
-		if r.Of != nil {
-			j.Ratios = append(j.Ratios, r)
 		}
 	}
 }
@@ -102,14 +89,13 @@ func ratiosPage(v *Judgement) *page.Section {
 	if len(v.Ratios) == 0 {
 		return nil
 	}
-	base := v.Ratios[0].Base
-	m := page.Names("")
-	var rows []figure.Labels
-	var quantities []string
-	for i := range v.Ratios {
+	base, m := v.Ratios.Get("base"), page.Names("")
+	var rows []figure.Set
+	for _, part := range v.Ratios.Parts("phase", "sandboxes") {
+		n, _ := strconv.Atoi(part.Get("sandboxes"))
 		for _, d := range divided {
-			m.Row(page.Words(phaseName(v.Ratios[i].Table) + ": " + d.title))
-			rows, quantities = append(rows, v.Ratios[i].Of[0].Labels), append(quantities, d.quantity)
+			m.Row(page.Words(phaseName(&Table{Phase: part.Get("phase"), Sandboxes: n}) + ": " + d.title))
+			rows = append(rows, part)
 		}
 	}
 	for _, target := range v.Targets {
@@ -118,21 +104,15 @@ func ratiosPage(v *Judgement) *page.Section {
 		}
 		cells := make([]page.Cell, len(rows))
 		for i := range rows {
-			cells[i] = page.Words(page.None)
-			f := figure.Find(v.Ratios[i/len(divided)].Of, quantities[i], "target", target.Name)
-			if f.Known() {
-				cells[i] = page.Cell{Head: page.Rounded(f.Estimate, page.Significant), Tail: page.Between(f.Estimate, page.Significant), Figure: &f}
-			}
+			f := rows[i].Of(divided[i%len(divided)].quantity, "target", target.Name)
+			cells[i] = page.Value(f, page.Significant)
+			cells[i].Tail = page.Between(f.Estimate, page.Significant)
 		}
 		m.Add(page.Heading(target.Name)+" ÷", cells)
 	}
 	notes := []string{"target ÷ " + page.Heading(base) + " in the same round, the median of the rounds, and its 95 % interval; charged: what the sandboxes' own cgroups are charged for, as the kernel and kubectl top count"}
-	without := 0
-	for i := range v.Ratios {
-		without += v.Ratios[i].Without
-	}
-	if without > 0 {
-		notes = append(notes, fmt.Sprintf("left out: %d of these ratios in single rounds, where the target's was less than 0 or the base's not above it", without))
+	if n := v.withoutRatio; n > 0 {
+		notes = append(notes, fmt.Sprintf("left out: %d of these ratios in single rounds, where the target's was less than 0 or the base's not above it", n))
 	}
 	return &page.Section{Title: "ratio to " + page.Heading(base), Style: term.Bold, Table: m, Notes: notes}
 }
