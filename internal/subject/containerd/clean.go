@@ -214,9 +214,9 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 	return removeError("image "+ref, d.client.ImageService().Delete(ctx, ref))
 }
 
-// LetGo lists the leases of a killed run on images in the client's namespace. Unless dryRun, it
+// RemoveLeases lists the leases of a killed run on images in the client's namespace. Unless dryRun, it
 // deletes them, and what only they protect.
-func LetGo(ctx context.Context, c *client.Client, runID string, dryRun bool) (found []string, err error) {
+func RemoveLeases(ctx context.Context, c *client.Client, runID string, dryRun bool) (found []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	held, err := c.LeasesService().List(ctx)
@@ -245,7 +245,7 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	defer func() { _ = c.Close() }()
 	d := &driver{Target: t, client: c, env: subject.Env{RunID: runID}}
 	found, err := engine.Clean(ctx, d, t.name, "container", runID, dryRun)
-	held, letGo := LetGo(ctx, c, runID, dryRun)
+	held, letGo := RemoveLeases(ctx, c, runID, dryRun)
 	if !dryRun {
 		letGo = errors.Join(letGo, removeNamespace(ctx, c, t.at.namespace))
 	}

@@ -3,7 +3,6 @@ package containerd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -70,13 +69,7 @@ func Connect(ctx context.Context, socket, namespace string) (*client.Client, err
 
 // adviceFor returns the step that makes a socket answer.
 func adviceFor(err error) string {
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return engine.Starting("containerd", "containerd", "containerd") + ", or give its socket with --containerd-address"
-	case errors.Is(err, os.ErrPermission):
-		return "run tare as root (sudo tare …)"
-	}
-	return "check containerd with: ctr version"
+	return engine.SocketAdvice(err, engine.Starting("containerd", "containerd", "containerd")+", or give its socket with --containerd-address", "check containerd with: ctr version")
 }
 
 // oldest is the first supported version.

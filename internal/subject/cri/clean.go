@@ -200,5 +200,5 @@ func (t *Target) leases(ctx context.Context, runID string, dryRun bool) ([]strin
 		return nil, err
 	}
 	defer func() { _ = c.Close() }()
-	return containerd.LetGo(ctx, c, runID, dryRun)
+	return containerd.RemoveLeases(ctx, c, runID, dryRun)
 }

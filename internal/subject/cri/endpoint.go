@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -165,7 +164,7 @@ func open(ctx context.Context, name, engineName string, e subject.Engine) (*conn
 	}
 	c, err := connect(ctx, socket)
 	if err != nil {
-		return nil, nil, engine.Unavailable(name, adviceFor(err, k), "%v", err)
+		return nil, nil, engine.Unavailable(name, engine.SocketAdvice(err, k.advice+", or give its socket: --cri NAME=unix:///SOCKET", k.advice), "%v", err)
 	}
 	v, err := c.version(ctx)
 	if err == nil && strings.ToLower(v.RuntimeName) != k.says {
@@ -184,14 +183,4 @@ func open(ctx context.Context, name, engineName string, e subject.Engine) (*conn
 		return nil, nil, err
 	}
 	return c, v, nil
-}
-
-func adviceFor(err error, k service) string {
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return k.advice + ", or give its socket: --cri NAME=unix:///SOCKET"
-	case errors.Is(err, os.ErrPermission):
-		return "run tare as root (sudo tare …)"
-	}
-	return k.advice
 }

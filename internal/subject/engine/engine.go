@@ -5,6 +5,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,17 @@ func WithScheme(address string) string {
 		return "unix://" + address
 	}
 	return address
+}
+
+// SocketAdvice returns the advice for a socket that does not answer: missing if it does not exist.
+func SocketAdvice(err error, missing, other string) string {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return missing
+	case errors.Is(err, os.ErrPermission):
+		return "run tare as root (sudo tare …)"
+	}
+	return other
 }
 
 // Unavailable returns the error of a target that cannot be weighed, with advice.

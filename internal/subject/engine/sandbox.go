@@ -14,10 +14,8 @@ import (
 // change the session, so commands may run in the containers at the same time.
 func (s *Session) occupied(ctx context.Context) (lanes []int, states []State, err error) {
 	var names []string
-	for _, c := range s.lanes {
-		if c.name != "" {
-			names = append(names, c.name)
-		}
+	for _, c := range s.Held() {
+		names = append(names, c.Name)
 	}
 	if len(names) == 0 {
 		return nil, nil, nil

@@ -34,20 +34,14 @@ func New() Target { return Target{} }
 
 // Info implements subject.Target.
 func (Target) Info() record.Target {
-	start := record.Operation{
-		Command: "fork and exec of the workload",
-		Done:    record.StampReturned,
-		Means:   "the child has exec'd the workload",
-	}
+	start := record.Operation{Command: "fork and exec of the workload", Done: record.StampReturned, Means: "the child has exec'd the workload"}
 	absent := record.Operation{Absent: "a plain process has nothing to create or remove"}
 	return record.Target{
 		Name: Name, Kind: "host", Clock: "host",
 		Operations: map[string]record.Operation{
 			string(subject.Create): absent,
 			string(subject.Start):  start,
-			string(subject.Stop): {
-				Command: "kill(PID, STOP SIGNAL)", Done: record.StampExited, Means: "the stop signal was sent and the process has exited",
-			},
+			string(subject.Stop):   {Command: "kill(PID, STOP SIGNAL)", Done: record.StampExited, Means: "the stop signal was sent and the process has exited"},
 			string(subject.Remove): absent,
 			string(subject.Run):    start,
 		},

@@ -81,16 +81,11 @@ func (t *Target) Info() record.Target {
 	info := record.Target{
 		Name: t.name, Kind: "oci", Version: t.version, Path: t.path, SpecVersion: t.spec, Clock: "host",
 		Operations: map[string]record.Operation{
-			string(subject.Create): {Command: cmd("create", "--bundle", "BUNDLE", "--pid-file", "FILE", "ID"), Done: record.StampReturned,
-				Means: "the command has exited with 0; then: state says created"},
-			string(subject.Start): {Command: cmd("start", "ID"), Done: record.StampReturned,
-				Means: "the command has exited with 0; then: the workload has reported, state says running"},
-			string(subject.Stop): {Command: cmd("kill", "ID", "SIGNAL"), Done: record.StampExited,
-				Means: "the container's process has exited on the stop signal"},
-			string(subject.Remove): {Command: cmd("delete", "ID"), Done: record.StampReturned,
-				Means: "the command has exited with 0; then: state does not know the container"},
-			string(subject.Run): {Command: cmd("run", "--detach", "--bundle", "BUNDLE", "--pid-file", "FILE", "ID"), Done: record.StampReturned,
-				Means: "the command has exited with 0; then: the workload has reported, state says running"},
+			string(subject.Create): {Command: cmd("create", "--bundle", "BUNDLE", "--pid-file", "FILE", "ID"), Done: record.StampReturned, Means: "the command has exited with 0; then: state says created"},
+			string(subject.Start):  {Command: cmd("start", "ID"), Done: record.StampReturned, Means: "the command has exited with 0; then: the workload has reported, state says running"},
+			string(subject.Stop):   {Command: cmd("kill", "ID", "SIGNAL"), Done: record.StampExited, Means: "the container's process has exited on the stop signal"},
+			string(subject.Remove): {Command: cmd("delete", "ID"), Done: record.StampReturned, Means: "the command has exited with 0; then: state does not know the container"},
+			string(subject.Run):    {Command: cmd("run", "--detach", "--bundle", "BUNDLE", "--pid-file", "FILE", "ID"), Done: record.StampReturned, Means: "the command has exited with 0; then: the workload has reported, state says running"},
 		},
 		Config: map[string]string{"flavour": t.flavour.name, "root file system": engine.RootMade},
 	}
