@@ -94,7 +94,7 @@ func TestPodsHaveTheirOwnCgroups(t *testing.T) {
 	})
 }
 
-// podsAreCounted compares the statistics of pods, one of which holds memory, with their cgroups.
+// podsAreCounted compares the statistics of pods, where one holds memory, with their cgroups.
 func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject.Sandbox) {
 	t.Helper()
 	const held = 32 << 20

@@ -28,7 +28,7 @@ var (
 // Clear removes containers by force until the engine has listed none that match mine for
 // the duration quiet, and none of their processes is running. The end of a run and tare
 // clean both use it. It trusts the list and not the results of the removals: a container
-// whose start was killed may need several removals, each of which may fail. It returns the
+// whose start was killed may need several removals, and each may fail. It returns the
 // remaining names with an error; nil with an error means that they are unknown.
 func (f *Flight) Clear(ctx context.Context, e Driver, names []string, mine func(name string) bool, quiet time.Duration) (left []string, err error) {
 	tried := map[string]bool{}

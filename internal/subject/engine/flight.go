@@ -23,7 +23,7 @@ import (
 
 // Flight finds processes that still work on containers which were abandoned or removed, by
 // the containers' ids. An engine or a shim continues a start after its client disconnected:
-// Kata's shim boots its VM for up to 20 s, and no engine removes what it makes meanwhile.
+// Kata's shim boots its VM for up to 20 s, and no engine removes the result.
 type Flight struct {
 	runID    string          // all names of this run belong to the flight; "" for ids only
 	ids      map[string]bool // container names, and the engine's ids of containers and pods
@@ -188,7 +188,7 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// left returns the ids of sandboxes of which Kata still keeps something.
+// left returns the ids of sandboxes with remains of Kata.
 func (f *Flight) left(hs []cgroup.Hierarchy) []string {
 	if f.runID != "" { // a sandbox that the engine never listed is found by its state
 		kata.Sandboxes(f.root, hs, func(id string) bool {

@@ -254,8 +254,8 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 	return b, nil
 }
 
-// hold returns the container for an operation on a lane: a new one, of which only the name is
-// set, for operations that create one; else the last known state.
+// hold returns the container for an operation on a lane: a new one with only a name for
+// operations that create one, else the last known state.
 func (s *Session) hold(op subject.Op, n int) (State, error) {
 	c := &s.lanes[n]
 	if slices.Contains(subject.PodOps, op) && !s.o.Pods {

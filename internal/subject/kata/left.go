@@ -34,8 +34,8 @@ var folders = []string{states, "/run/vc/vm", "/run/kata", "/run/kata-containers/
 // one, called cnitest-UUID (NewNS of containernetworking/plugins).
 const networks, networkPrefix = "/run/netns", "cnitest-"
 
-// Sandboxes returns the ids of sandboxes for which mine is true and of which Kata keeps
-// something. root is "" except in tests.
+// Sandboxes returns the ids of sandboxes that Kata keeps remains of, if mine accepts
+// them. root is "" except in tests.
 func Sandboxes(root string, hs []cgroup.Hierarchy, mine func(id string) bool) []string {
 	var ids []string
 	for _, dir := range places(root, hs) {
