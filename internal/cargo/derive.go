@@ -25,10 +25,10 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// derive writes the user's image with the probe in front of its command, and reads of it
-// what a container without an engine needs. All layers are written uncompressed: engines
-// differ in which compressions they take, and their digest is then that which the
-// configuration has, too.
+// derive writes the user's image with the probe in front of its command. From the image
+// it also reads the settings that a container without an engine needs. All layers are
+// written uncompressed: engines differ in the compressions that they support, and the
+// digest of an uncompressed layer equals its diff ID.
 func (c *Cargo) derive(ctx context.Context, img v1.Image, w *setting.Workload) error {
 	config, err := img.ConfigFile()
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Cargo) derive(ctx context.Context, img v1.Image, w *setting.Workload) e
 	return nil
 }
 
-// contents are what is to be known of an image's files.
+// contents holds the facts about an image's files.
 type contents struct {
 	probe    bool
 	top      map[string]bool // names at the root
@@ -70,7 +70,7 @@ type contents struct {
 	room     room // for its layers
 }
 
-// takeLayers writes the layers into the folder, uncompressed, and looks through them.
+// takeLayers writes the layers to the folder, uncompressed, and examines them.
 func (c *Cargo) takeLayers(ctx context.Context, img v1.Image, config *v1.ConfigFile) (*contents, []image.Part, error) {
 	all, err := img.Layers()
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Cargo) takeLayer(ctx context.Context, l v1.Layer, seen *contents, file 
 	return image.Part{Digest: digest.NewDigestFromEncoded(digest.SHA256, hex.EncodeToString(w.sum.Sum(nil))), Size: w.written, File: file}, nil
 }
 
-// counted is a file that grows so far and no further.
+// counted is a file with a size limit.
 type counted struct {
 	out     io.Writer
 	sum     hash.Hash
@@ -172,8 +172,8 @@ func (s *contents) look(in io.Reader) error {
 	}
 }
 
-// probeLayer is the layer that is laid over the image: the probe, and what of the folders
-// on which runtimes mount it does not have.
+// probeLayer returns the layer on top of the image. It holds the probe, and each mount
+// point of runtimes that the image lacks.
 func (c *Cargo) probeLayer(seen *contents) (image.Part, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -193,10 +193,10 @@ func (c *Cargo) probeLayer(seen *contents) (image.Part, error) {
 	return image.Part{Digest: digest.FromBytes(b.Bytes()), Size: int64(b.Len()), File: file}, os.WriteFile(file, b.Bytes(), 0o600)
 }
 
-// image makes the image. What the user's declares as volumes lies in the containers' own
-// root file systems: engines make of them what they then leave behind, each in its way.
-// Its name is made of its configuration, which is made of all
-// that the image is: so the same image has the same name in every run.
+// image builds the derived image. It drops declared volumes, so that their data lie in
+// the container's root file system: engines differ in how they keep volumes. The
+// image's name comes from the digest of its configuration, and so is the same in every
+// run.
 func (c *Cargo) image(base *v1.ConfigFile, layers []image.Part) *image.Image {
 	config := oci.Image{
 		Created:  &image.Created,

@@ -100,7 +100,7 @@ func TestAToolThatIsNotHereSaysWhatToInstall(t *testing.T) {
 	for name, script := range map[string]string{"a script": "#!/bin/sh\necho fio-3.33\n", "no program at all": "fio-3.33\n"} {
 		t.Run("fio is "+name, func(t *testing.T) {
 			must.OK(t, os.WriteFile(filepath.Join(bin, "fio"), []byte(script), 0o755))
-			refuses(t, append([]string{"storage", "host", "runc", "--size", "4M"}, short...), "carry fio", "no ELF program")
+			refuses(t, append([]string{"storage", "host", "runc", "--size", "4M"}, short...), "carry fio", "not an ELF program")
 		})
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// billType is the media type of bills of materials.
+// billType is the media type of a bill of materials.
 const billType = "application/vnd.cyclonedx+json"
 
-// bill lists the modules that a binary is made of, by what go build wrote into it. It
-// has no serial number, which would be another each time.
+// bill lists the modules of a binary from its build information. It has no serial
+// number, so that it is reproducible.
 func (b *Binary) bill(at time.Time) ([]byte, error) {
 	tare := component(cyclonedx.ComponentTypeApplication, "tare", module, b.version())
 	tare.PackageURL += "?goarch=" + b.Arch + "&goos=linux&type=module"

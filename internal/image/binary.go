@@ -29,7 +29,7 @@ const (
 // architectures are those that tare is made for.
 var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
 
-// Binary is a program that is tare, for one architecture.
+// Binary is a tare program for one architecture.
 type Binary struct {
 	Arch    string // as Go names it
 	path    string
@@ -37,8 +37,8 @@ type Binary struct {
 	info    *debug.BuildInfo
 }
 
-// Open reads a program, and refuses what is not tare, or would not start where there
-// is nothing else: by its ELF headers and by what go build wrote into it.
+// Open reads a program. It refuses another program, and one that could not start in an
+// empty image. It checks the ELF headers and the build information of go build.
 func Open(path string) (*Binary, error) {
 	b := &Binary{path: path}
 	var err error
@@ -118,8 +118,8 @@ func (b *Binary) setting(key string) string {
 	return ""
 }
 
-// version is that of the tree it was built from. Where go build saw none, as in an
-// unpacked archive, it is taken for that of the tare which makes the image.
+// version returns the version of the source tree. If go build recorded none, as in an
+// unpacked archive, it returns the version of the running tare.
 func (b *Binary) version() string {
 	if v := version.Of(b.info); v != version.Unknown {
 		return v
@@ -127,7 +127,7 @@ func (b *Binary) version() string {
 	return version.String()
 }
 
-// commit returns the commit of a binary.
+// commit returns the version of a binary and, if recorded, its commit.
 func (b *Binary) commit() string {
 	s := b.version()
 	if r := b.setting("vcs.revision"); r != "" {
@@ -136,15 +136,15 @@ func (b *Binary) commit() string {
 	return s
 }
 
-// made is when the commit was, or no time where that is not known.
+// made returns the time of the commit, or a zero time if it is unknown.
 func (b *Binary) made() time.Time {
 	t, _ := time.Parse(time.RFC3339, b.setting("vcs.time"))
 	return t
 }
 
-// layer is the root file system, packed, and the digest of what is unpacked: the
-// program, a folder for temporary files, and certificates if there are any. Runtimes
-// make the folders themselves on which they mount.
+// layer returns the compressed root file system and the digest of its uncompressed
+// form. It holds the program, a folder for temporary files, and certificates if there
+// are any. Runtimes create the mount points.
 func (b *Binary) layer(at time.Time, certificates []byte) (packed []byte, unpacked digest.Digest, err error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out) // not Go's own: its output would change with Go

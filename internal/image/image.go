@@ -1,11 +1,11 @@
-// Package image makes the container image of tare itself: for each architecture one
-// FROM scratch that holds the program and an empty /tmp, an index of these, and for
-// each program a bill of materials that refers to the index. The same programs give
-// the same digests, whoever makes it and whenever.
+// Package image builds the container image of tare. For each architecture it makes an
+// image FROM scratch with the program and an empty /tmp; an index lists these images. A
+// bill of materials for each program refers to the index. The same programs always give
+// the same digests.
 //
-// It is written as a folder that is an OCI image layout, as one tar that containerd,
-// podman, skopeo and docker load, or to a registry. Formats: OCI Image Format 1.1, with
-// its subject for what refers to an image; CycloneDX 1.6.
+// The output is an OCI image layout in a folder, a tar that containerd, podman, skopeo
+// and docker load, or a push to a registry. The formats are OCI Image Format 1.1, with
+// the subject field for referrers, and CycloneDX 1.6.
 package image
 
 import (
@@ -38,7 +38,7 @@ const Program = "/tare"
 
 const licence = "Apache-2.0"
 
-// Options of an image. What is empty has a value that the binaries give.
+// Options of an image. An empty field takes the value that the binaries give.
 type Options struct {
 	Name         string    // with a tag or without: "registry.example/tare:v1"
 	Created      time.Time // what all is dated; else the commit's time
@@ -59,7 +59,7 @@ type Image struct {
 	tag          string
 }
 
-// New makes the image of one binary, or of one for each architecture.
+// New builds the image from one binary for each architecture.
 func New(o Options, binaries ...*Binary) (*Image, error) {
 	binaries = slices.SortedFunc(slices.Values(binaries), func(a, b *Binary) int { return strings.Compare(a.Arch, b.Arch) })
 	first := binaries[0]
@@ -79,14 +79,14 @@ func New(o Options, binaries ...*Binary) (*Image, error) {
 		i.created = time.Unix(0, 0)
 	}
 	i.created = i.created.UTC()
-	if err := i.call(o.Name, first); err != nil {
+	if err := i.setName(o.Name, first); err != nil {
 		return nil, err
 	}
 	certificates, err := certificates(o.Certificates)
 	if err != nil {
 		return nil, err
 	}
-	about := i.about(first)
+	about := i.annotations(first)
 	for _, b := range binaries {
 		if err := i.add(b, about, certificates, len(binaries) == 1); err != nil {
 			return nil, fmt.Errorf("make the image of %s: %w", b.path, err)
@@ -105,8 +105,8 @@ func New(o Options, binaries ...*Binary) (*Image, error) {
 	return i, nil
 }
 
-// call gives the image its name: the one given, as engines write it out.
-func (i *Image) call(given string, b *Binary) error {
+// setName sets the image's name, in the full form that engines print.
+func (i *Image) setName(given string, b *Binary) error {
 	tag := strings.ReplaceAll(b.version(), "+", "-") // which a tag cannot have
 	if given == "" {
 		given = "localhost/tare:" + tag
@@ -126,8 +126,8 @@ func (i *Image) call(given string, b *Binary) error {
 	return nil
 }
 
-// about is what is said of the image, in its labels and annotations.
-func (i *Image) about(b *Binary) map[string]string {
+// annotations returns the annotations of the image; they are also its labels.
+func (i *Image) annotations(b *Binary) map[string]string {
 	about := map[string]string{
 		v1.AnnotationTitle:    "tare",
 		v1.AnnotationSource:   "https://" + module,
@@ -141,8 +141,8 @@ func (i *Image) about(b *Binary) map[string]string {
 	return about
 }
 
-// add makes the image of one architecture. Its user is root, who alone may make the
-// namespaces and cgroups that are weighed and read the processes of others.
+// add builds the image of one architecture. Its user is root: only root can create the
+// namespaces and cgroups of a target and read other users' processes.
 func (i *Image) add(b *Binary, about map[string]string, certificates []byte, alone bool) error {
 	packed, unpacked, err := b.layer(i.created, certificates)
 	if err != nil {
@@ -170,7 +170,7 @@ func (i *Image) add(b *Binary, about map[string]string, certificates []byte, alo
 	return nil
 }
 
-// attach makes the manifest that refers to the index, for the referrers API of
+// attach builds the manifest that refers to the index, for the referrers API of
 // registries.
 func (i *Image) attach(b *Binary) error {
 	bill, err := b.bill(i.created)
@@ -190,8 +190,7 @@ func (i *Image) attach(b *Binary) error {
 	return nil
 }
 
-// WriteFolder makes a folder that is an OCI image layout with the image and what
-// refers to it.
+// WriteFolder writes the image and its referrers to a folder, as an OCI image layout.
 func (i *Image) WriteFolder(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		if errors.Is(err, os.ErrExist) {
@@ -215,8 +214,8 @@ func (i *Image) WriteFolder(dir string) error {
 	return nil
 }
 
-// WriteTar writes what engines load: the image alone, since some take no archive in
-// which there is a second thing.
+// WriteTar writes the archive that engines load. It holds only the image, because some
+// engines reject an archive with more than one entry in its index.
 func (i *Image) WriteTar(w io.Writer) error {
 	all := maps.Clone(i.files)
 	all.List(i.Index)
@@ -224,8 +223,8 @@ func (i *Image) WriteTar(w io.Writer) error {
 	return all.Tar(w, i.created)
 }
 
-// Push writes all to the registry that the name says, as the user of Docker's
-// configuration.
+// Push writes the image and its referrers to the registry in the name, with the
+// credentials of Docker's configuration.
 func (i *Image) Push(ctx context.Context) error {
 	ref, err := name.NewTag(i.Name)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// Confidence of every interval.
+// Confidence is the confidence level of every interval.
 const Confidence = 0.95
 
-// Estimate is what values come to: most often their median, with its interval; of
-// a line its slope; of a comparison a ratio.
+// Estimate is a point estimate with its confidence interval. It is usually a median; of
+// a line it is the slope, of a comparison the ratio.
 type Estimate struct {
 	N       int // values that entered; 0: there is no estimate
 	Value   float64
@@ -30,8 +30,8 @@ type Estimate struct {
 // Known reports whether there is a value.
 func (e Estimate) Known() bool { return e.N > 0 }
 
-// written is an estimate in JSON: without an interval that is not known, whose 0 would
-// be a bound.
+// written is the JSON form of an Estimate. It omits an unknown interval, because a 0
+// would read as a bound.
 type written struct {
 	N       int      `json:"n"`
 	Value   float64  `json:"value"`
@@ -55,16 +55,16 @@ func (e Estimate) orNil() *written {
 	return out
 }
 
-// Exactly is a value that was not estimated from several.
+// Exactly returns v as an estimate from one value, with an interval of width 0.
 func Exactly(v float64) Estimate { return Estimate{N: 1, Value: v, Lo: v, Hi: v} }
 
-// Median estimates the median of what the rounds were drawn from, see
+// Median estimates the median of the population that the rounds sample, see
 // [stat.SummarizeRounds].
 func Median(values stat.Rounds) Estimate {
 	return summary(stat.SummarizeRounds(Ordered(values), Confidence))
 }
 
-// Most is the largest of values, for what should not be there at all.
+// Most returns the maximum of the values. It suits a quantity that should be 0.
 func Most(values stat.Rounds) Estimate {
 	if len(values) == 0 {
 		return Estimate{}
@@ -72,7 +72,7 @@ func Most(values stat.Rounds) Estimate {
 	return Estimate{N: len(values), Value: slices.Max(Ordered(values))}
 }
 
-// MedianOf is [Median] of values without a round.
+// MedianOf estimates the median of values that belong to no round.
 func MedianOf(values []float64) Estimate { return summary(stat.Summarize(values, Confidence)) }
 
 func summary(s stat.Summary) Estimate {
@@ -86,7 +86,8 @@ func summary(s stat.Summary) Estimate {
 	return e
 }
 
-// Slope is that of a line; of one that is none there is no estimate.
+// Slope returns the slope of a fitted line. Without a valid fit it returns an empty
+// estimate.
 func Slope(f stat.Fit) Estimate {
 	e := Estimate{N: f.N, Value: f.Slope, Bounded: f.Known}
 	if math.IsNaN(f.Slope) {
@@ -98,7 +99,7 @@ func Slope(f stat.Fit) Estimate {
 	return e
 }
 
-// Ordered lists the values by round.
+// Ordered returns the values in the order of their rounds.
 func Ordered(values stat.Rounds) []float64 {
 	out := make([]float64, 0, len(values))
 	for _, r := range slices.Sorted(maps.Keys(values)) {
@@ -107,7 +108,7 @@ func Ordered(values stat.Rounds) []float64 {
 	return out
 }
 
-// ByRound is a figure's Rounds.
+// ByRound converts values to the Rounds field of a figure.
 func ByRound(values stat.Rounds) []Round {
 	out := make([]Round, 0, len(values))
 	for _, r := range slices.Sorted(maps.Keys(values)) {
@@ -116,7 +117,7 @@ func ByRound(values stat.Rounds) []Round {
 	return out
 }
 
-// Values are a figure's rounds as the tests of package stat take them.
+// Values returns the figure's rounds in the form that package stat's tests take.
 func (f *Figure) Values() stat.Rounds {
 	values := make(stat.Rounds, len(f.Rounds))
 	for _, r := range f.Rounds {
@@ -125,7 +126,7 @@ func (f *Figure) Values() stat.Rounds {
 	return values
 }
 
-// Versus is a comparison with the baseline, see [stat.CompareAll].
+// Versus is the result of a comparison with the baseline, see [stat.CompareAll].
 type Versus struct {
 	Baseline string       `json:"baseline"`
 	Shift    Estimate     `json:"shift"` // of the baseline's value, within a round: 0.05 is 5 % more
@@ -139,7 +140,7 @@ type Versus struct {
 	Bound    string       `json:"bound,omitempty"` // what the shift is at most or at least, where one of both is an upper bound
 }
 
-// MarshalJSON leaves out a shift that is not known.
+// MarshalJSON omits an unknown shift.
 func (v Versus) MarshalJSON() ([]byte, error) {
 	type plain Versus
 	return json.Marshal(struct {
@@ -148,8 +149,8 @@ func (v Versus) MarshalJSON() ([]byte, error) {
 	}{plain(v), v.Shift.orNil()})
 }
 
-// RoundsFor is how many rounds so many comparisons of a table need; 0 where there are
-// none.
+// RoundsFor returns the number of rounds that a table with this many comparisons needs.
+// It returns 0 for none.
 func (how Comparing) RoundsFor(comparisons int) int {
 	if comparisons == 0 {
 		return 0
@@ -157,8 +158,8 @@ func (how Comparing) RoundsFor(comparisons int) int {
 	return stat.RoundsFor(comparisons, how.Adjust)
 }
 
-// Enough returns the rounds of a plan; of one that has none, those that give an interval and
-// show a difference in each of so many comparisons.
+// Enough returns the rounds of a plan. If the plan sets none, it returns the rounds
+// that give an interval and can show a difference in each of the comparisons.
 func (how Comparing) Enough(rounds, comparisons int) int {
 	return cmp.Or(rounds, max(how.RoundsFor(comparisons), stat.RoundsFor(1, stat.Raw)))
 }
@@ -166,7 +167,7 @@ func (how Comparing) Enough(rounds, comparisons int) int {
 // Different reports whether a difference was shown.
 func (v *Versus) Different() bool { return v != nil && v.Verdict == stat.Different }
 
-// Ratio is how many times the baseline's a value is.
+// Ratio returns the quotient of the value and the baseline's.
 func (v *Versus) Ratio() Estimate {
 	if v == nil || !v.Shift.Known() {
 		return Estimate{}
@@ -176,17 +177,17 @@ func (v *Versus) Ratio() Estimate {
 	return e
 }
 
-// Comparing is how a reader wants figures compared.
+// Comparing holds the reader's settings for comparisons.
 type Comparing struct {
 	Margin float64         `json:"margin,omitempty"` // 0: [stat.DefaultMargin]
 	Adjust stat.Adjustment `json:"adjust,omitempty"` // "": [stat.Holm]
 }
 
-// Pair is a figure and the one that it is compared with.
+// Pair is a figure and the figure that it is compared with.
 type Pair struct{ Base, Figure *Figure }
 
-// Compare gives each figure of the pairs that one table shows its Versus. One without
-// rounds, or whose base has none, gets none; nor does one of two upper bounds.
+// Compare sets the Versus of each figure in the pairs of one table. A pair in which one
+// figure has no rounds gets none, and neither does a pair of two upper bounds.
 func (how Comparing) Compare(baseline string, table []Pair) {
 	sides := make([]stat.Sides, len(table))
 	for i, p := range table {
@@ -199,11 +200,11 @@ func (how Comparing) Compare(baseline string, table []Pair) {
 	}
 }
 
-// bounds reports whether both are upper bounds.
+// bounds reports whether both figures are upper bounds.
 func (p Pair) bounds() bool { return p.Base.AtMost && p.Figure.AtMost }
 
-// Unproven is why it is not known that the figure lies below its base, or above: one
-// that is an upper bound may be anything less. "" where it is known.
+// Unproven returns the reason why the order of the figure and its base is unknown, or
+// "". The true value of an upper bound may be any smaller value.
 func (p Pair) Unproven(below bool) string {
 	switch {
 	case p.bounds():
@@ -216,8 +217,8 @@ func (p Pair) Unproven(below bool) string {
 	return ""
 }
 
-// Known is as much of a comparison of both as holds: of two upper bounds nothing, of one
-// the verdict only where the bound proves it.
+// Known returns the valid part of a comparison. It returns nil for two upper bounds;
+// for one, it keeps the verdict only if the bound proves it.
 func (p Pair) Known(v *Versus) *Versus {
 	switch {
 	case v == nil || p.bounds():
@@ -239,20 +240,22 @@ func (p Pair) Known(v *Versus) *Versus {
 	return v
 }
 
-// Row is one quantity of several targets, in their order; nil where a target has none.
+// Row is one quantity of several targets, in the targets' order. The entry of a target
+// without the quantity is nil.
 type Row struct {
 	Name string
 	Of   []*Figure
 }
 
-// Rows are what one table compares: targets by their names, with the one at a place.
+// Rows are the input of one comparison table: the targets' names, and the index of the
+// baseline.
 type Rows struct {
 	Names []string
 	At    int // -1: with none
 	Rows  []Row
 }
 
-// Pairs are the figures of the rows with those that they are compared with.
+// Pairs returns each figure of the rows paired with the baseline's.
 func (t *Rows) Pairs() (out []Pair) {
 	for _, row := range t.Rows {
 		for i, f := range row.Of {
@@ -264,7 +267,7 @@ func (t *Rows) Pairs() (out []Pair) {
 	return out
 }
 
-// Paired tells whether some round has values of both: without one there is no shift
+// Paired reports whether some round has values of both. Otherwise there is no shift
 // within a round.
 func Paired(a, b stat.Rounds) bool {
 	for round := range a {
@@ -275,8 +278,8 @@ func Paired(a, b stat.Rounds) bool {
 	return false
 }
 
-// CompareRows compares each figure of the rows with that of the target at their place,
-// within rounds: one that shares none with it gets no Versus.
+// CompareRows compares each figure of the rows with the baseline's, within rounds. A
+// figure that shares no round with the baseline's gets no Versus.
 func (how Comparing) CompareRows(t Rows) {
 	if t.At < 0 {
 		return
@@ -292,13 +295,14 @@ func (how Comparing) CompareRows(t Rows) {
 	how.Compare(t.Names[t.At], table)
 }
 
-// Quotient is a figure that is how many times the base's each value is.
+// Quotient is a figure whose values are the quotients of a target's values and the
+// base's.
 type Quotient struct {
 	Figure       *Figure
 	Base, Values stat.Rounds
 }
 
-// Ratios gives the quotients that one table shows their estimates, and their Versus.
+// Ratios sets the estimate and the Versus of each quotient in one table.
 func (how Comparing) Ratios(baseline string, table []Quotient) {
 	sides := make([]stat.Sides, len(table))
 	for i, q := range table {
@@ -311,8 +315,9 @@ func (how Comparing) Ratios(baseline string, table []Quotient) {
 	}
 }
 
-// Versus compares the sides of one table; nil where one of them has no values, or both
-// have nothing but 0, which would only make the others harder to show.
+// Versus compares the sides of one table. The result is nil for sides without values,
+// and for sides that are 0 throughout: they would only reduce the power of the other
+// tests.
 func (how Comparing) Versus(baseline string, table []stat.Sides) []*Versus {
 	out := make([]*Versus, len(table))
 	var sides []stat.Sides
@@ -337,8 +342,8 @@ func allZero(values stat.Rounds) bool {
 	return true
 }
 
-// What is compared: two values of each round, rounds of two runs, what runs come to,
-// target ÷ control in the rounds of two runs.
+// The pairing of a comparison: two values of each round, rounds of two runs, summaries
+// of runs, or target ÷ control in the rounds of two runs.
 const (
 	OfPairs   = "pairs"
 	OfRounds  = "rounds"
@@ -346,7 +351,7 @@ const (
 	OfControl = "control"
 )
 
-// Compared is what a comparison with the baseline gave.
+// Compared converts a comparison with the baseline to a Versus.
 func Compared(baseline string, c *stat.Comparison) *Versus {
 	v := &Versus{Baseline: baseline, P: c.P, Adjusted: c.Adjusted, Margin: c.Margin, Widened: c.Widened, Verdict: c.Verdict, Why: c.Why, Of: OfRounds}
 	switch {

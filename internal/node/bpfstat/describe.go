@@ -12,10 +12,10 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// Describe fills in what takes longer to find out: memory, where programs are
-// attached, who holds them, pins, whole names, and what is in maps of maps. What
-// could not be seen is added to the listing's problems; every walk is bounded. What
-// it finds is kept for the listings that follow.
+// Describe adds the details that take longer to read: memory, attachments, holders,
+// pins, whole names, and the contents of maps of maps. Every walk is bounded. What
+// could not be read is added to the listing's problems. The details are cached for
+// later listings.
 func (m *Meter) Describe(l *Listing) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *Meter) Describe(l *Listing) error {
 	return nil
 }
 
-// hold takes down a process that has a descriptor of the program.
+// hold records a process that has a descriptor of the program.
 func (p *program) hold(h holder) {
 	if h.attached != "" && !slices.Contains(p.Attached, h.attached) {
 		p.Attached = append(p.Attached, h.attached)
@@ -78,9 +78,9 @@ func (h *holder) isOf(to *[]string) {
 	}
 }
 
-// memory is what a descriptor's fdinfo says that its program or map occupies: of a
-// program the pages of its instructions, without what was made of them for the
-// processor. -1: it does not say.
+// memory returns the bytes that fdinfo reports for a program or map, or -1 if fdinfo
+// reports none. For a program these are the pages of its instructions, without the JIT
+// image.
 func memory(self procs.Dir, fd int) int64 {
 	n, ok := fdinfo(self, strconv.Itoa(fd), "memlock")
 	if !ok {
@@ -95,7 +95,7 @@ const (
 	maxTails = 4096
 )
 
-// weighMaps reads what all maps occupy, and which maps and programs they hold.
+// weighMaps reads the memory of all maps, and which maps and programs they refer to.
 func (m *Meter) weighMaps(at *attachments, self procs.Dir) error {
 	for _, a := range m.maps {
 		fd, err := m.scratch.open(unix.BPF_MAP_GET_FD_BY_ID, a.ID)
@@ -126,8 +126,8 @@ func (m *Meter) weighMaps(at *attachments, self procs.Dir) error {
 	return nil
 }
 
-// values are the ids that a map of maps or of programs holds, each once; partly says
-// that there may be more.
+// values returns the distinct ids in a map of maps or an array of programs. If partly
+// is true, there may be more.
 func (a *aMap) values(most int) (ids []uint32, partly bool) {
 	if a.key == 0 || a.key > 4096 || a.size != 4 {
 		return nil, true
