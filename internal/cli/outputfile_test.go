@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
+	"github.com/tare-bench/tare/internal/testing/imagetest"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/imagetest"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 

@@ -31,8 +31,8 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/imagetest"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
