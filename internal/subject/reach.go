@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/url"
 	"os"
+
+	"github.com/tare-bench/tare/record"
 )
 
 // Reachable is a session whose containers can be polled from outside.
@@ -73,6 +75,21 @@ type Ended struct {
 	Output string // the end of its output
 	Why    string // a further reason, "" for none
 	Advice string // for that reason
+}
+
+// Minded is a session that supervises the programs in its containers.
+type Minded interface {
+	// Over returns the lanes on which a program ended before its stop, as far as that is known,
+	// and the failure of the first of them.
+	Over(ctx context.Context, lanes []int) (over []int, first *record.Failure)
+}
+
+// Over returns the result of a Minded session, nothing for others.
+func Over(ctx context.Context, s Session, lanes []int) (over []int, first *record.Failure) {
+	if m, is := As[Minded](s); is {
+		return m.Over(ctx, lanes)
+	}
+	return nil, nil
 }
 
 // wrapped is a session that adds something to another one.

@@ -236,14 +236,9 @@ func (s *session) gone(n int) bool {
 	return err == nil && ready > 0
 }
 
-// Over returns the lanes on which a program ended before its stop, as far as that is known, and
-// the failure of the first of them; nothing for a session without Wrap. A program whose process
-// was unknown at its start may have ended before.
-func Over(ctx context.Context, wrapped subject.Session, lanes []int) (over []int, first *record.Failure) {
-	s, is := subject.As[*session](wrapped)
-	if !is {
-		return nil, nil
-	}
+// Over implements subject.Minded. A program whose process was unknown at its start may have
+// ended before.
+func (s *session) Over(ctx context.Context, lanes []int) (over []int, first *record.Failure) {
 	for _, n := range lanes {
 		if s.gone(n) || s.unseen(n) && s.Reachable.Ended(ctx, n).Known {
 			over = append(over, n)

@@ -153,7 +153,7 @@ func TestOverFindsEndedPrograms(t *testing.T) {
 			if c.script == "echo" {
 				ends(t, in.pid)
 			}
-			over, f := Over(t.Context(), s, []int{0})
+			over, f := subject.Over(t.Context(), s, []int{0})
 			check.That(t, (f != nil) == (c.says != "") && len(over) > 0 == (f != nil) && (f == nil || f.Detail == c.says && f.Output == "because"),
 				"%v, %+v, want %q", over, f, c.says)
 		})

@@ -16,7 +16,6 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/minder"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -114,7 +113,7 @@ func (v *visit) do(ctx context.Context) error {
 	}
 	v.step("loading")
 	err = v.measure(ctx)
-	if _, over := minder.Over(ctx, own, []int{serving}); over != nil {
+	if _, over := subject.Over(ctx, own, []int{serving}); over != nil {
 		return &failure{*over} // the cause of whatever else failed
 	}
 	if err != nil {

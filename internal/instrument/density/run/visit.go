@@ -13,7 +13,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/density"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/minder"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -214,7 +213,7 @@ func (v *visit) ended(ctx context.Context) bool {
 			whole = append(whole, n)
 		}
 	}
-	over, first := minder.Over(ctx, v.Target.Session, whole)
+	over, first := subject.Over(ctx, v.Target.Session, whole)
 	if first == nil {
 		return false
 	}

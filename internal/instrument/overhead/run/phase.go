@@ -18,7 +18,6 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/minder"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -113,7 +112,7 @@ func (v *visit) store(ctx context.Context, w *watched, err error) error {
 	if err != nil || w.end == nil {
 		return err
 	}
-	if over, first := minder.Over(ctx, v.Target.Session, lanes(0, v.made)); first != nil {
+	if over, first := subject.Over(ctx, v.Target.Session, lanes(0, v.made)); first != nil {
 		first.Detail = fmt.Sprintf("%d of %d: %s", len(over), v.made, first.Detail)
 		w.end.Failure = first
 	} else if f := v.ended(ctx, w); f != nil {
