@@ -96,7 +96,7 @@ func TestSplitTargetCutsAtTheFirstSign(t *testing.T) {
 
 func TestWhatIsWrongWithAWorkloadIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	if all := CheckWorkload(&setting.Workload{Env: []setting.Variable{"=x"}}); len(all) != 1 || !strings.Contains(all.Error(), "no name of a variable") {
+	if all := CheckWorkload(&setting.Workload{Env: []setting.Variable{"=x"}}); len(all) != 1 || !strings.Contains(all.Error(), "invalid variable name") {
 		t.Error(all)
 	}
 }

@@ -182,9 +182,9 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 	fifo := filepath.Join(dir, "fifo")
 	must.OK(t, unix.Mkfifo(fifo, 0o600))
 	for path, says := range map[string]string{
-		fifo:        "no plain file",
-		"/dev/zero": "no plain file",
-		dir:         "no plain file",
+		fifo:        "not a regular file",
+		"/dev/zero": "not a regular file",
+		dir:         "not a regular file",
 		file(t, dir, "long.toml", strings.Repeat("# long\n", 1<<18)): "larger than 1048576 bytes",
 	} {
 		if got := Facts(path); len(got) != 1 || !strings.Contains(got["kata config"], says) {

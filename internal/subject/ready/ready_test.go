@@ -244,7 +244,7 @@ func TestNeverReadyFailsWithTheLastPollsError(t *testing.T) {
 		"an unreachable one":                            {"tcp:80", &subject.Reached{Pid: os.Getpid(), Guest: true, Why: "no way in: --network bridge"}, nil, record.FailError, "no way in: --network bridge"},
 		"an unknown place":                              {"tcp:80", &subject.Reached{}, nil, record.FailError, "does not report where it is"},
 		"no log":                                        {"log:x", host, nil, record.FailError, "no log file"},
-		"a log that is a folder":                        {"log:x", &subject.Reached{Log: t.TempDir()}, nil, record.FailError, "no plain file"},
+		"a log that is a folder":                        {"log:x", &subject.Reached{Log: t.TempDir()}, nil, record.FailError, "not a regular file"},
 		"a link leads out of its root":                  {"file:/proc/self/root/nowhere", host, nil, record.FailTimeout, "/proc/self/root/nowhere"},
 		"its command fails":                             {"exec:/check", host, nil, record.FailTimeout, "/check: exit status 1"},
 	} {
