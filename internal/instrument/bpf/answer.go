@@ -37,9 +37,9 @@ func (j *Judgement) answer() (out []string) {
 		out = append(out, fmt.Sprintf("Failed: %d of %s%s.", j.Failed, page.Amount(j.Total, "point"), j.reason()))
 	}
 	for i := range j.Rows {
-		if r := &j.Rows[i]; out == nil && j.Imported != nil && r.QPS.Known() {
+		if r := &j.Rows[i]; out == nil && j.Imported != nil && r.All.Of("requests").Known() {
 			out = append(out, fmt.Sprintf("%s, %s: %s requests a second, p99 %s.", page.Heading(r.Client), page.Amount(r.Asked.Connections, "connection"),
-				page.Rounded(r.QPS.Estimate, page.Significant), page.Rounded(r.P99.Estimate, page.Duration)))
+				page.Rounded(r.All.Of("requests").Estimate, page.Significant), page.Rounded(r.All.Of("latency", "quantile", "p99").Estimate, page.Duration)))
 		}
 	}
 	if out == nil {
@@ -66,17 +66,17 @@ func (j *Judgement) cpuAnswer() string {
 	var most *Row
 	for i := range j.Rows {
 		r := &j.Rows[i]
-		if r.BPFCore.Known() && r.QPS.Known() && (most == nil || r.QPS.Value > most.QPS.Value) {
+		if r.All.Of("cpu", "role", "bpf").Known() && r.All.Of("requests").Known() && (most == nil || r.All.Of("requests").Value > most.All.Of("requests").Value) {
 			most = r
 		}
 	}
 	if most == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s %% of one core at %s requests a second", page.Rounded(most.BPFCore.Estimate, page.Hundred), page.Rounded(most.QPS.Estimate, page.Significant))
+	text := fmt.Sprintf("%s %% of one core at %s requests a second", page.Rounded(most.All.Of("cpu", "role", "bpf").Estimate, page.Hundred), page.Rounded(most.All.Of("requests").Estimate, page.Significant))
 	text = "programs (" + chosen(j) + "): " + text
-	if most.PerRequest.Known() {
-		text += ", " + page.Rounded(most.PerRequest.Estimate, page.Duration) + " a request"
+	if most.All.Of("bpf-time-per-request").Known() {
+		text += ", " + page.Rounded(most.All.Of("bpf-time-per-request").Estimate, page.Duration) + " a request"
 	}
 	var first *ProgramRow
 	for i := range most.Programs {
@@ -84,8 +84,8 @@ func (j *Judgement) cpuAnswer() string {
 			first = p
 		}
 	}
-	if first != nil && len(most.Programs) > 1 && most.BPFCore.Value > 0 {
-		text += fmt.Sprintf(", %.0f %% of it in %s", 100*first.Core.Value/most.BPFCore.Value, page.Heading(first.Name))
+	if first != nil && len(most.Programs) > 1 && most.All.Of("cpu", "role", "bpf").Value > 0 {
+		text += fmt.Sprintf(", %.0f %% of it in %s", 100*first.Core.Value/most.All.Of("cpu", "role", "bpf").Value, page.Heading(first.Name))
 	}
 	return text + "."
 }

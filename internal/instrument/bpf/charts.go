@@ -36,7 +36,7 @@ func cpuChart(v *Judgement) *page.Chart {
 		}
 		at := page.At(panel, "", "all programs")
 		at.X, _ = strconv.ParseFloat(names[x].Head, 64) // of whole numbers
-		c.Add(at, r.BPFCore.Estimate, nil)
+		c.Add(at, r.All.Of("cpu", "role", "bpf").Estimate, nil)
 		seen := map[string]int{}
 		for k := range r.Programs {
 			p := &r.Programs[k]

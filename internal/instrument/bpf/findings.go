@@ -191,7 +191,7 @@ func (j *judging) problems(add adding) {
 func (j *judging) seen(add adding) {
 	without := func(programs bool) []string {
 		return j.rowsThat(func(r *Row, where string) string {
-			return when(r.Rounds > 0 && !r.BPFCore.Known() && len(r.Programs) > 0 == programs, "%s", where)
+			return when(r.Rounds > 0 && !r.All.Of("cpu", "role", "bpf").Known() && len(r.Programs) > 0 == programs, "%s", where)
 		})
 	}
 	add.list(foundNoPrograms, finding.Error, "no program was seen under load: ", without(false),
@@ -229,11 +229,11 @@ func (j *judging) misbooked(add adding) {
 func (j *judging) limits(add adding) {
 	add.list(foundClientBound, finding.Warning, "the client used all of its CPUs: ", j.rowsThat(func(r *Row, where string) string {
 		has := cmp.Or(r.Asked.CPUs, float64(j.b.CPUs))
-		bound := r.ClientCore.Known() && has > 0 && r.ClientCore.Value >= full*has && j.b.Plan.Case != record.CaseQuota
-		return when(bound, "%s (%s of %s)", where, cpus(r.ClientCore.Value), cpus(has))
+		bound := r.All.Of("cpu", "role", "client").Known() && has > 0 && r.All.Of("cpu", "role", "client").Value >= full*has && j.b.Plan.Case != record.CaseQuota
+		return when(bound, "%s (%s of %s)", where, cpus(r.All.Of("cpu", "role", "client").Value), cpus(has))
 	}), "QPS is what the client can send, not what the server can answer; give it more CPUs, or ask for a rate (--qps)")
 	add.list(foundNodeFull, finding.Note, "the node was full: ", j.rowsThat(func(r *Row, where string) string {
-		return when(r.NodeBusy.Known() && r.NodeBusy.Value >= full, "%s (%s)", where, busy(r.NodeBusy.Value))
+		return when(r.All.Of("node-busy").Known() && r.All.Of("node-busy").Value >= full, "%s (%s)", where, busy(r.All.Of("node-busy").Value))
 	}), "client, server and programs share its CPUs there: latencies are those of the queue for a CPU")
 }
 
@@ -287,10 +287,10 @@ func (j *judging) quotaCautions(add adding) {
 // costs are what measuring takes itself.
 func (j *judging) costs(add adding) {
 	price := j.rowsThat(func(r *Row, where string) string {
-		if !r.Price.Versus.Different() {
+		if !r.All.Of("requests-with-statistics-ratio").Versus.Different() {
 			return ""
 		}
-		return fmt.Sprintf("%+.1f %% QPS with %s (%s)", 100*(r.Price.Value-1), where, r.Price.Versus.Why)
+		return fmt.Sprintf("%+.1f %% QPS with %s (%s)", 100*(r.All.Of("requests-with-statistics-ratio").Value-1), where, r.All.Of("requests-with-statistics-ratio").Versus.Why)
 	})
 	add.list(foundStatisticsShow, finding.Note, "the kernel's statistics themselves show: ", price,
 		"QPS without them stands in the record; the programs' own times hold some 20 ns per run of it")

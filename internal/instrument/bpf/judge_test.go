@@ -120,19 +120,19 @@ func TestARowIsTheSamePointOfAllRounds(t *testing.T) {
 	must.That(t, slices.Equal(order, []int{100, 500, 1000, 3000}), "rows are %v, not in the order of the plan", order)
 	check.That(t, b.Total == 16 && b.Failed == 0, "%d of %d failed", b.Failed, b.Total)
 	r := &b.Rows[0]
-	near(t, "QPS", r.QPS, 10_010)
-	near(t, "the client's share of a core", r.ClientCore, 1.2)
-	near(t, "the server's share of a core", r.ServerCore, 0.8)
-	near(t, "the node's share", r.NodeBusy, 0.3)
-	near(t, "p99.9", r.P999, 4e6)
+	near(t, "QPS", *r.All.Of("requests"), 10_010)
+	near(t, "the client's share of a core", *r.All.Of("cpu", "role", "client"), 1.2)
+	near(t, "the server's share of a core", *r.All.Of("cpu", "role", "server"), 0.8)
+	near(t, "the node's share", *r.All.Of("node-busy"), 0.3)
+	near(t, "p99.9", *r.All.Of("latency", "quantile", "p99.9"), 4e6)
 }
 
 func TestWhatProgramsTakeWhileIdleIsNotTheLoads(t *testing.T) {
 	r := &fourLoads(2).judge(t).Rows[0]
 	requests := 100_100.0
-	near(t, "BPF's share of a core", r.BPFCore, 800*requests/1e10)
-	near(t, "BPF's share of the node", r.BPFNode, 800*requests/1e10/8)
-	near(t, "ns per request", r.PerRequest, 800)
+	near(t, "BPF's share of a core", *r.All.Of("cpu", "role", "bpf"), 800*requests/1e10)
+	near(t, "BPF's share of the node", *r.All.Of("cpu-share", "role", "bpf"), 800*requests/1e10/8)
+	near(t, "ns per request", *r.All.Of("bpf-time-per-request"), 800)
 	must.That(t, len(r.Programs) == 2 && r.Programs[0].Name == "connect4", "programs: %+v", r.Programs)
 	p := &r.Programs[0]
 	near(t, "runs per second", p.Rate, requests/10)
@@ -161,7 +161,7 @@ func TestTheIdlePhaseIsThatOfTheSameRound(t *testing.T) {
 	load := w.measure(1, asked, 1000)
 	load.Runs[0].Time += 8 * second / 10
 	w.rec.Points[2].Runs[0].Time = 9 * second / 10 // idle of the second round
-	near(t, "ns per request", w.judge(t).Rows[0].PerRequest, 800)
+	near(t, "ns per request", *w.judge(t).Rows[0].All.Of("bpf-time-per-request"), 800)
 }
 
 func TestMoreIdleThanUnderLoadIsNothing(t *testing.T) {
@@ -169,7 +169,7 @@ func TestMoreIdleThanUnderLoadIsNothing(t *testing.T) {
 	load := w.measure(0, record.Asked{Connections: 100}, 1000)
 	load.Runs[0].Time, load.Runs[0].Count, load.Runs[1].Time = 1000, 10, 0
 	r := &w.judge(t).Rows[0]
-	near(t, "BPF's share", r.BPFCore, 0)
+	near(t, "BPF's share", *r.All.Of("cpu", "role", "bpf"), 0)
 	near(t, "runs per second", r.Programs[0].Rate, 0)
 }
 
@@ -223,18 +223,18 @@ func TestProgramsThatDidNotRunHaveNoCost(t *testing.T) {
 		load.Runs[i].Count, load.Runs[i].Time = 0, 0
 	}
 	r := &w.judge(t).Rows[0]
-	check.That(t, !r.BPFCore.Known() && !r.BPFNode.Known() && !r.PerRequest.Known() && r.ClientCore.Known(),
-		"core %+v, node %+v, per request %+v", r.BPFCore, r.BPFNode, r.PerRequest)
+	check.That(t, !r.All.Of("cpu", "role", "bpf").Known() && !r.All.Of("cpu-share", "role", "bpf").Known() && !r.All.Of("bpf-time-per-request").Known() && r.All.Of("cpu", "role", "client").Known(),
+		"core %+v, node %+v, per request %+v", r.All.Of("cpu", "role", "bpf"), r.All.Of("cpu-share", "role", "bpf"), r.All.Of("bpf-time-per-request"))
 	p := &r.Programs[0]
 	check.That(t, p.Rate.Value == 0 && p.Rate.Known() && !p.Core.Known() && !p.PerRequest.Known() && !p.Each.Known(), "%+v", p)
 }
 
 func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
 	r := &fourLoads(2).judge(t).Rows[0]
-	check.That(t, r.Price.Known() && !r.Price.Versus.Different() && math.Abs(r.Price.Value-100_100.0/101_100) <= 1e-9,
-		"price %+v, different %v", r.Price, r.Price.Versus)
+	check.That(t, r.All.Of("requests-with-statistics-ratio").Known() && !r.All.Of("requests-with-statistics-ratio").Versus.Different() && math.Abs(r.All.Of("requests-with-statistics-ratio").Value-100_100.0/101_100) <= 1e-9,
+		"price %+v, different %v", r.All.Of("requests-with-statistics-ratio"), r.All.Of("requests-with-statistics-ratio").Versus)
 	b := fourLoads(8).judge(t)
-	check.That(t, b.Rows[0].Price.Versus.Different() && b.Rows[0].Price.Bounded, "8 rounds show no difference: %s", b.Rows[0].Price.Reasons)
+	check.That(t, b.Rows[0].All.Of("requests-with-statistics-ratio").Versus.Different() && b.Rows[0].All.Of("requests-with-statistics-ratio").Bounded, "8 rounds show no difference: %s", b.Rows[0].All.Of("requests-with-statistics-ratio").Reasons)
 	check.Contains(t, "message", messageOf(t, b, foundStatisticsShow), "-1.0 % QPS with 100 connections")
 }
 
@@ -249,7 +249,7 @@ func TestPointsThatFailedAreInNoFigure(t *testing.T) {
 	b := w.judge(t)
 	check.That(t, b.Failed == 2 && b.Total == 8, "%d of %d failed", b.Failed, b.Total)
 	r := &b.Rows[3]
-	check.That(t, r.Rounds == 0 && r.Failed == 2 && r.Failure == refused && !r.QPS.Known(), "%+v", r)
+	check.That(t, r.Rounds == 0 && r.Failed == 2 && r.Failure == refused && !r.All.Of("requests").Known(), "%+v", r)
 	m := messageOf(t, b, finding.Failed)
 	check.That(t, strings.HasPrefix(m, "2 of 8 points failed (3000 connections in round 1; 3000 connections in round 1): error: connect"), "%v", m)
 }
@@ -374,7 +374,7 @@ func TestAMomentOfStatisticsThatOthersHadOnCostsItsPairOnly(t *testing.T) {
 			}
 		}
 		r := &w.judge(t).Rows[0]
-		check.That(t, r.PriceRounds == want && r.Price.Known() == (want > 0), "of %d rounds the price is of %d: %+v", rounds, r.PriceRounds, r.Price)
+		check.That(t, r.PriceRounds == want && r.All.Of("requests-with-statistics-ratio").Known() == (want > 0), "of %d rounds the price is of %d: %+v", rounds, r.PriceRounds, r.All.Of("requests-with-statistics-ratio"))
 	}
 }
 
@@ -439,5 +439,5 @@ func TestWhatIsInNoLatencyIsCounted(t *testing.T) {
 func TestANodeIsNotMoreThanFull(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
 	w.measure(0, record.Asked{Connections: 100}, 1000).NodeCPU = 83 * second // ticks at both edges
-	near(t, "the node's share", w.judge(t).Rows[0].NodeBusy, 1)
+	near(t, "the node's share", *w.judge(t).Rows[0].All.Of("node-busy"), 1)
 }

@@ -37,39 +37,19 @@ type Row struct {
 	Rounds  int
 	Failed  int
 	Failure *record.Failure
-	QPS     figure.Figure
-	Errors  int64 // of all rounds
-	Fewest  int64 // requests of the round that had fewest
+	All     figure.Set // see [rowFigures]
+	Errors  int64      // of all rounds
+	Fewest  int64      // requests of the round that had fewest
 	// Unsent were due in an open loop and never sent, Failures are the errors by
 	// their reason, and Lag (ns) by how much the client was late with what was due,
 	// 99th percentile of the worst round.
 	Unsent   int64
 	Failures map[string]int64
 	Lag      int64
-	Open     bool          // open loop
-	Client   string        // what sent it, with its version
-	P50      figure.Figure // ns, medians over the rounds of each round's own
-	P90      figure.Figure
-	P99      figure.Figure
-	P999     figure.Figure
-	// CPU of the load's client and of its server, shares of one core.
-	ClientCore figure.Figure
-	ServerCore figure.Figure
-	NodeBusy   figure.Figure // share of the node that was not idle
-	// Usage is what the clients' cgroup was charged, of their limit, and Throttled the
-	// share of the quota's periods in which it was held back; unknown without a limit.
-	Usage     figure.Figure
-	Throttled figure.Figure
-	// BPF is what the programs took, all together, during the load less what they
-	// took per second while idle.
-	BPFCore    figure.Figure
-	BPFNode    figure.Figure
-	PerRequest figure.Figure // ns of BPF
-	Programs   []ProgramRow
-	// Price is QPS with the kernel's statistics over QPS without, of the same
-	// rounds.
-	Price figure.Figure
-	// PriceRounds are those that Price is of: with and without statistics.
+	Open     bool   // open loop
+	Client   string // what sent it, with its version
+	Programs []ProgramRow
+	// PriceRounds are those that have requests with and without statistics.
 	PriceRounds int
 	price       figure.Quotient
 }

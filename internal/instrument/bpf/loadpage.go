@@ -81,24 +81,16 @@ func cpuByLoad(v *Judgement) *page.Section {
 	}
 	m := pointMatrix(v)
 	for _, c := range []struct {
-		title    string
-		of       func(*Row) *figure.Figure
-		brackets bool
-	}{
-		{"client", func(r *Row) *figure.Figure { return &r.ClientCore }, false},
-		{"eBPF", func(r *Row) *figure.Figure { return &r.BPFCore }, true},
-		{"server", func(r *Row) *figure.Figure { return &r.ServerCore }, false},
-	} {
-		show := page.Value
-		if c.brackets {
-			show = page.InBrackets
-		}
-		m.AddUnless(c.title+" "+ofACore, page.Each(v.Rows, func(r *Row) page.Cell { return show(c.of(r), page.Hundred) }))
-		m.AddUnless(c.title+" "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return show(ofNode(c.of(r), v.CPUs), page.Hundred) }))
+		title, role string
+		show        func(*figure.Figure, func(float64) string) page.Cell
+	}{{"client", "client", page.Value}, {"eBPF", "bpf", page.InBrackets}, {"server", "server", page.Value}} {
+		of := func(r *Row) *figure.Figure { return r.All.Of("cpu", "role", c.role) }
+		m.AddUnless(c.title+" "+ofACore, page.Each(v.Rows, func(r *Row) page.Cell { return c.show(of(r), page.Hundred) }))
+		m.AddUnless(c.title+" "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return c.show(ofNode(of(r), v.CPUs), page.Hundred) }))
 	}
-	m.AddUnless("usage, of the limit %", page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(&r.Usage, page.Hundred) }))
-	m.AddUnless("throttled periods %", page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(&r.Throttled, page.Hundred) }))
-	m.AddUnless("busy "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(&r.NodeBusy, page.Hundred) }))
+	m.AddUnless("usage, of the limit %", page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(r.All.Of("limit-usage"), page.Hundred) }))
+	m.AddUnless("throttled periods %", page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(r.All.Of("limit-throttled"), page.Hundred) }))
+	m.AddUnless("busy "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(r.All.Of("node-busy"), page.Hundred) }))
 	s.Table = m
 	s.Notes = []string{"medians over the rounds, in brackets the 95 % interval; " + page.None + " not known. client: the app that makes the load; busy: all CPUs that were not idle, by the kernel's ticks of 10 ms, and 100 at most; eBPF: run time of all programs that were chosen, less what they take while idle; part of it is in the client's and the server's, in whose calls they run"}
 	s.Draw(cpuChart(v))
@@ -119,15 +111,13 @@ func requestsByLoad(v *Judgement) *page.Section {
 		}
 		return page.Cell{Head: fmt.Sprintf("%d (%d)", r.Rounds, r.Failed), Style: term.Red}
 	}))
-	m.Add("QPS", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(&r.QPS, page.Significant) }))
+	m.Add("QPS", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(r.All.Of("requests"), page.Significant) }))
 	m.Draw(page.Estimates)
-	for i, title := range []string{"p50", "p90", "p99", "p99.9"} {
-		m.Add(title, page.Each(v.Rows, func(r *Row) page.Cell {
-			return page.Value([]*figure.Figure{&r.P50, &r.P90, &r.P99, &r.P999}[i], page.Duration)
-		}))
+	for _, q := range []string{"p50", "p90", "p99", "p99.9"} {
+		m.Add(q, page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(r.All.Of("latency", "quantile", q), page.Duration) }))
 	}
 	if v.Imported == nil {
-		m.Add("eBPF per request", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(&r.PerRequest, page.Duration) }))
+		m.Add("eBPF per request", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(r.All.Of("bpf-time-per-request"), page.Duration) }))
 	}
 	m.AddIf("errors", page.Each(v.Rows, func(r *Row) page.Cell { return counted(r.Errors, page.Dot) }))
 	m.AddUnless("not sent", page.Each(v.Rows, func(r *Row) page.Cell { return counted(r.Unsent, page.None) }))
@@ -138,7 +128,7 @@ func requestsByLoad(v *Judgement) *page.Section {
 			s.Lists = []page.List{{Items: append(itemsOf(s), page.FailureItems(v.where(&r.Asked), page.Amount(r.Failed, "time")+" failed", r.Failure)...)}}
 		}
 	}
-	if slices.ContainsFunc(v.Rows, func(r Row) bool { return r.P50.Known() }) {
+	if slices.ContainsFunc(v.Rows, func(r Row) bool { return r.All.Of("latency", "quantile", "p50").Known() }) {
 		s.Notes = []string{loopNote(v)}
 	}
 	if all := pricePairs(v); all >= fewestPairs {
@@ -161,15 +151,15 @@ func itemsOf(s *page.Section) []page.Item {
 const fewestPairs = 3
 
 func priceCell(r *Row) page.Cell {
-	if !r.Price.Known() || r.PriceRounds < fewestPairs {
+	if !r.All.Of("requests-with-statistics-ratio").Known() || r.PriceRounds < fewestPairs {
 		return page.Words(page.None)
 	}
-	c := page.Words(page.Significant(r.Price.Value) + "×")
-	if r.Price.Bounded {
-		c.Tail = "[" + page.Significant(r.Price.Lo) + ", " + page.Significant(r.Price.Hi) + "]"
+	c := page.Words(page.Significant(r.All.Of("requests-with-statistics-ratio").Value) + "×")
+	if r.All.Of("requests-with-statistics-ratio").Bounded {
+		c.Tail = "[" + page.Significant(r.All.Of("requests-with-statistics-ratio").Lo) + ", " + page.Significant(r.All.Of("requests-with-statistics-ratio").Hi) + "]"
 	}
-	c.Head = page.Mark(r.Price.Versus) + c.Head
-	if r.Price.Versus.Different() && r.Price.Value < 1 {
+	c.Head = page.Mark(r.All.Of("requests-with-statistics-ratio").Versus) + c.Head
+	if r.All.Of("requests-with-statistics-ratio").Versus.Different() && r.All.Of("requests-with-statistics-ratio").Value < 1 {
 		c.Style = term.Yellow
 	}
 	return c

@@ -43,7 +43,7 @@ func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 func (j *Judgement) Figures() (all []figure.Figure) {
 	for i := range j.Rows {
 		r := &j.Rows[i]
-		all = append(all, r.QPS, r.P50, r.P90, r.P99, r.P999, r.ClientCore, *ofNode(&r.ClientCore, j.CPUs), r.ServerCore, r.NodeBusy, r.Usage, r.Throttled, r.BPFCore, r.BPFNode, r.PerRequest, r.Price)
+		all = append(all, r.All...)
 		if r.Rounds > 0 {
 			all = append(all, exactly("request-errors", labelsOf(&r.Asked), r.Errors), exactly("requests-not-sent", labelsOf(&r.Asked), r.Unsent))
 		}

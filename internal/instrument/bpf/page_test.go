@@ -135,7 +135,7 @@ func TestClientsTellPointsApart(t *testing.T) {
 	for instances, want := range map[int]string{0: "", 4: "4"} {
 		w := newWeighing(DefaultsOfLoad())
 		w.measure(0, record.Asked{Connections: 100, Instances: instances}, 1000)
-		check.Equal(t, fmt.Sprintf("%d clients are labelled", instances), w.judge(t).Rows[0].QPS.Labels.Get("clients"), want)
+		check.Equal(t, fmt.Sprintf("%d clients are labelled", instances), w.judge(t).Rows[0].All.Of("requests").Labels.Get("clients"), want)
 	}
 }
 

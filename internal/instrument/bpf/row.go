@@ -24,7 +24,7 @@ func (j *judging) rows() {
 	var prices []figure.Quotient
 	for i := range j.b.Rows {
 		q := j.b.Rows[i].price
-		q.Figure = &j.b.Rows[i].Price
+		q.Figure = j.b.Rows[i].All.Of("requests-with-statistics-ratio")
 		prices = append(prices, q)
 	}
 	figure.Comparing{}.Ratios("without statistics", prices)
@@ -66,16 +66,18 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 				values[m.round] = v
 			}
 		}
-		*c.to(&row) = Quantities.Over(c.quantity, slices.Concat(point, figure.Of(c.labels...)), values)
+		f := Quantities.Over(c.quantity, slices.Concat(point, figure.Of(c.labels...)), values)
+		if row.All = append(row.All, f); c.quantity == "cpu" && c.labels[1] != "server" {
+			row.All = append(row.All, *ofNode(&f, j.b.CPUs))
+		}
 	}
-	row.QPS.Failed, row.QPS.Total = row.Failed, row.Rounds+row.Failed
-	row.BPFNode = *ofNode(&row.BPFCore, j.b.CPUs)
+	row.All[0].Failed, row.All[0].Total = row.Failed, row.Rounds+row.Failed // requests
 	programs := programValues{of: map[string]*programRounds{}, called: map[uint32]string{}}
 	for _, m := range loaded {
 		programs.add(m)
 	}
 	row.Programs = programs.rows(point)
-	row.Price = Quantities.Over("requests-with-statistics-ratio", point, nil)
+	row.All = append(row.All, Quantities.Over("requests-with-statistics-ratio", point, nil))
 	without, with = paired(without, with)
 	row.PriceRounds, row.price = len(with), figure.Quotient{Base: without, Values: with}
 	return row
@@ -84,43 +86,42 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 // rowFigures are the figures of a row, each with what it is of one point: CPU times
 // are shares of one core, time over the time of the phase; NaN is not known.
 var rowFigures = []struct {
-	to       func(*Row) *figure.Figure
 	quantity string
 	labels   []string // a name and a value
 	value    func(m *measured, took float64, cpus int) float64
 }{
-	{func(r *Row) *figure.Figure { return &r.QPS }, "requests", nil, func(m *measured, _ float64, _ int) float64 {
+	{"requests", nil, func(m *measured, _ float64, _ int) float64 {
 		if m.load.Sent == nil {
 			return math.NaN()
 		}
 		return m.load.Sent.QPS
 	}},
-	{func(r *Row) *figure.Figure { return &r.P50 }, "latency", []string{"quantile", "p50"}, latency(func(s *record.Sent) int64 { return s.P50 })},
-	{func(r *Row) *figure.Figure { return &r.P90 }, "latency", []string{"quantile", "p90"}, latency(func(s *record.Sent) int64 { return s.P90 })},
-	{func(r *Row) *figure.Figure { return &r.P99 }, "latency", []string{"quantile", "p99"}, latency(func(s *record.Sent) int64 { return s.P99 })},
-	{func(r *Row) *figure.Figure { return &r.P999 }, "latency", []string{"quantile", "p99.9"}, latency(func(s *record.Sent) int64 { return s.P999 })},
-	{func(r *Row) *figure.Figure { return &r.ClientCore }, "cpu", []string{"role", "client"},
+	{"latency", []string{"quantile", "p50"}, latency(func(s *record.Sent) int64 { return s.P50 })},
+	{"latency", []string{"quantile", "p90"}, latency(func(s *record.Sent) int64 { return s.P90 })},
+	{"latency", []string{"quantile", "p99"}, latency(func(s *record.Sent) int64 { return s.P99 })},
+	{"latency", []string{"quantile", "p99.9"}, latency(func(s *record.Sent) int64 { return s.P999 })},
+	{"cpu", []string{"role", "client"},
 		func(m *measured, took float64, _ int) float64 { return part(m.load.ClientCPU, took) }},
-	{func(r *Row) *figure.Figure { return &r.ServerCore }, "cpu", []string{"role", "server"},
+	{"cpu", []string{"role", "server"},
 		func(m *measured, took float64, _ int) float64 { return part(m.load.ServerCPU, took) }},
-	{func(r *Row) *figure.Figure { return &r.NodeBusy }, "node-busy", nil, func(m *measured, took float64, cpus int) float64 {
+	{"node-busy", nil, func(m *measured, took float64, cpus int) float64 {
 		return min(part(m.load.NodeCPU, took*float64(cpus)), 1) // the kernel counts it in ticks of 10 ms, of each CPU
 	}},
-	{func(r *Row) *figure.Figure { return &r.Usage }, "limit-usage", nil, func(m *measured, took float64, _ int) float64 {
+	{"limit-usage", nil, func(m *measured, took float64, _ int) float64 {
 		if g := m.load.Group; g != nil && g.Limit > 0 {
 			return part(g.Usage, took*g.Limit)
 		}
 		return math.NaN()
 	}},
-	{func(r *Row) *figure.Figure { return &r.Throttled }, "limit-throttled", nil, func(m *measured, _ float64, _ int) float64 {
+	{"limit-throttled", nil, func(m *measured, _ float64, _ int) float64 {
 		if g := m.load.Group; g != nil && g.Periods > 0 {
 			return float64(g.Throttled) / float64(g.Periods)
 		}
 		return math.NaN()
 	}},
-	{func(r *Row) *figure.Figure { return &r.BPFCore }, "cpu", []string{"role", "bpf"},
+	{"cpu", []string{"role", "bpf"},
 		func(m *measured, _ float64, _ int) float64 { return m.bpfCore() }},
-	{func(r *Row) *figure.Figure { return &r.PerRequest }, "bpf-time-per-request", nil,
+	{"bpf-time-per-request", nil,
 		func(m *measured, took float64, _ int) float64 { return m.bpfCore() * took / m.requests() }},
 }
 

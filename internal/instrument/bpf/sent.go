@@ -70,12 +70,12 @@ func (j *judging) sent(add adding) {
 		return when(r.Unsent > 0, "%d with %s", r.Unsent, where)
 	}), "no connection was free for them; they are in no QPS, and in latencies with as long as they had been due, which is the least: ask for a lower --qps, or for more connections")
 	add.list(foundConnections, finding.Warning, "there were fewer requests than connections, so not all of these were ever there: ", j.rowsThat(func(r *Row, where string) string {
-		return when(r.QPS.Known() && r.Fewest < int64(r.Asked.Connections), "%d requests with %s", r.Fewest, where)
+		return when(r.All.Of("requests").Known() && r.Fewest < int64(r.Asked.Connections), "%d requests with %s", r.Fewest, where)
 	}), "the figures are of fewer connections than the row says: ask for a longer --time, for fewer -c, or for a higher --qps")
 	add.list(foundRateMissed, finding.Warning, "the rate was not reached: ", j.rowsThat(func(r *Row, where string) string {
-		return when(r.Asked.QPS > 0 && r.QPS.Known() && r.QPS.Value < full*r.Asked.QPS, "%.0f/s of %g with %s", r.QPS.Value, r.Asked.QPS, where)
+		return when(r.Asked.QPS > 0 && r.All.Of("requests").Known() && r.All.Of("requests").Value < full*r.Asked.QPS, "%.0f/s of %g with %s", r.All.Of("requests").Value, r.Asked.QPS, where)
 	}), "latencies hold the queue that grew meanwhile; ask for a lower --qps, or for more connections")
-	if slices.ContainsFunc(j.b.Rows, func(r Row) bool { return r.P50.Known() && !r.Open }) {
+	if slices.ContainsFunc(j.b.Rows, func(r Row) bool { return r.All.Of("latency", "quantile", "p50").Known() && !r.Open }) {
 		add(record.Finding{Code: foundClosedLoop, Level: finding.Note, Message: "latencies are those of a closed loop: a connection that waits sends nothing meanwhile, so stalls count once and not for every request that would have come (coordinated omission)",
 			Advice: "for latencies ask for a rate (--qps) below what was reached here; QPS and CPU are right as they are"})
 	}

@@ -293,8 +293,8 @@ func TestRunsThatAreCountedForSomebodyElseAreSaidAndKept(t *testing.T) {
 			strings.Contains(strings.Join(p.Problems, "\n"), "statistics were on for somebody else meanwhile"), "%+v", p)
 	}
 	j, err := bpf.Judge(rec)
-	check.That(t, err == nil && without == 4 && !j.Rows[0].Price.Known(),
-		"%v: %d loads without; their price %+v", err, without, j.Rows[0].Price)
+	check.That(t, err == nil && without == 4 && !j.Rows[0].All.Of("requests-with-statistics-ratio").Known(),
+		"%v: %d loads without; their price %+v", err, without, j.Rows[0].All.Of("requests-with-statistics-ratio"))
 }
 
 func TestServicesLeadToTheServerThatThePlanNames(t *testing.T) {

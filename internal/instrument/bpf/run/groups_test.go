@@ -97,7 +97,7 @@ func TestProgramsThatAreChosenByTheirCgroupSeeTheLoad(t *testing.T) {
 		check.That(t, p.Phase != record.PhaseLoad || !p.Asked.Statistics || len(p.Runs) == 1 && p.Sent != nil && p.Runs[0].Count == p.Sent.Requests,
 			"%+v of %+v", p.Runs, p.Sent)
 	}
-	if r := j.Rows[0]; !r.BPFCore.Known() {
+	if r := j.Rows[0]; !r.All.Of("cpu", "role", "bpf").Known() {
 		t.Errorf("what they cost is not known: %+v", j.Found)
 	}
 
