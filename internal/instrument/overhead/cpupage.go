@@ -14,39 +14,37 @@ const leastCPU = 0.00005
 
 // cpuByRole shows the roles that use some.
 func cpuByRole(v *Judgement, t *Table, first bool) *page.Section {
-	s := titled(t, "CPU by role, milli-CPUs")
-	m := byTarget(t)
 	unknown := false
-	show := func(role record.Role) []page.Cell {
-		return figures(t, func(c *Cell) page.Cell {
-			row := rowOf(&c.Ledger, role)
+	show := func(role record.Role) page.Quantity {
+		return page.Quantity{Of: "role-processes", Titles: []string{page.Heading(string(role))}, Cell: func(row figure.Set) page.Cell {
+			cpu := row.Of("role-cpu", "role", string(role))
 			switch {
-			case row.CPUKnown && math.Abs(row.CPU) < leastCPU:
-				return page.Words(page.Dot)
-			case !row.CPUKnown && row.Processes == 0:
-				return page.Words(page.Dot)
-			case !row.CPUKnown:
+			case !cpu.Known() && row.Of("role-processes", "role", string(role)).Value > 0:
 				unknown = true
 				return page.Words("?")
+			case math.Abs(cpu.Value) < leastCPU:
+				return page.Words(page.Dot)
 			}
-			return page.Words(page.Milli(row.CPU))
-		})
+			return page.Words(page.Milli(cpu.Value))
+		}}
 	}
+	var columns []page.Quantity
 	for _, role := range rolesIn(t) {
-		m.AddIf(page.Heading(string(role)), show(role))
+		columns = append(columns, show(role))
 	}
-	m.Add("sum", figures(t, func(c *Cell) page.Cell {
+	columns = append(columns, page.Quantity{Of: "cpu", Titles: []string{"sum"}, Beside: page.Estimates, Cell: func(row figure.Set) page.Cell {
+		c := t.of(row.Get("target"))
 		sum, some := c.Ledger.CPU()
 		least := ""
 		if some {
 			least = "≥ "
 		}
 		return page.Cell{Head: least + page.Milli(sum), Tail: within(&c.CPU), Style: term.Bold, Figure: &c.CPU}
-	}))
-	m.Draw(page.Estimates)
-	m.AddIf("others", show(record.RoleOthers))
-	m.Add("node", figures(t, func(c *Cell) page.Cell { return page.Words(page.Milli(c.Ledger.NodeCPU)) }))
-	s.Table = m
+	}}, show(record.RoleOthers), page.Quantity{Of: "node-busy", Titles: []string{"node"}, Show: page.Milli})
+	s := t.grid("CPU by role, milli-CPUs", false, []string{"target"}, columns...)
+	if s == nil {
+		return nil
+	}
 	if first {
 		s.Draw(sumsChart(v, "CPU", func(c *Cell) *figure.Figure { return &c.CPU }))
 		s.Notes = []string{"on average over the phase; 1000 are one CPU; node: all of its CPUs' busy time"}

@@ -12,25 +12,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// byTarget is a table with a row a target.
-func byTarget(t *Table) *page.Table {
-	m := &page.Table{Columns: []page.Column{{Title: "target"}}}
-	for i := range t.Cells {
-		m.Row(targetCell(&t.Cells[i]))
-	}
-	return m
-}
-
-// figures shows nothing of a target that has no round with figures.
-func figures(t *Table, show func(*Cell) page.Cell) []page.Cell {
-	return page.Each(t.Cells, func(c *Cell) page.Cell {
-		if c.Rounds == 0 {
-			return page.Words(page.Dot)
-		}
-		return show(c)
-	})
-}
-
 // rolesIn are the roles that some target has, in the order of rows, and those
 // that this version does not know behind them. The page cache and all other
 // processes of the node are no part of a target's sum.
@@ -53,31 +34,39 @@ func rolesIn(t *Table) []record.Role {
 // memoryByRole is the main table: whose memory it is, and whether the books
 // close.
 func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
-	s := titled(t, "memory by role, MiB ("+roundsIn(t)+")")
-	m := byTarget(t)
+	var columns []page.Quantity
 	for _, role := range rolesIn(t) {
-		m.AddIf(page.Heading(string(role)), figures(t, func(c *Cell) page.Cell {
-			return someMiB(rowOf(&c.Ledger, role).Memory.Sum())
-		}))
+		columns = append(columns, page.Quantity{Of: "role-memory", Titles: []string{page.Heading(string(role))}, Key: "role", Values: []string{string(role)},
+			Draw: func(f *figure.Figure) page.Cell { return someMiB(int64(f.Value)) }})
 	}
 	incomplete := false
-	m.Add("sum", figures(t, func(c *Cell) page.Cell {
+	add := func(title string, of *page.Beside, show func(*Cell) page.Cell) {
+		columns = append(columns, page.Quantity{Of: "memory", Titles: []string{title}, Beside: of, Cell: func(row figure.Set) page.Cell {
+			if c := t.of(row.Get("target")); c.Rounds > 0 {
+				return show(c)
+			}
+			return page.Words(page.Dot)
+		}})
+	}
+	add("sum", page.Estimates, func(c *Cell) page.Cell {
 		out := page.Cell{Head: page.MiB(c.Ledger.Sum), Tail: within(&c.Sum), Style: term.Bold, Figure: &c.Sum}
 		if !c.Ledger.Complete {
 			incomplete, out.Head = true, "≥ "+out.Head
 		}
 		return out
-	}))
-	m.Draw(page.Estimates)
-	m.AddIf("swapped", figures(t, func(c *Cell) page.Cell { return someMiB(swapped(&c.Ledger)) }))
-	m.Add("residual", figures(t, func(c *Cell) page.Cell {
+	})
+	add("swapped", nil, func(c *Cell) page.Cell { return someMiB(swapped(&c.Ledger)) })
+	add("residual", nil, func(c *Cell) page.Cell {
 		out := page.Cell{Head: page.MiB(c.Ledger.Residual), Tail: "±" + page.MiB(c.Ledger.Uncertainty)}
 		if c.Ledger.Residual > c.Ledger.Uncertainty || -c.Ledger.Residual > c.Ledger.Uncertainty {
 			out.Style = term.Yellow
 		}
 		return out
-	}))
-	s.Table = m
+	})
+	s := t.grid("memory by role, MiB ("+roundsIn(t)+")", false, []string{"target"}, columns...)
+	if s == nil {
+		s = titled(t, "memory by role: of no target")
+	}
 	if first {
 		s.Draw(memoryChart(v), sumsChart(v, "memory", func(c *Cell) *figure.Figure { return &c.Sum }))
 		s.Notes = []string{
