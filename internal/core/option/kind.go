@@ -298,7 +298,7 @@ func (s *Set) parse(what, text string) error {
 			return err
 		}
 		if o.empty() {
-			return fmt.Errorf("%s=%s is none: leave it out, or write more", name, value)
+			return fmt.Errorf("%s=%s is empty: leave it out, or write a value", name, value)
 		}
 		if found := o.rules.check(what+"."+name, reflect.ValueOf(o.into).Elem()); len(found) > 0 {
 			return errors.New(found[0].Message)
