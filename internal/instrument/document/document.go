@@ -32,7 +32,7 @@ func Of(all []instrument.Judged, l instrument.List, again *page.Section, o page.
 		}
 		measures[i].page.Answer = nil // said once
 	}
-	front.Add(contents(measures), conclusions(measures), mistrust(measures))
+	front.Add(contents(measures), mistrust(measures))
 	for i := range measures {
 		back.Add(measures[i].asked)
 		back.Sections = append(back.Sections, measures[i].method...)

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/testing/check"
@@ -120,7 +117,7 @@ func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 	ends := func(with string) func(string) bool {
 		return func(title string) bool { return strings.HasSuffix(title, " "+with) }
 	}
-	check.Equal(t, "titles", titles(front), []string{"measures", "conclusions", "what to mistrust"})
+	check.Equal(t, "titles", titles(front), []string{"measures", "what to mistrust"})
 	if n := len(front.Answer); n < len(pages)-2 {
 		t.Errorf("%d sentences answer %d measures: %q", n, len(pages)-2, front.Answer)
 	}
@@ -129,76 +126,13 @@ func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	var texts []string
-	for _, l := range front.Sections[2].Lists {
+	for _, l := range front.Sections[1].Lists {
 		for _, items := range grouped([]page.List{l}) {
 			texts = append(texts, fmt.Sprint(items))
 		}
 	}
 	once := slices.Compact(slices.Sorted(slices.Values(texts)))
 	check.That(t, len(once) == len(texts) && len(once) >= 3, "findings %q", texts)
-}
-
-func TestConclusionsAreVerdictsAndNothingElse(t *testing.T) {
-	t.Parallel()
-	versus := func(v stat.Verdict, shift, lo, hi float64) *figure.Versus {
-		return &figure.Versus{Baseline: "runc", Verdict: v, Shift: figure.Estimate{N: 9, Value: shift, Lo: lo, Hi: hi, Bounded: lo != hi}}
-	}
-	known := figure.Estimate{N: 9, Value: 1}
-	of := func(target, op, lanes string, v *figure.Versus, verdict string) figure.Figure {
-		return figure.Figure{Quantity: "latency", Labels: figure.Of("target", target, "op", op, "lanes", lanes, "kind", "x"), Estimate: known, Versus: v, Verdict: verdict}
-	}
-	for name, c := range map[string]struct {
-		figures []figure.Figure
-		want    []page.Item
-	}{
-		"without a verdict nothing is said": {[]figure.Figure{of("runc", "create", "1", nil, "")}, nil},
-		"a verdict with its shift and interval": {
-			[]figure.Figure{of("crun", "create", "1", versus(stat.Different, -.25, -.3, -.2), ""), of("crun", "run", "1", versus(stat.Same, .01, -.02, .03), ""), of("crun", "run", "50", versus(stat.Undecided, .2, -.1, .4), "")},
-			[]page.Item{
-				{Key: "crun against runc, different", Text: "latency, create, lanes 1 -25.0 % [-30.0, -20.0]"},
-				{Key: "crun against runc, same", Text: "latency, run, lanes 1 +1.0 % [-2.0, +3.0]"},
-				{Key: "crun against runc, not decided", Text: "latency, run, lanes 50 +20.0 % [-10.0, +40.0]"},
-			},
-		},
-		"an interval that is not known is not made up": {
-			[]figure.Figure{of("crun", "create", "1", versus(stat.Undecided, .5, 0, 0), "")},
-			[]page.Item{{Key: "crun against runc, not decided", Text: "latency +50.0 %"}},
-		},
-		"what a figure was judged to be": {
-			[]figure.Figure{of("kata", "create", "1", versus(stat.Different, 9, 8, 10), "guest cache"), of("host", "run", "1", nil, "device")},
-			[]page.Item{
-				{Key: "kata against runc, different", Text: "latency, create +900.0 % [+800.0, +1000] (guest cache)"},
-				{Key: "judged: guest cache", Text: "kata, create"},
-				{Key: "judged: device", Text: "host, run"},
-			},
-		},
-		"one target that is both says of which figure": {
-			[]figure.Figure{
-				{Quantity: "needed", Labels: figure.Of("target", "kata", "phase", "idle", "resource", "cpu"), Estimate: known, Verdict: "not enough"},
-				{Quantity: "needed", Labels: figure.Of("target", "kata", "phase", "load", "resource", "cpu"), Estimate: known, Verdict: "enough"},
-				{Quantity: "on-line", Labels: figure.Of("target", "kata"), Estimate: known, Verdict: "on no line"},
-				{Quantity: "checked", Labels: figure.Of("target", "runc", "resource", "cpu"), Estimate: known, Verdict: "enough"},
-			},
-			[]page.Item{
-				{Key: "judged: not enough", Text: "kata, needed, idle, cpu"},
-				{Key: "judged: enough", Text: "kata, needed, load, cpu; runc"},
-				{Key: "judged: on no line", Text: "kata, on-line"},
-			},
-		},
-	} {
-		check.Equal(t, name, concluded(c.figures), c.want)
-	}
-}
-
-func TestVerdictsOfOneKindAreBounded(t *testing.T) {
-	t.Parallel()
-	var all []figure.Figure
-	for i := range mostTold + 7 {
-		all = append(all, figure.Figure{Labels: figure.Of("target", "kata", "lanes", strconv.Itoa(i)), Verdict: "cache"})
-	}
-	got := concluded(all)
-	check.That(t, len(got) == 1 && strings.Count(got[0].Text, ";") == mostTold && strings.HasSuffix(got[0].Text, "lanes 199; and 7 more"),
-		"%+v", got)
 }
 
 func TestWhatIsNotHereOfAPlanIsSaid(t *testing.T) {

@@ -47,7 +47,7 @@ func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
 			}
 			server.Start()
 			defer server.Close()
-			args := append([]string{"bpf", "load", "-c", "20", "-t", "200ms", "--idle", "100ms", "--rounds", "1"}, c.flags...)
+			args := append([]string{"bpf", "load", "--datapath", "reference", "-c", "20", "-t", "200ms", "--idle", "100ms", "--rounds", "1"}, c.flags...)
 			if c.own {
 				args = append(args, "--datapath", "reference")
 			} else {
