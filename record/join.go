@@ -55,6 +55,7 @@ func (l *Lines) AddLabels(path string, labels []Label) error {
 	if lock(file) {
 		return fmt.Errorf("label %s: a run still writes this record; label it when the run has ended", path)
 	}
+	defer unlock(file)
 	all, err := l.LoadAll(path)
 	if err != nil {
 		return err

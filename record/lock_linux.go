@@ -11,3 +11,7 @@ import (
 func lock(file *os.File) (taken bool) {
 	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
+
+// unlock gives the lock back. Closing the file is not enough: a process that is being started
+// has a copy of the descriptor until it executes its program.
+func unlock(file *os.File) { _ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }

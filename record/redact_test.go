@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/testing/check"
@@ -140,7 +141,10 @@ func TestLabelsComeAfterTheEndAndTheLastCounts(t *testing.T) {
 			must.OK(t, w.Write(line))
 			check.Error(t, standard().AddLabels(path, []Label{{Key: "commit", Value: "0"}}), "a run still writes this record; label it when")
 		}
+		// As of a process that is being started.
+		held := must.Get(syscall.Dup(int(w.file.Fd())))(t)
 		must.OK(t, w.Close())
+		defer syscall.Close(held)
 		for _, value := range []string{"1", "2", ""} {
 			must.OK(t, standard().AddLabels(path, []Label{{Key: "commit", Value: value}, {Key: "node", Value: "a"}}))
 			got, err := Load(path)

@@ -106,6 +106,7 @@ func (w *Writer) Close() error {
 	}
 	if w.file != nil {
 		w.keep(syncFile(w.file))
+		unlock(w.file)
 		w.keep(w.file.Close())
 	}
 	return w.err
