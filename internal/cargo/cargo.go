@@ -132,7 +132,7 @@ func (c *Cargo) find(ctx context.Context, w setting.Workload, lenders []Lender) 
 		}
 	}
 	if len(lenders) == 0 {
-		tried = append(tried, errors.New("there is no file of that name, and no engine among the targets that could have it"))
+		tried = append(tried, errors.New("no file has that name, and none of the targets has an engine that could hold it"))
 	}
 	return nil, fmt.Errorf("image %s: %w; name an archive of it (docker save %s -o FILE), or let it be pulled: --pull", w.Image, errors.Join(tried...), w.Image)
 }

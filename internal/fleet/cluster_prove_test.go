@@ -25,10 +25,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// TestEachOfManyNodesIsToldOf does a plan, by the command, on nodes with a kubelet, which
-// give their records, among nodes of kwok, whose pods end at once and run nothing: as many
-// as said are at work, none is forgotten, and nothing is left.
-func TestEachOfManyNodesIsToldOf(t *testing.T) {
+// TestEveryNodeOfManyIsReported runs a plan with the command. Nodes with a kubelet return
+// records; pods on kwok's nodes end at once and run nothing. As many nodes as requested
+// work in parallel, every node is reported, and nothing is left.
+func TestEveryNodeOfManyIsReported(t *testing.T) {
 	for _, size := range []struct{ real, kwok, parallel int }{{2, 50, 10}, {1, 1000, 100}} {
 		t.Run(fmt.Sprintf("%d with %d of kwok", size.real, size.kwok), func(t *testing.T) {
 			r := newRig(t, cluster.Options{Nodes: size.real, Kwok: size.kwok})
@@ -96,8 +96,8 @@ func (r *rig) dispatched(t *testing.T) (n float64) {
 	return n
 }
 
-// most counts the Jobs of runs, and looks at the memory of a process, until ctx is done. It
-// tells the most there were and it had.
+// most counts the Jobs of runs and reads the memory of a process until ctx is done. The
+// function that it returns gives the maximum of both.
 func (r *rig) most(ctx context.Context, t *testing.T, pid int) func() (int, string) {
 	most, memory := 0, ""
 	var over sync.WaitGroup

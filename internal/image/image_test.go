@@ -130,7 +130,7 @@ func TestTheTarIsWhatEnginesLoad(t *testing.T) {
 		tags     []string
 	}{
 		{"of one architecture, under its name", []*Binary{program(t, "arm64", nil)}, []string{"localhost/tare:v1.2.3-dirty"}},
-		{"of both, under a name for each where there is no index", []*Binary{program(t, "amd64", nil), program(t, "arm64", nil)},
+		{"of both, under a name for each without an index", []*Binary{program(t, "amd64", nil), program(t, "arm64", nil)},
 			[]string{"localhost/tare:v1.2.3-dirty-amd64", "localhost/tare:v1.2.3-dirty-arm64"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -306,8 +306,7 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 	}
 }
 
-// validBill holds a bill of materials to the schema of CycloneDX, which its library has
-// beside it.
+// validBill validates a bill of materials against the CycloneDX schema in its library.
 func validBill(t *testing.T, text []byte) {
 	t.Helper()
 	dir := must.Get(exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output())(t)

@@ -176,7 +176,7 @@ func (p *Pool) Prepare(lanes []int, orders []Order) (*Batch, error) {
 	}
 	for i, n := range lanes {
 		if n < 0 || n >= len(p.procs) {
-			return nil, fmt.Errorf("lanes: there is no lane %d among %d", n, len(p.procs))
+			return nil, fmt.Errorf("lanes: lane %d is not among the %d lanes", n, len(p.procs))
 		}
 		if err := p.mem.slot(n).put(orders[i]); err != nil {
 			return nil, fmt.Errorf("lane %d: %s: %w", n, orders[i], err)
@@ -261,8 +261,8 @@ func (b *Batch) Disarm() error {
 	return err
 }
 
-// open releases the lanes. If permitted, the releasing thread has a higher priority than the
-// lanes meanwhile: otherwise the first lane to wake would delay the others.
+// open releases the lanes. If permitted, it raises its thread's priority above the lanes'
+// while it does so: otherwise the first lane to wake would delay the others.
 func (p *Pool) open(h *header) (released int64) {
 	raised := false
 	if p.priority() == FIFO {

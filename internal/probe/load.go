@@ -105,7 +105,7 @@ func missing(prefix string) error {
 // parseNumber parses at most 18 decimal digits.
 func parseNumber(s string) (int64, error) {
 	if s == "" || len(s) > 18 || strings.Trim(s, "0123456789") != "" {
-		return 0, fmt.Errorf("%.40q is no number", s)
+		return 0, fmt.Errorf("%.40q is not a number", s)
 	}
 	return strconv.ParseInt(s, 10, 64)
 }

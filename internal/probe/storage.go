@@ -182,7 +182,7 @@ func parseFileError(verb, rest string) (e *FileError, ok bool, err error) {
 	number, path, _ := strings.Cut(rest, " ")
 	errno, err := parseNumber(number)
 	if err == nil && (errno == 0 || errno > maxErrno) {
-		err = fmt.Errorf("there is no error number %d", errno)
+		err = fmt.Errorf("unknown error number %d", errno)
 	}
 	if err != nil {
 		return nil, true, err
@@ -201,7 +201,7 @@ func parsePath(rest string) (string, error) {
 		return "", errors.New("it is cut off")
 	}
 	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return "", fmt.Errorf("%.80q is no path that the probe takes", path)
+		return "", fmt.Errorf("%.80q is not a path that the probe accepts", path)
 	}
 	return path, nil
 }
@@ -209,7 +209,7 @@ func parsePath(rest string) (string, error) {
 // parseHex parses at most 16 lower-case hex digits.
 func parseHex(s string) (uint64, error) {
 	if s == "" || len(s) > 16 || strings.Trim(s, "0123456789abcdef") != "" {
-		return 0, fmt.Errorf("%.40q is no hexadecimal number", s)
+		return 0, fmt.Errorf("%.40q is not a hexadecimal number", s)
 	}
 	return strconv.ParseUint(s, 16, 64)
 }

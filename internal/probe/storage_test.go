@@ -159,7 +159,7 @@ func TestWhatStopsTheProbeAtAFileIsToldByItsErrno(t *testing.T) {
 		"a folder":                          {FillArgs(1, dir), filled, FileError{"fill", dir, syscall.EISDIR}},
 		"a file in a file":                  {FillArgs(1, file+"/x"), filled, FileError{"fill", file + "/x", syscall.ENOTDIR}},
 		"evicting what is not there":        {EvictArgs(file, absent), evicted, FileError{"evict", absent, syscall.ENOENT}},
-		"evicting what is no file":          {EvictArgs("/dev/null"), nil, FileError{}},
+		"evicting a device":                 {EvictArgs("/dev/null"), nil, FileError{}},
 		"reading directly what isn't there": {DirectArgs(absent), directed, FileError{"direct", absent, syscall.ENOENT}},
 		"reading a folder directly":         {DirectArgs(dir), directed, FileError{"direct", dir, syscall.EISDIR}},
 	} {

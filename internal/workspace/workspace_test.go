@@ -86,8 +86,8 @@ func has(left []Leftover, id string) bool {
 	return slices.ContainsFunc(left, func(l Leftover) bool { return l.RunID == id })
 }
 
-// TestOnlyWhatCarriesADeadRunsIdIsRemoved makes leftovers by hand beside what
-// is not tare's.
+// TestOnlyWhatCarriesADeadRunsIdIsRemoved makes leftovers by hand among files
+// that are not tare's.
 func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	need.Root(t)
 	r := roots(t)

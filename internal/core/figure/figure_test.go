@@ -24,8 +24,8 @@ func TestJSONOfAFigure(t *testing.T) {
 	}{
 		"has its rounds in order, and one estimate": {whole, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},` +
 			`"rounds":[{"round":0,"value":1},{"round":1,"value":2},{"round":2,"value":3}],"estimate":{"n":3,"value":2,"bounded":false}}`},
-		"has a bound of 0 where that is one":   {bound, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},"estimate":{"n":9,"value":1,"lo":0,"hi":2,"bounded":true}}`},
-		"has nothing where there is no number": {none, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"}}`},
+		"has a bound of 0 where that is one": {bound, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},"estimate":{"n":9,"value":1,"lo":0,"hi":2,"bounded":true}}`},
+		"has nothing in place of a number":   {none, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"}}`},
 	} {
 		check.Equal(t, name, string(must.JSON(t, tt.f)), tt.want)
 	}

@@ -53,7 +53,7 @@ func TestTooFewRoundsForIntervalsAndComparisons(t *testing.T) {
 		"nor do five, and more is needed":  {5, 12, "5 rounds give no 95 % interval", "--rounds 12 or"},
 		"six show no difference":           {6, 12, "6 rounds cannot show a difference", "--rounds 12 or"},
 		"six are enough without the need":  {6, 0, "", ""},
-		"where none was there is no word":  {0, 12, "", ""},
+		"no word if there was none":        {0, 12, "", ""},
 		"as many as are needed are enough": {12, 12, "", ""},
 	} {
 		f, few := TooFew(c.rounds, c.need, 0)

@@ -182,8 +182,8 @@ func TestRankOfPairsMatchesSorting(t *testing.T) {
 	}
 }
 
-// TestPairsOfManyRoundsAreNotKeptInMemory is about hours of short operations, of which all
-// pairs were gigabytes. It looks at what the whole process allocates, and is not parallel.
+// TestPairsOfManyRoundsAreNotKeptInMemory covers hours of short operations: all their pairs
+// would take gigabytes. It measures the whole process's allocations, so it is not parallel.
 func TestPairsOfManyRoundsAreNotKeptInMemory(t *testing.T) {
 	const rounds, most = 5000, 20 << 20 // all pairs would be 100 MB, or 200
 	r := seeded(5)

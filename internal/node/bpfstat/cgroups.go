@@ -114,7 +114,7 @@ func (m *Meter) attachedTo(paths []string) (map[uint32]bool, error) {
 			return nil, fmt.Errorf("which programs are attached to the cgroup %s: %w", path, err)
 		}
 		if at.Type != unix.CGROUP2_SUPER_MAGIC {
-			return nil, fmt.Errorf("%s is no folder of cgroup2, which is what programs are attached to; it is mounted at %s", path, mounted("cgroup2"))
+			return nil, fmt.Errorf("%s is not a cgroup2 directory, which programs are attached to; cgroup2 is mounted at %s", path, mounted("cgroup2"))
 		}
 	}
 	return ids, nil

@@ -144,11 +144,11 @@ func TestWhatCannotBeMeantIsRefusedWithWhatToDo(t *testing.T) {
 		f     Filter
 		want  string
 	}{
-		{"a file that is no pin", Filter{Pins: []string{file}}, "is not in a file system of type bpf"},
+		{"a file that is not a pin", Filter{Pins: []string{file}}, "is not in a file system of type bpf"},
 		{"a folder elsewhere", Filter{Pins: []string{filepath.Dir(file)}}, "is not in a file system of type bpf"},
 		{"a path that is not there", Filter{Pins: []string{file + "x"}}, "no such file"},
 		{"a process that is not there", Filter{Owners: []string{"4194305"}}, "no such process"},
-		{"a folder that is no cgroup", Filter{Cgroups: []string{filepath.Dir(file)}}, "is no folder of cgroup2"},
+		{"a directory that is not a cgroup", Filter{Cgroups: []string{filepath.Dir(file)}}, "is not a cgroup2 directory"},
 		{"a file as a cgroup", Filter{Cgroups: []string{file}}, "not a directory"},
 		{"a broken glob", Filter{Names: []string{"[a"}}, `"[a"`},
 	} {

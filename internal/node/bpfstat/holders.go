@@ -31,7 +31,7 @@ type holder struct {
 	attached string // where by that descriptor, of one of a perf event
 }
 
-// held returns the programs of which a process has descriptors: of the program, a link
+// held returns the programs that a process holds by a descriptor of the program, a link
 // or a perf event. With maps it returns maps too. It skips descriptors of this meter.
 func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 	d, err := m.reader.Open(pid)
@@ -126,7 +126,7 @@ func (m *Meter) ownedBy(owners []string, l *Listing) (map[uint32]bool, error) {
 		if pid, err := strconv.Atoi(owner); err == nil {
 			held, _, err := m.held(pid, false)
 			if procs.Gone(err) {
-				err = errors.New("there is no such process")
+				err = errors.New("no such process")
 			}
 			if err != nil {
 				return nil, fmt.Errorf("find the BPF programs that process %d holds: %w", pid, err)

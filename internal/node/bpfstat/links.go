@@ -103,8 +103,8 @@ func (m *Meter) perfWords(fd int) string {
 	}
 }
 
-// linkName reads the info again with a buffer for a text, whose address and length are
-// at these offsets. It overwrites the scratch's info.
+// linkName reads the info again with a buffer for a string. The offsets are those of the
+// string's address and length. It overwrites the scratch's info.
 func (m *Meter) linkName(fd, address, length int) string {
 	s := m.scratch
 	s.link = linkInfo{}

@@ -70,14 +70,14 @@ func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 			st, err = os.Stat(path)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s is no pin of a BPF program: %w", named, err)
+			return nil, fmt.Errorf("%s is not a pin of a BPF program: %w", named, err)
 		}
 		var at unix.Statfs_t
 		if err := unix.Statfs(path, &at); err != nil {
 			return nil, fmt.Errorf("ask for the file system of %s: %w", path, err)
 		}
 		if at.Type != unix.BPF_FS_MAGIC {
-			return nil, fmt.Errorf("%s is no pin of a BPF program: it is not in a file system of type bpf; they are mounted at %s", path, mounted("bpf"))
+			return nil, fmt.Errorf("%s is not a pin of a BPF program: it is not in a file system of type bpf; they are mounted at %s", path, mounted("bpf"))
 		}
 		if st.IsDir() {
 			pins, problems := walkPins(path, time.Now().Add(longestWalk))

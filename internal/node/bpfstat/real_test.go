@@ -74,8 +74,8 @@ func closing(t testing.TB, l link.Link, err error) {
 	t.Cleanup(func() { l.Close() })
 }
 
-// tracepoint opens a perf event of one, and finds its number in a tracefs that
-// nobody else sees.
+// tracepoint opens a perf event of a tracepoint. It reads the tracepoint's number from a
+// private mount of tracefs.
 func tracepoint(t testing.TB, name string) int {
 	t.Helper()
 	attr := &unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT}

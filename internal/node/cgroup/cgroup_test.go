@@ -82,7 +82,7 @@ func TestLowestRemainderOfAllLimitsCounts(t *testing.T) {
 		"a group above has less left than the own one": {one, "3:pids:/a/b\n", map[string]string{
 			"g/a/pids.max": "100\n", "g/a/pids.current": "90\n", "g/a/b/pids.max": "50\n", "g/a/b/pids.current": "1\n"}, 10, 100, "/g/a/pids.max", true},
 		"more are there than the limit allows": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "5\n", "g/a/pids.current": "9\n"}, 0, 5, "/g/a/pids.max", true},
-		"max is no limit":                      {two, "0::/a\n", map[string]string{"g/a/pids.max": "max\n", "g/a/pids.current": "9\n"}, 0, 0, "", false},
+		"max means no limit":                   {two, "0::/a\n", map[string]string{"g/a/pids.max": "max\n", "g/a/pids.current": "9\n"}, 0, 0, "", false},
 		"the group of version 2":               {two, "0::/a\n", map[string]string{"g/a/pids.max": "20\n", "g/a/pids.current": "9\n"}, 11, 20, "/g/a/pids.max", true},
 		"a limit without its use says nothing": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "20\n"}, 0, 0, "", false},
 		"the root has no limit":                {one, "3:pids:/\n", map[string]string{"g/pids.events": "max 0\n"}, 0, 0, "", false},

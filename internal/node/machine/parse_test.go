@@ -60,7 +60,7 @@ func TestCapabilities(t *testing.T) {
 	has, known := c.Has("CAP_KILL")
 	check.That(t, has && known, "CAP_KILL is in the mask and is not seen")
 	has, known = c.Has("CAP_BPF")
-	check.That(t, !has && !known, "a kernel whose last capability is 37 knows no CAP_BPF")
+	check.That(t, !has && !known, "a kernel with 37 as its last capability has no CAP_BPF")
 	check.That(t, !c.Grantable("CAP_SYS_ADMIN"), "CAP_SYS_ADMIN is outside the bounding set")
 	_, known = c.Has("CAP_LUNCH")
 	check.That(t, !known, "a capability that does not exist is known")

@@ -115,7 +115,7 @@ func Check() error {
 func (t *Tracer) Track(pids ...int) error {
 	for _, pid := range pids {
 		if pid <= 0 || pid > procs.MaxPid {
-			return fmt.Errorf("track process %d: there is no such pid", pid)
+			return fmt.Errorf("track process %d: invalid pid", pid)
 		}
 	}
 	for {
