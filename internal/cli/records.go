@@ -180,6 +180,9 @@ func (s *app) located(c *cobra.Command, args []string, do func(*cobra.Command, [
 			return err
 		}
 	}
+	if c.Name() == "label" { // of a copy it would be lost
+		return do(c, args)
+	}
 	return s.fetching(c, args, do)
 }
 
