@@ -111,6 +111,7 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	for name, text := range map[string]string{
 		"plan.yaml":      "version: 1\nname: example\nmeasure:\n  - lifecycle:\n      targets: [host, floor]\n",
 		"notes.txt":      keptNotes,
+		"times.csv":      "name,total\na,12.5\nb,13.1\n",
 		"my.fio":         "[a]\nrw=read\nsize=1m\n",
 		"kata.log":       must.Read(t, realLogs+"cripod.kata.log"),
 		"containerd.log": must.Read(t, realLogs+"cripod.containerd.log"),

@@ -59,6 +59,9 @@ func (again ranAgain) check(t *testing.T, line string, code int, args []string, 
 	if i := slices.Index(args, "--format"); i >= 0 {
 		form = append(form, args[i:i+2]...)
 	}
+	if slices.Contains(args, "--details") {
+		form = append(form, "--details")
+	}
 	if now, again, stderr := tare(t, form...); now != code || again != out || stderr != "" {
 		t.Errorf("%s: exit %d; the stored record is reported otherwise\n%s\n%s\n%s", line, now, out, again, stderr)
 	}

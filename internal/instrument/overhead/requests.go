@@ -82,7 +82,8 @@ func requestsPage(v *Judgement) *page.Section {
 		return nil
 	}
 	for _, row := range s.Table.Rows {
-		row[1].Head = map[string]string{"none": "none", "limits": "as limited", "check": "as checked", declared: "as its RuntimeClass declares", "recommended": "recommended"}[row[1].Head]
+		name := map[string]string{"none": "none", "limits": "as limited", "check": "as checked", declared: "as its RuntimeClass declares", "recommended": "recommended"}[row[1].Head]
+		row[1].Head, row[1].Label = name, name
 	}
 	cpu, memory, of := v.allocatable()
 	s.Title = "requests, with overhead"
