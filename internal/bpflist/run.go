@@ -1,12 +1,12 @@
 package bpflist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -82,13 +82,35 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	return s.blocks(ctx, c)
 }
 
-// Loaded lists the programs that are loaded, with their owners.
+// Loaded returns in one line how many programs each owner has loaded, with some of their names.
 func Loaded() string {
-	var text strings.Builder
-	if err := Run(context.Background(), &text, Options{}); err != nil {
-		return fmt.Sprintf("what is loaded is not known: %v", err)
+	m, err := bpfstat.Open()
+	if err != nil {
+		return "unknown: " + err.Error()
 	}
-	return text.String()
+	defer func() { _ = m.Close() }() // it was only read
+	c, err := newCollector(m, bpfstat.Filter{})
+	if err != nil {
+		return "unknown: " + err.Error()
+	}
+	v, err := c.look()
+	if err != nil {
+		return "unknown: " + err.Error()
+	}
+	const owners, names = 6, 3
+	by, order := map[string][]string{}, []string{}
+	for i := range v.Programs {
+		p := &v.Programs[i]
+		owner := page.Heading(cmp.Or(p.Owner, few(p.Holders, 1), "unknown owner"))
+		if by[owner] == nil {
+			order = append(order, owner)
+		}
+		by[owner] = append(by[owner], page.Heading(p.name()))
+	}
+	for i, owner := range order {
+		order[i] = fmt.Sprintf("%d of %s (%s)", len(by[owner]), owner, few(by[owner], names))
+	}
+	return cmp.Or(few(order, owners), "none")
 }
 
 // shown prints views.

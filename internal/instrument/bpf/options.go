@@ -295,7 +295,7 @@ func (o *Options) Wrong() option.FieldErrors {
 	}
 	others, own := o.Datapath == "", o.Datapath == DatapathReference
 	if others && o.empty() && o.loaded != nil {
-		return append(all, option.Wrongf("datapath", "no programs are chosen: use --kmesh, --pin, --id, --owner, --name or --cgroup, or --datapath reference for programs of tare's own. Loaded here:\n%s", strings.TrimSpace(o.loaded())))
+		return append(all, option.Wrongf("datapath", "no programs are chosen: use --kmesh, --pin, --id, --owner, --name or --cgroup, or --datapath reference for programs of tare's own; loaded here: %s; tare bpf list shows all", o.loaded()))
 	}
 	wrong(others && o.empty(), "datapath", "no programs are chosen: write reference, or kmesh, names, pins, cgroups, owners or ids")
 	wrong(own && !o.empty(), "datapath", "tare's own programs are measured alone: leave out kmesh, names, pins, cgroups, owners and ids")
