@@ -6,31 +6,31 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Judgement is what can be said of what sandboxes add to a node.
+// Judgement is the evaluation of an overhead run.
 type Judgement struct {
 	Record   *record.Record
 	Plan     Options
 	Targets  []record.Target
-	Tables   []Table        // one for each phase and count of sandboxes, in the order of the run
-	Ratios   figure.Set     // of each phase, to the baseline
-	Around   figure.Set     // of targets that were read before their first sandbox and after their last
-	Requests figure.Set     // of a pod, where the plan limits one
-	Scaling  []Scaling      // one a target with more than one count of sandboxes
-	Classes  []RuntimeClass // one a target that has overhead
+	Tables   []Table        // one per phase and number of sandboxes, in the order of the run
+	Ratios   figure.Set     // per phase, relative to the baseline
+	Around   figure.Set     // of targets read before their first and after their last sandbox
+	Requests figure.Set     // resource requests of a pod, if the plan limits one
+	Scaling  []Scaling      // one per target with more than one number of sandboxes
+	Classes  []RuntimeClass // one per target with overhead
 	Check    []Check        // of the overhead that the plan asks to check
 	Findings []record.Finding
 	Failed   int // phases without figures
 	Total    int
 
-	withoutRatio int // rounds of a ratio that were left out: of less than 0, or to 0 or less
+	withoutRatio int // rounds left out of ratios: negative values, or a baseline of 0 or less
 }
 
-// Table is one phase at one count of sandboxes.
+// Table holds one phase with one number of sandboxes.
 type Table struct {
 	Phase     string
 	Sandboxes int
 	Command   string // of the load
-	Cells     []Cell // in the order of Targets; those without a value are absent
+	Cells     []Cell // in the order of Targets; cells without a value are missing
 	All       figure.Set
 }
 
@@ -39,86 +39,85 @@ type Cell struct {
 	Target  string
 	Rounds  int // with figures
 	Failed  int
-	Failure *record.Failure // the first
-	// Ledger is that of the median round: the one whose Sum is the median (the
-	// lower middle of an even number), so that its rows add up.
+	Failure *record.Failure // the first failure
+	// Ledger is that of the median round by Sum, so that its rows add up. With an even
+	// number of rounds it is the lower middle.
 	Ledger ledger.Ledger
-	// What the rounds spread over, all roles but others.
+	// Sum, Residual and CPU over the rounds, of all roles except others.
 	Sum      figure.Figure
 	Residual figure.Figure
 	CPU      figure.Figure
-	// Series are the phase over time in the median round; CPU and bytes of disks
-	// are rates.
+	// Series are time series of the median round. CPU and disk bytes are rates.
 	Series []figure.Figure
-	// Expected is what a calibrating load was told to use, and Measured what a
-	// sandbox had more than when idle: bytes or CPUs.
+	// Expected is the usage that a calibrating load was configured for. Measured is the
+	// usage of a sandbox above idle. Both are bytes or CPUs.
 	Expected float64
 	Measured float64
-	// Spun is what a spinning load says itself that it used: less than Expected
-	// where others took its CPUs. 0 where it was not asked.
+	// Spun is the CPU usage that a spinning load reports itself. It is below Expected if
+	// other processes took its CPUs, and 0 if the load was not queried.
 	Spun float64
-	// Of workloads that were asked: how much more memory (bytes) each has than when idle,
-	// how many answers there were a second, of all together, and how many failed.
+	// Figures of request-driven workloads. Above is memory above idle per sandbox, in
+	// bytes. Requests is responses per second over all sandboxes; Errors is failed ones.
 	Above, Requests figure.Figure
 	Errors          int64
 
-	closed []*closedPhase // with figures, also those that were not read whole
-	counts []*closedPhase // of closed, those that the figures are of, in the order of rounds
+	closed []*closedPhase // phases with figures, including those not read completely
+	counts []*closedPhase // the subset of closed behind the figures, in the order of rounds
 }
 
-// Scaling is what one more sandbox costs, from a line through the idle phases
-// of all rounds and counts.
+// Scaling is the cost of one more sandbox: the slope of a line through the idle
+// phases of all rounds and counts.
 type Scaling struct {
 	Target string
 	Counts []int
 	Slopes []Slope // in the order of perSandbox
-	// Fit is how many more sandboxes this node holds: by its available memory, with
-	// the interval of the slope of Total, and by how many processes it allows. It is
-	// not known where one of them is not, or with fewer than 3 rounds; its Reasons
-	// say why, and else which of the two bounds it.
+	// Fit is how many more sandboxes the node can hold. It is limited by available memory,
+	// with the interval of Total's slope, and by the process limit. It is unknown if
+	// either is unknown or with fewer than 3 rounds. Reasons gives the cause, or which
+	// of the two limits applies.
 	Fit figure.Figure
 }
 
-// Slope is what one more sandbox costs of one thing. Its Reasons are what the
-// interval does not say: values left out, or so few rounds.
+// Slope is the cost of one more sandbox in one quantity. Reasons lists what the
+// interval does not cover: values left out, or too few rounds.
 type Slope struct {
 	figure.Figure
-	Fixed float64 // the line at no sandbox
-	Bent  bool    // a robust slope lies outside of the interval: the points lie on no line
+	Fixed float64 // the intercept: the line at zero sandboxes
+	Bent  bool    // a robust slope is outside the interval: the points are not linear
 }
 
-// RuntimeClass is a recommended overhead.
+// RuntimeClass is a recommended pod overhead.
 type RuntimeClass struct {
 	Target  string
 	Handler string
 	Memory  int64    // bytes, rounded up as Rule says
 	CPU     int64    // milli-CPUs
-	Open    bool     // with what is unexplained a sandbox may exceed Memory
-	Rule    []string // in words, with the figures that entered
+	Open    bool     // including the residual, a sandbox may exceed Memory
+	Rule    []string // the rule as text, with the figures used
 	YAML    string
-	Not     string // why there is no YAML, "" where there is
+	Not     string // why there is no YAML; "" if there is one
 }
 
-// Check is what was found about an existing overhead.
+// Check is the result of checking an existing pod overhead.
 type Check struct {
 	Target string
-	Memory int64 // as asked
+	Memory int64 // as configured
 	CPU    int64
 	Answer Answer
 	Phases []CheckPhase
 }
 
-// Answer is whether an overhead is enough.
+// Answer says whether a pod overhead is sufficient.
 type Answer string
 
-// The answers. What was not measured is neither enough nor not.
+// The answers. NotShown means that nothing was measured.
 const (
 	Enough    Answer = "enough"
 	NotEnough Answer = "not enough"
 	NotShown  Answer = "not shown"
 )
 
-// enough is the answer of a comparison, where there was something to compare.
+// enough returns the answer of a comparison, or NotShown if nothing was comparable.
 func enough(shown, it bool) Answer {
 	switch {
 	case !shown:
@@ -129,7 +128,7 @@ func enough(shown, it bool) Answer {
 	return NotEnough
 }
 
-// and is what two answers come to together.
+// and returns the worse of two answers.
 func (a Answer) and(b Answer) Answer {
 	for _, worse := range []Answer{NotEnough, NotShown} {
 		if a == worse || b == worse {
@@ -139,20 +138,21 @@ func (a Answer) and(b Answer) Answer {
 	return Enough
 }
 
-// CheckPhase is the most that a phase needed in any round, per sandbox.
+// CheckPhase is the maximum that a phase needed per sandbox in any round.
 type CheckPhase struct {
 	Phase     string
 	Sandboxes int
-	Rounds    int     // that were measured; 0: left out, failed in all rounds, or not read whole
+	Rounds    int     // measured rounds; 0 if left out, if all failed, or if not read completely
 	Memory    int64   // bytes
 	CPU       float64 // milli-CPUs
-	Open      string  // what of the memory is unexplained, where with it Memory exceeds what was asked
-	// Whether each is enough. That of CPU is not shown of a phase that was too
-	// short, and where the sandbox's could not be read or told from its guest's.
+	Open      string  // the residual part of memory, if it makes Memory exceed the configured value
+	// MemoryAnswer and CPUAnswer say whether each is sufficient. CPUAnswer is NotShown if
+	// the phase was too short, or if the sandbox's CPU time is unknown or not separable
+	// from the guest's.
 	MemoryAnswer, CPUAnswer Answer
 }
 
-// Result is how many phases failed of how many, and what is to be mistrusted.
+// Result returns the failed and total phases, and the findings.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Findings
 }

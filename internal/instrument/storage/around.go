@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// versions tells where sides of a comparison ran different versions of a tool.
+// versions adds a finding if targets ran different versions of a tool.
 func (j *Judgement) versions(add func(record.Finding)) {
 	var versions, targets grouped
 	for _, c := range j.cells() {
@@ -34,14 +34,13 @@ func (j *Judgement) versions(add func(record.Finding)) {
 	}
 }
 
-// grouped are words by what they have in common, both in the order in which they
-// came, and each once.
+// grouped holds distinct words by key. Keys and words keep the order of insertion.
 type grouped struct {
 	keys []string
 	of   map[string][]string
 }
 
-// add adds a word, "" for none, to those of a key.
+// add adds a word to a key. With "" it adds only the key.
 func (g *grouped) add(key, word string) {
 	if g.of == nil {
 		g.of = map[string][]string{}
@@ -55,7 +54,7 @@ func (g *grouped) add(key, word string) {
 	}
 }
 
-// surroundings are about what was seen of the node and of the device.
+// surroundings adds findings about the node and the device.
 func (j *Judgement) surroundings(add func(record.Finding)) {
 	var shared, flushed, held, kept, restless listed
 	j.each(func(w *Cell) {
@@ -90,9 +89,9 @@ func (j *Judgement) surroundings(add func(record.Finding)) {
 	restless.put(add, foundRestless, finding.Note, "the device had not come to rest before", "something else uses it, or it still writes what was laid out: raise --settle")
 }
 
-// late is how much of what a job wrote the flush after it brought to the device,
-// in words; not ok where that is little. What the device had seen before was not
-// written then, and what is beyond the job's own bytes were others' dirty pages.
+// late returns the part of the written bytes that reached the device only when dirty
+// pages were flushed, as text. ok is false if it is small. Bytes that the device saw
+// earlier were not late. Bytes beyond the job's own are dirty pages of others.
 func (e *evidence) late() (text string, ok bool) {
 	written := e.claimed[writing]
 	bytes := min(e.flushed, written)
@@ -105,7 +104,7 @@ func (e *evidence) late() (text string, ok bool) {
 	return fmt.Sprintf("%s of %s", finding.Bytes(bytes), finding.Bytes(written)), true
 }
 
-// count is how many rounds something is true of.
+// count returns the number of rounds that satisfy is.
 func (w *Cell) count(is func(*record.Cell) bool) int {
 	n := 0
 	for _, c := range w.trials {
@@ -116,8 +115,8 @@ func (w *Cell) count(is func(*record.Cell) bool) int {
 	return n
 }
 
-// ceilings tells of devices that changed between the first and the last
-// measurement, and of those that could not be measured.
+// ceilings adds findings about devices that changed between the first and the last
+// measurement, and about those that could not be measured.
 func (j *Judgement) ceilings(add func(record.Finding)) {
 	for i, c := range j.Record.Ceilings {
 		if c.Failure != nil {
@@ -145,7 +144,7 @@ func (j *Judgement) ceilings(add func(record.Finding)) {
 	}
 }
 
-// unread sums up for each target what could not be read while its jobs ran.
+// unread adds a finding per target about values that could not be read during its jobs.
 func (j *Judgement) unread(add func(record.Finding)) {
 	for i := range j.Targets {
 		var sum record.Problems
@@ -158,7 +157,7 @@ func (j *Judgement) unread(add func(record.Finding)) {
 		})
 		lost := sum.Denied + sum.Broken + sum.Backwards
 		if lost == 0 {
-			continue // what ended while it was read is the jobs' own
+			continue // processes that exited during the read belong to the jobs
 		}
 		message := fmt.Sprintf("what was seen from outside is incomplete: %d not permitted, %d of an unknown form, %d counters that went back%s",
 			sum.Denied, sum.Broken, sum.Backwards, with("; ", strings.Join(sum.Examples, "; "), ""))
@@ -166,7 +165,7 @@ func (j *Judgement) unread(add func(record.Finding)) {
 	}
 }
 
-// fewRounds tells once that there is no interval, or that no difference can be shown.
+// fewRounds adds one finding if there are too few rounds for intervals or comparisons.
 func (j *Judgement) fewRounds(add func(record.Finding)) {
 	need := j.Plan.RoundsFor(j.Comparisons)
 	most, least, any := 0, need, false

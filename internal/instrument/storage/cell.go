@@ -17,19 +17,18 @@ const (
 	directionCount
 )
 
-// directionNames are labels of figures.
+// directionNames are the label values of the directions.
 var directionNames = [directionCount]string{"read", "write"}
 
 func flowsOf(c *record.Reported) [directionCount]*record.Flow {
 	return [...]*record.Flow{&c.Read, &c.Write}
 }
 
-// smallBlock is the largest block, in bytes, of which IOPS say more than
-// bandwidth: up to there most devices take about as long for a block as for the
-// smallest.
+// smallBlock is the largest block, in bytes, for which IOPS is the primary figure. Up
+// to that size most devices take about as long per block as for the smallest.
 const smallBlock = 64 << 10
 
-// take adds a round, false where it has no figures.
+// take adds a round. It returns false if the round has no figures.
 func (c *Cell) take(round *record.Cell) bool {
 	if round.Version != "" && !slices.Contains(c.Versions, round.Version) {
 		c.Versions = append(c.Versions, round.Version)
@@ -52,7 +51,7 @@ func (c *Cell) take(round *record.Cell) bool {
 	return true
 }
 
-// sum makes the cell's figures from its rounds.
+// sum computes the cell's figures from its rounds.
 func (c *Cell) sum() {
 	c.Rounds = len(c.trials)
 	slices.SortStableFunc(c.trials, func(a, b *record.Cell) int { return a.Round - b.Round })
@@ -110,14 +109,14 @@ func (c *Cell) sum() {
 	}
 }
 
-// inside tells whether a volume ends with its sandbox, so that a job's files are
-// written in there.
+// inside reports whether a volume is deleted with its sandbox. The job's files are then
+// written inside the sandbox.
 func inside(volume string) bool {
 	kind := volumeKind(volume)
 	return kind == record.VolumeRootfs || kind == record.VolumeTmpfs
 }
 
-// labels are those of the cell, and more keys and values in turn.
+// labels returns the labels of the cell, followed by more keys and values.
 func (c *Cell) labels(more ...string) figure.Labels {
 	t, bs := c.table, ""
 	if t.BS > 0 {
@@ -134,7 +133,7 @@ func about(quantity string, labels figure.Labels, values stat.Rounds) figure.Fig
 	return f
 }
 
-// flowRounds are the values of one direction, round by round.
+// flowRounds holds the values of one direction by round.
 type flowRounds struct {
 	bytes, bandwidth, iops stat.Rounds
 	latency                [len(latencies)]stat.Rounds
@@ -171,26 +170,26 @@ func (r *flowRounds) flow(labels figure.Labels) Flow {
 	return f
 }
 
-// moves tells whether anything is known to have gone in that direction.
+// moves reports whether any I/O of the direction is known.
 func (f *Flow) moves() bool { return f.Bytes.Value > 0 || f.Bandwidth.Known() || f.IOPS.Known() }
 
-// mixed tells whether the cell both read and wrote.
+// mixed reports whether the cell both read and wrote.
 func (c *Cell) mixed() bool { return c.Read.moves() && c.Write.moves() }
 
-// put keeps a value; 0 is what a tool did not say.
+// put stores a value unless it is 0, which means that the tool did not report it.
 func put(values stat.Rounds, round int, v float64) {
 	if v > 0 && !math.IsInf(v, 0) {
 		values[round] = v
 	}
 }
 
-// besideJob is how much longer than the job its process may live, as a share of the
-// job, for what was counted over its life to be the job's.
+// besideJob is how much longer than the job the process may run, as a share of the job.
+// Above that, counters over the life of the process are not attributed to the job.
 const besideJob = 0.1
 
-// cpu adds what the target's roles used in a round whose job ran for so many ns. What
-// was counted from outside is of the process's whole life, with its beginning and its
-// end, which may be many times the job.
+// cpu adds the CPU usage of the target's roles in a round. ran is the duration of the
+// job in ns. Node readings cover the whole life of the process with start and exit,
+// which may take many times as long as the job.
 func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByte stat.Rounds) {
 	if r.Observed == nil || len(r.Observed.CPU) == 0 {
 		return
@@ -200,7 +199,7 @@ func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByt
 		switch role.Role {
 		case record.RoleWorkload:
 			own += float64(role.NS)
-		case record.RoleOthers: // nothing of the target's
+		case record.RoleOthers: // not part of the target
 		default:
 			others += float64(role.NS)
 		}
@@ -211,7 +210,7 @@ func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByt
 		runtime[r.Round] = others / life
 	}
 	switch {
-	case r.Reported.CPU > 0 && ran > 0 && !hasGuest(c.info): // of a guest all is in what its VMM or sentry used
+	case r.Reported.CPU > 0 && ran > 0 && !hasGuest(c.info): // with a guest, all CPU time is in its VMM or sentry
 		own, life = float64(r.Reported.CPU), ran
 	case !whole:
 		return
@@ -222,9 +221,9 @@ func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByt
 	}
 }
 
-// finish makes IOPS the table's primary figure where blocks are small, and
-// otherwise bandwidth, or the other one where a claim lacks it; and finds the cell
-// that others are set beside: that of the first of bases that has figures.
+// finish chooses the primary figure of the table: IOPS for small blocks, otherwise
+// bandwidth, or the other one if a round lacks it. It also sets the base: the first
+// of bases that has figures.
 func (t *Table) finish(bases []string) {
 	lacks := func(of func(*Cell) *figure.Figure) bool {
 		return slices.ContainsFunc(t.Cells, func(c *Cell) bool { return of(c).N < c.Rounds })
@@ -252,8 +251,8 @@ func (t *Table) finish(bases []string) {
 	}
 }
 
-// compare sets all cells beside those of the base. The table that stands first in a
-// report shows those of all jobs, so they are compared together.
+// compare compares all cells with those of their base. The first table of a report
+// shows all jobs, so they form one family of comparisons.
 func (j *Judgement) compare() {
 	var speed, cpu []figure.Pair
 	bases := j.bases()
@@ -279,10 +278,10 @@ func (j *Judgement) compare() {
 	})
 }
 
-// bases are the targets whose figures can be 1, in the order in which they are
-// taken where they have some: the wanted one, the host, what shares its kernel, what
-// has a kernel of its own. Of what was imported nobody says that it is of one machine,
-// unless a guest is told from what it runs beside.
+// bases returns the possible base targets in order of preference: the requested
+// baseline, the host, targets that share its kernel, targets with their own kernel.
+// Imported results need not be from one machine, so they have only the first two,
+// unless one of the targets has a guest kernel.
 func (j *Judgement) bases() []string {
 	all := []string{j.Plan.Baseline, host}
 	if j.Imported && !slices.ContainsFunc(j.Targets, func(t record.Target) bool { return hasGuest(&t) }) {
@@ -298,10 +297,10 @@ func (j *Judgement) bases() []string {
 	return all
 }
 
-// Different tells whether a difference from the base was shown.
+// Different reports whether a difference from the base was shown.
 func (c *Cell) Different() bool { return c.primary().Versus.Different() }
 
-// primary is the figure by which the cell is compared.
+// primary returns the figure that comparisons use.
 func (c *Cell) primary() *figure.Figure {
 	if c.table.byIOPS {
 		return &c.Total.IOPS
@@ -309,8 +308,8 @@ func (c *Cell) primary() *figure.Figure {
 	return &c.Total.Bandwidth
 }
 
-// lone is the latency of the one direction that a claim has, or that of both
-// together where the tool says it.
+// lone returns the latency of the only direction, or the combined latency if the tool
+// reports one.
 func lone(c *record.Reported) (record.Latency, bool) {
 	switch r, w := moves(&c.Read), moves(&c.Write); {
 	case r && !w:
@@ -323,13 +322,13 @@ func lone(c *record.Reported) (record.Latency, bool) {
 
 func moves(f *record.Flow) bool { return f.Bytes > 0 || f.IOs > 0 || f.Bandwidth > 0 || f.IOPS > 0 }
 
-// secondsOf is how long a job ran as its tool has it, or else as it was seen; 0
-// where neither is known.
+// secondsOf returns the duration of a job as the tool reports it, else as observed, or
+// 0 if unknown.
 func secondsOf(c *record.Cell) float64 {
 	if c.Reported.Seconds > 0 {
 		return c.Reported.Seconds
 	}
-	for _, f := range flowsOf(c.Reported) { // all of what was moved, at the tool's own rate
+	for _, f := range flowsOf(c.Reported) { // bytes moved divided by the tool's own rate
 		if s := float64(f.Bytes) / f.Bandwidth; s > 0 && stat.Finite(s) {
 			return s
 		}
@@ -340,7 +339,7 @@ func secondsOf(c *record.Cell) float64 {
 	return 0
 }
 
-// ratesOf are the tool's own, or else what follows from what it says.
+// ratesOf returns the rates that the tool reports, or computes them from its totals.
 func ratesOf(f *record.Flow, seconds float64) (bandwidth, iops float64) {
 	bandwidth, iops = f.Bandwidth, f.IOPS
 	if bandwidth == 0 && seconds > 0 {

@@ -11,44 +11,44 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// both is something in each direction.
+// both holds one value per direction.
 type both [directionCount]float64
 
 func (b both) sum() float64 { return b[reading] + b[writing] }
 
-// evidence is what rounds of a cell say together. Amounts are sums over the
+// evidence is the combined data of some rounds of a cell. Amounts are sums over the
 // rounds, in bytes.
 type evidence struct {
 	rounds    int
 	claimed   both
-	asked     both    // I/Os that the tool made
-	haveIOs   bool    // in every round
-	seconds   float64 // of a round, mean; 0: not known
-	bandwidth both    // bytes/s, the median of the rounds as in every figure
-	iops      both    // likewise
+	asked     both    // I/Os that the tool issued
+	haveIOs   bool    // known in every round
+	seconds   float64 // mean duration of a round; 0 if unknown
+	bandwidth both    // bytes/s, median over the rounds as in every figure
+	iops      both    // median over the rounds
 
-	seen        bool // from outside
+	seen        bool // there are node readings
 	tookNS      float64
-	stolen      float64 // share of all CPUs' time
+	stolen      float64 // share of the time of all CPUs
 	starved     float64 // share of the time in which some task waited for memory
 	throttled   float64 // share of the time
 	cached      float64
 	device      both
 	haveDevice  bool
-	requests    both    // that the device answered; 0 where they were not counted
+	requests    both    // answered by the device; 0 if not counted
 	name        string  // of the device
-	own         float64 // what the sandbox's cgroups were charged for
+	own         float64 // charged to the sandbox's own cgroups
 	haveOwn     bool
-	outside     both    // the tool's loading taken off
-	loading     float64 // read for it
+	outside     both    // without loading the tool
+	loading     float64 // bytes read to load the tool
 	haveOut     bool
-	fetched     float64 // by the job's own processes, because no page cache had it
+	fetched     float64 // read by the job's own processes because of page cache misses
 	haveFetched bool
 	flushed     float64
 	haveFlush   bool
 }
 
-// gather sums up rounds: those that were seen from outside, if any were.
+// gather sums the rounds. If some have node readings, it uses only those.
 func (w *Cell) gather(trials []*record.Cell) evidence {
 	observed := slices.DeleteFunc(slices.Clone(trials), func(c *record.Cell) bool { return c.Observed == nil })
 	seen := len(observed) > 0
@@ -80,11 +80,11 @@ func (w *Cell) gather(trials []*record.Cell) evidence {
 	return e
 }
 
-// claim adds what the tool says of a round, and returns its rates.
+// claim adds what the tool reports for a round, and returns the rates.
 func (e *evidence) claim(c *record.Cell, t *Table) (rate, ios both) {
 	length, bs := secondsOf(c), float64(t.BS)
 	if length == 0 && t.job.TimeBased {
-		length = t.job.Runtime.Seconds() // a table of a report gives the job, and nothing but IOPS
+		length = t.job.Runtime.Seconds() // a table of a report may contain only the job and its IOPS
 	}
 	e.seconds += length
 	var made both
@@ -151,9 +151,9 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 	e.flushed += float64(max(s.Flushed, 0))
 }
 
-// deviceOf is what was seen of the device under the cell's volume, or of all
-// disks where it is none of its own; nil where no disk of this node can tell: a
-// server's disks are not here, and memory has none.
+// deviceOf returns the usage of the device below the cell's volume. If the volume has no
+// device of its own, it returns the sum of all disks. It returns nil for NFS and
+// tmpfs: no disk of this node serves them.
 func deviceOf(c *record.Cell) *record.DeviceUse {
 	switch kind := volumeKind(c.Volume); {
 	case c.Observed == nil || kind == record.VolumeNFS || kind == record.VolumeTmpfs:
@@ -166,15 +166,15 @@ func deviceOf(c *record.Cell) *record.DeviceUse {
 	return nil
 }
 
-// deviceName is what the device is called in a sentence.
+// deviceName returns the name of the device for use in a sentence.
 func (e *evidence) deviceName() string { return cmp.Or(e.name, "the device") }
 
-// A direction counts for the question who answered if it has this share of a
-// cell's bytes.
+// countsShare is the minimum share of a cell's bytes at which a direction counts when
+// the answering device is determined.
 const countsShare = 0.10
 
-// reached is the part of the claimed bytes that the device saw, in the direction
-// of which it saw the smallest part; ok is false where nothing can tell.
+// reached returns the share of the claimed bytes that the device saw, for the direction
+// with the smallest share. ok is false if it is unknown.
 func (e *evidence) reached() (direction int, part float64, ok bool) {
 	if !e.haveDevice {
 		return 0, 0, false
@@ -190,8 +190,8 @@ func (e *evidence) reached() (direction int, part float64, ok bool) {
 	return direction, part, ok
 }
 
-// saw is how much of a direction the device can have done for the job: of reads no
-// more than the job's own processes had fetched, whatever others had it do.
+// saw returns the bytes that the device can have moved for the job. Reads are limited
+// to what the job's processes fetched, because others may use the device, too.
 func (e *evidence) saw(direction int) float64 {
 	if direction == reading && e.haveFetched {
 		return min(e.device[reading], e.fetched)
@@ -199,22 +199,21 @@ func (e *evidence) saw(direction int) float64 {
 	return e.device[direction]
 }
 
-// fetchedThrough are the file systems whose readers ask the device themselves, so
-// that the kernel counts it as theirs; others have threads that do.
+// fetchedThrough are the file systems that read the device in the context of the
+// reading process, so that the kernel counts it for that process. Others use threads.
 var fetchedThrough = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"}
 
-// countsFetched says whether what was fetched is what the device read for the job.
+// countsFetched reports whether fetched bytes are what the device read for the job.
 func (w *Cell) countsFetched() bool {
 	return w.place != nil && (volumeKind(w.table.Volume) == record.VolumeDevice || slices.Contains(fetchedThrough, w.place.HostType))
 }
 
-// memoryFileSystems have no device.
+// memoryFileSystems are the file systems without a device.
 var memoryFileSystems = []string{"tmpfs", "ramfs"}
 
 var memoryDevice = Pattern(`^(z?ram|nullb)\d+$`)
 
-// inMemory says that the cell's volume is memory, whatever answered, and by what
-// that is known.
+// inMemory reports whether the volume is memory by definition, and why.
 func (w *Cell) inMemory() (why string, ok bool) {
 	kind := volumeKind(w.table.Volume)
 	if kind == record.VolumeTmpfs {
@@ -225,7 +224,7 @@ func (w *Cell) inMemory() (why string, ok bool) {
 		return "", false
 	case w.place.Memory != "":
 		return w.place.Memory, true
-	case memoryDevice().MatchString(w.place.Device): // in a record that does not say so yet
+	case memoryDevice().MatchString(w.place.Device): // older records do not say so
 		return w.place.Device + " is memory", true
 	case kind == record.VolumeDevice || kind == record.VolumeNFS:
 		return "", false
@@ -234,7 +233,7 @@ func (w *Cell) inMemory() (why string, ok bool) {
 		return "the volume lies on a " + w.place.HostType + " of the host", true
 	}
 	for _, m := range w.place.Mounts {
-		// What "/" is says it of a root file system only if the host does not.
+		// "/" decides about a root file system only if the host's type is unknown.
 		own := m.Path == setting.VolumePath || kind == record.VolumeRootfs && m.Path == "/" && w.place.HostType == ""
 		if own && slices.Contains(memoryFileSystems, m.Type) {
 			return m.Path + " in the sandbox is a " + m.Type, true
@@ -243,11 +242,11 @@ func (w *Cell) inMemory() (why string, ok bool) {
 	return "", false
 }
 
-// guestNames are in the names of what runs workloads on a kernel of their own.
+// guestNames are parts of the names of runtimes that run a kernel of their own.
 var guestNames = []string{"kata", "runsc", "gvisor", "firecracker", "qemu", "clh", "cloud-hypervisor", "dragonball", "stratovirt"}
 
-// hasGuest says whether the workload's kernel is not the host's, and so may have
-// a page cache that the host does not see.
+// hasGuest reports whether the workload runs on another kernel than the host's. Such a
+// kernel may have a page cache that the host does not see.
 func hasGuest(t *record.Target) bool {
 	if t.Clock == "guest" {
 		return true

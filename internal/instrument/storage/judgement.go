@@ -1,13 +1,13 @@
-// Package storage is the instrument that asks what I/O a runtime loses: fio, dd
-// or sysbench on every target, on each kind of volume, past the page cache or
-// through it.
+// Package storage measures how much I/O performance a runtime costs. It runs fio,
+// dd or sysbench on every target and volume, with direct I/O or through the page
+// cache.
 //
-// A figure of I/O is worth little before it is known what answered: a disk, or
-// memory somewhere on the way. So most of the judgement is a verdict on each cell,
-// made of what the tool says it moved and of what the device saw meanwhile.
+// An I/O figure means little until it is known whether a disk or a cache answered.
+// Therefore every cell gets a verdict. It compares the bytes that the tool
+// reports with the bytes that the device saw in the same time.
 //
-// Here are its options, its judgement of a record, its figures and its page. Package tool knows
-// the tools and what they print, and run schedules.
+// This package holds the options, the judgement of a record, its figures and its
+// page. Package tool parses the tools' output, and package run schedules.
 package storage
 
 import (
@@ -15,28 +15,28 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Name of the instrument: its verb, its key in a plan, its word in a record.
+// Name is the name of the instrument as a verb, as a key in plans and in records.
 const Name = "storage"
 
-// Judgement is what can be said of a storage run, or of what was imported.
+// Judgement is the evaluation of a storage run or of imported results.
 type Judgement struct {
-	Record   *record.Record // with every cell once
+	Record   *record.Record // each cell occurs once
 	Plan     Options
-	Imported bool // from what tools had said: nothing was seen from outside
+	Imported bool // from tools' output: there are no node readings
 	Targets  []record.Target
 	Tables   []*Table         // one for each job, volume and cache, in the order of the plan
 	Places   []record.Place   // what the volumes are
-	Ceilings []record.Ceiling // of each volume's device the best of before and after
+	Ceilings []record.Ceiling // per volume and device, the better of before and after the rounds
 	Found    []record.Finding
 	Failed   int // cells without figures, round by round
 	Total    int
 
-	Comparisons int // with the base, of all jobs
+	Comparisons int // number of comparisons with the base, over all jobs
 
 	bounds map[string][]bound // by volume
 }
 
-// Table is one job on one volume with one cache.
+// Table holds the cells of one job on one volume with one cache mode.
 type Table struct {
 	Job     string
 	Tool    string
@@ -44,12 +44,12 @@ type Table struct {
 	BS      int64
 	Volume  string
 	Cache   string
-	Command string  // of the first cell that has one; each has its own
-	Base    string  // the target whose figures are 1, see [Judgement.bases]; "": there is none
-	Cells   []*Cell // in the order of Targets; those without a value are absent
+	Command string  // of the first cell that has one; cells have their own
+	Base    string  // the target that ratios refer to, see [Judgement.bases]; "" if there is none
+	Cells   []*Cell // in the order of Targets; cells without a value are missing
 
-	job    Job   // of the plan; with a name only where that has none such
-	base   *Cell // of Base
+	job    Job   // from the plan; only the name is set if the plan lacks the job
+	base   *Cell // the cell of Base
 	byIOPS bool  // the primary figure is IOPS, not bandwidth
 }
 
@@ -58,32 +58,33 @@ type Cell struct {
 	Target   string
 	Rounds   int // with figures
 	Failed   int
-	Failure  *record.Failure // the first
-	Absent   string          // why the volume cannot be had on this target
-	Versions []string        // of the tool, that of failed rounds too
-	Command  string          // of the first round that has one, as this target ran it
+	Failure  *record.Failure // the first failure
+	Absent   string          // why the volume is unavailable on this target
+	Versions []string        // of the tool, including failed rounds
+	Command  string          // as this target ran it, from the first round that has one
 	Read     Flow
 	Write    Flow
-	Total    Flow // both directions: latency is that of the one there is, none of a mixture
+	Total    Flow // both directions; no latency if the job reads and writes
 	RunTime  figure.Figure
-	// LayoutTime and LayoutRate are of the job's files, which the probe inside wrote and
-	// synced before; unknown where the host's did, for all targets.
+	// LayoutTime and LayoutRate describe writing and syncing the job's files before the
+	// run. They are unknown for all targets if the host's probe wrote the files.
 	LayoutTime figure.Figure
 	LayoutRate figure.Figure
-	// CPU is what was used on average while the job ran, by the workload inside, and
-	// by everything else of the target: runtime, sentry, gofer, shim, VMM, vCPU,
-	// virtiofsd, monitor, daemon. CPUPerByte is their sum for what was moved.
+	// WorkloadCPU is the mean CPU usage of the workload inside while the job ran.
+	// RuntimeCPU is that of the rest of the target: runtime, sentry, gofer, shim, VMM,
+	// vCPU, virtiofsd, monitor, daemon. CPUPerByte is their sum per byte moved.
 	WorkloadCPU figure.Figure
 	RuntimeCPU  figure.Figure
 	CPUPerByte  figure.Figure
-	// Ratio is Total's primary figure (bandwidth, or IOPS for blocks of up to
-	// 64 KiB) over that of Base in the same round; CPURatio likewise of CPUPerByte.
+	// Ratio is Total's primary figure divided by that of Base in the same round. The
+	// primary figure is bandwidth, or IOPS for blocks of up to 64 KiB. CPURatio is
+	// the same ratio of CPUPerByte.
 	Ratio    figure.Figure
 	CPURatio figure.Figure
 	Verdict  Verdict
-	Because  []string // the facts that decided, the first the decisive one
-	// Reached is the part of the claimed bytes that the device saw; DeviceRead and
-	// DeviceWritten are bytes at the device in a round.
+	Because  []string // the facts behind the verdict; the first one decides
+	// Reached is the share of the claimed bytes that the device saw. DeviceRead and
+	// DeviceWritten are bytes at the device per round.
 	Reached       figure.Figure
 	DeviceRead    figure.Figure
 	DeviceWritten figure.Figure
@@ -91,24 +92,24 @@ type Cell struct {
 	judge  *Judgement
 	table  *Table
 	info   *record.Target
-	place  *record.Place  // nil: not recorded
-	trials []*record.Cell // those with figures, by round
-	facts  evidence       // of all rounds together
-	alone  []Verdict      // of each round by itself, as trials
+	place  *record.Place  // nil if not recorded
+	trials []*record.Cell // rounds with figures
+	facts  evidence       // over all rounds
+	alone  []Verdict      // verdict of each round alone, in the order of trials
 }
 
-// Flow is one direction, or both together.
+// Flow holds the figures of one direction, or of both together.
 type Flow struct {
-	Bytes     figure.Figure // that a round moved
+	Bytes     figure.Figure // per round
 	Bandwidth figure.Figure
 	IOPS      figure.Figure
-	Latency   [len(latencies)]figure.Figure // each round's own quantile
+	Latency   [len(latencies)]figure.Figure // per-round quantiles
 }
 
-// latencies are the statistics that tools print of the time that one I/O took.
-// Extremes are of one run: they say nothing of a distribution that several runs
-// draw, so that only imported figures have them. A page leaves a statistic out where
-// another is known that says more, unless; sysbench has nothing but a mean and p95.
+// latencies are the latency statistics that tools print. extreme marks minimum and
+// maximum: they describe one run, not the distribution over several runs, so only
+// imported figures have them. A page omits a statistic if the one named by unless
+// is known and says more. sysbench reports only the mean and p95.
 var latencies = [...]struct {
 	name    string
 	of      func(*record.Latency) int64
@@ -124,7 +125,7 @@ var latencies = [...]struct {
 	{"max", func(l *record.Latency) int64 { return l.Max }, true, ""},
 }
 
-// latency is that of a name in latencies.
+// latency returns the figure with a name from latencies, or nil.
 func (f *Flow) latency(name string) *figure.Figure {
 	for i := range latencies {
 		if latencies[i].name == name {
@@ -134,36 +135,35 @@ func (f *Flow) latency(name string) *figure.Figure {
 	return nil
 }
 
-// Verdict says what a cell's figures are figures of.
+// Verdict classifies what a cell's figures measure.
 type Verdict string
 
-// The verdicts. A cell is judged by the first rule that applies, see
-// docs/storage.md.
+// The verdicts. The first rule that matches decides, see docs/storage.md.
 const (
-	Device     Verdict = "device"      // what the tool says went to the device and back
-	HostCache  Verdict = "host cache"  // memory of the host, or of the device, answered
-	GuestCache Verdict = "guest cache" // memory inside the sandbox answered
-	NotDirect  Verdict = "not direct"  // O_DIRECT was asked for and had no effect
+	Device     Verdict = "device"      // the reported I/O reached the device
+	HostCache  Verdict = "host cache"  // served by memory of the host or of the device
+	GuestCache Verdict = "guest cache" // served by memory inside the sandbox
+	NotDirect  Verdict = "not direct"  // O_DIRECT was requested and had no effect
 	TooShort   Verdict = "too short"
 	Throttled  Verdict = "throttled"
 	Noisy      Verdict = "noisy"
-	// Contradicted: what the tool says cannot be true of its own process or of the device.
+	// Contradicted means that the tool's report conflicts with its process or the device.
 	Contradicted Verdict = "contradicted"
-	// Of what nobody looked at, a tool's word is all there is: it stands beside what
-	// could speak against it, or beside nothing.
+	// NotContradicted means that there are no node readings, and that the known limits
+	// do not conflict with the tool's report.
 	NotContradicted Verdict = "not contradicted"
-	Unjudged        Verdict = "" // it has no figures, or there is nothing to hold them against
+	Unjudged        Verdict = "" // no figures, or no limits to compare them with
 )
 
-// Result is how many cells failed of how many, round by round, and what is to be
-// mistrusted.
+// Result returns how many cells of all rounds failed, how many there are, and the
+// findings.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Found
 }
 
-// Figures are all of the run's: of every cell, of the file systems in each
-// sandbox, and of the devices. Each has its cell's verdict, and the first its
-// reasons: a figure is not to be taken for a disk's by whom nobody warned.
+// Figures returns the figures of every cell, of the file systems in each sandbox and
+// of the devices. Each figure of a cell has the cell's verdict, and the first one
+// its reasons. Otherwise a program could take a figure of a cache for one of a disk.
 func (j *Judgement) Figures() (all []figure.Figure) {
 	for _, c := range j.cells() {
 		all = append(all, c.figures()...)
@@ -181,8 +181,8 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 	return all
 }
 
-// figures are the cell's bandwidth, also where there is none, and of the others
-// those that there are. A direction has its own where there are two.
+// figures returns the cell's bandwidth even if unknown, and all other known figures.
+// Jobs that read and write have figures per direction.
 func (c *Cell) figures() []figure.Figure {
 	flows := []*Flow{&c.Total}
 	if c.mixed() {
@@ -207,7 +207,7 @@ func (c *Cell) figures() []figure.Figure {
 	return all
 }
 
-// reasons of what the cell says.
+// reasons returns why the cell is absent, why it failed, or the facts of its verdict.
 func (c *Cell) reasons() []string {
 	switch {
 	case c.Absent != "":

@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Page is what a person reads of the run: a row a target and a column a job in
-// short, and then each job with why a figure is none of the device's.
+// Page returns the report: a summary with a row per target and a column per job, then
+// each job with the reasons of verdicts other than Device.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	if j.Imported {
@@ -34,16 +34,16 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	return p
 }
 
-// name is how a table is called everywhere: its job, volume and cache. The last
-// two are not always known of what was imported.
+// name returns the heading of a table: job, volume and cache. Volume and cache may be
+// unknown in imported results.
 func (t *Table) name() string {
 	return strings.Join(slices.Concat(heading(t.Job, true), heading(t.Volume, true), heading(t.Cache, true)), ", ")
 }
 
-// ofDevice tells whether a cell's figures are to be believed of the device.
+// ofDevice reports whether the cell's figures are those of the device.
 func (c *Cell) ofDevice() bool { return c != nil && c.Rounds > 0 && c.Verdict == Device }
 
-// says is what stands before or beside a cell's figures in every form.
+// says returns the status of a cell that every report shows with its figures.
 func (c *Cell) says() string {
 	switch {
 	case c.Absent != "":
@@ -58,13 +58,13 @@ func (c *Cell) says() string {
 	return page.Heading(string(c.Verdict))
 }
 
-// compared tells whether there is a ratio to another target.
+// compared reports whether the cell has a ratio to another target.
 func (c *Cell) compared() bool {
 	return c != nil && c.Rounds > 0 && c.Ratio.Known() && c.Target != c.table.Base
 }
 
-// times is how many times the base's figure a cell's is: "~" where it was not
-// shown to differ, in parentheses where one of the two is none of the device's.
+// times formats the ratio to the base. "~" means that no difference was shown. The
+// parentheses mean that one of the two figures is not that of the device.
 func (c *Cell) times() page.Cell {
 	out := page.Value(&c.Ratio, func(v float64) string { return page.Significant(v) + "×" })
 	out.Head = page.Mark(c.primary().Versus) + out.Head
@@ -79,11 +79,10 @@ func (c *Cell) times() page.Cell {
 	return out
 }
 
-// clipped is a text of others as a line of a list has it.
+// clipped shortens foreign text to fit a line of a list.
 func clipped(s string) string { return page.Short(term.Clean(s), page.LongestMessage) }
 
-// meanings of the verdicts that are not the device's, in the order in which they
-// are told.
+// meanings explains the verdicts other than Device, in the order of the report.
 var meanings = []struct {
 	verdict Verdict
 	means   string

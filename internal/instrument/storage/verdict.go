@@ -10,24 +10,24 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The bounds of the verdicts. Their reasons are in docs/storage.md.
+// Thresholds of the verdicts. docs/storage.md gives the reasons.
 const (
-	missedBound    = 0.10     // of the claimed bytes that the device did not see
-	shortRun       = 1.0      // s, of a run
-	shortUnseen    = 5.0      // s, of a run that nothing was seen of
-	fewIOs         = 100      // of a run
-	throttledBound = 0.05     // of the time
-	stolenBound    = 0.05     // of all CPUs' time
-	starvedBound   = 0.1      // of the time
-	waveringBound  = 0.25     // of the primary figure, to the farther end of its interval
-	spreadFactor   = 2.0      // between the slowest and the fastest round, where there are too few for an interval
-	sharedFactor   = 1.5      // times the claimed bytes at the device, and
-	sharedBytes    = 16 << 20 // bytes for each round
-	beyondFactor   = 1.5      // times a ceiling, or the host's own figure
-	growthPart     = 0.5      // of the bytes in question that a cache grew by, to be named as their place
+	missedBound    = 0.10     // share of the claimed bytes that the device did not see
+	shortRun       = 1.0      // s, minimum duration of a run
+	shortUnseen    = 5.0      // s, minimum duration of a run without node readings
+	fewIOs         = 100      // minimum I/Os of a run
+	throttledBound = 0.05     // share of the run time
+	stolenBound    = 0.05     // share of the time of all CPUs
+	starvedBound   = 0.1      // share of the run time
+	waveringBound  = 0.25     // relative to the primary figure: distance to the farther end of its interval
+	spreadFactor   = 2.0      // slowest to fastest round, used when there are too few rounds for an interval
+	sharedFactor   = 1.5      // factor of claimed bytes at the device; sharedBytes is added to it
+	sharedBytes    = 16 << 20 // bytes per round
+	beyondFactor   = 1.5      // factor of a ceiling, or of the host's figure
+	growthPart     = 0.5      // share of the missing bytes by which a cache must grow to count as their place
 )
 
-// judged judges the cell as a whole, and each of its rounds alone.
+// judged sets the verdict of the cell, and the verdict of each round alone.
 func (w *Cell) judged() {
 	w.Reached = about("reached-device", w.labels(), nil)
 	if w.Rounds == 0 {
@@ -45,7 +45,7 @@ func (w *Cell) judged() {
 	}
 }
 
-// verdict goes through the rules for some rounds. The first that applies decides.
+// verdict applies the rules to the given rounds. The first rule that matches decides.
 func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict, []string) {
 	if because := w.contradicted(rounds); because != nil {
 		return Contradicted, because
@@ -93,18 +93,18 @@ func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict,
 	return Device, w.trusted(e, e.sawText(d, part))
 }
 
-// atLimit and overLimit are how near to a limit a figure is that is the limit's: they
-// let bursts through and hold back a little more than they say. One that was far
-// exceeded was not in effect.
+// atLimit and overLimit bound the ratio of a figure to an I/O limit. Inside the
+// range the limit is taken as the cause: the kernel lets bursts through and
+// throttles slightly too much. A limit that is far exceeded was not in effect.
 const (
 	atLimit   = 0.8
 	overLimit = 1.3
 )
 
-// limited says which limit of somebody's the figures of some rounds are, "" where
-// they are none's.
+// limited returns the I/O limit or the pacing that explains the figures of the
+// rounds, or "" if there is none.
 func (w *Cell) limited(rounds []*record.Cell, e *evidence) string {
-	devices := strings.Split(e.name, "+") // all disks, where the volume has none of its own
+	devices := strings.Split(e.name, "+") // all disks if the volume has no device of its own
 	if w.place != nil {
 		devices = append(devices, w.place.Device)
 	}
@@ -132,20 +132,20 @@ func (w *Cell) limited(rounds []*record.Cell, e *evidence) string {
 	return ""
 }
 
-// lies says whether a device is a disk, or a partition of it: sda1, nvme0n1p1.
+// lies reports whether device is disk or a partition of it, such as sda1 or nvme0n1p1.
 func lies(device, disk string) bool {
 	const digits = "0123456789"
 	if device == disk {
 		return true
 	}
-	if strings.TrimRight(disk, digits) != disk { // it ends in a number itself
+	if strings.TrimRight(disk, digits) != disk { // a disk name that ends in a digit: partitions get a "p"
 		disk += "p"
 	}
 	number, of := strings.CutPrefix(device, disk)
 	return of && number != "" && strings.Trim(number, digits) == ""
 }
 
-// ofMemory is the verdict on a volume that is memory by definition.
+// ofMemory returns the verdict for a volume that is memory by definition.
 func (w *Cell) ofMemory(why string) (Verdict, []string) {
 	if w.table.Cache == record.CacheDirect {
 		return NotDirect, []string{why + ": O_DIRECT has nothing to reach there"}
@@ -153,7 +153,7 @@ func (w *Cell) ofMemory(why string) (Verdict, []string) {
 	return HostCache, []string{why + "; it is memory of the host"}
 }
 
-// ofCache is the verdict where the device saw less than what was claimed.
+// ofCache returns the verdict when the device saw fewer bytes than the tool claimed.
 func (w *Cell) ofCache(e *evidence, d int, part float64) (Verdict, []string) {
 	missing := e.claimed[d] - e.saw(d)
 	because := []string{e.sawText(d, part)}
@@ -166,7 +166,7 @@ func (w *Cell) ofCache(e *evidence, d int, part float64) (Verdict, []string) {
 		return NotDirect, append(because, facts...)
 	}
 	if own := w.table.ownThreads(); own != "" && d == reading {
-		because[0] += "; " + own // the first is what every report shows
+		because[0] += "; " + own // reports show only the first reason
 	}
 	if hasGuest(w.info) && guests > hosts {
 		return GuestCache, append(because, facts...)
@@ -174,10 +174,10 @@ func (w *Cell) ofCache(e *evidence, d int, part float64) (Verdict, []string) {
 	return HostCache, append(because, facts...)
 }
 
-// whose shares out bytes that the device did not see between memory of the host
-// and memory of the sandbox's own kernel: what the processes outside of it moved
-// by system calls passed the sandbox's memory, and so did what the host had to
-// flush afterwards. It tells the facts in words.
+// whose divides the bytes that the device did not see between host memory and
+// guest memory. Bytes that processes outside the sandbox moved by system calls
+// had left the sandbox's memory. The same holds for bytes that the host flushed
+// after the job. facts are the reasons as text.
 func (w *Cell) whose(e *evidence, d int, missing float64) (hosts, guests float64, facts []string) {
 	verb := [directionCount]string{"read", "wrote"}[d]
 	if e.haveOut && hasGuest(w.info) {
@@ -189,7 +189,7 @@ func (w *Cell) whose(e *evidence, d int, missing float64) (hosts, guests float64
 		facts = append(facts, fmt.Sprintf("its processes outside of the sandbox %s %s by system calls%s", verb, finding.Bytes(e.outside[d]), loaded))
 	}
 	if d == writing && e.haveFlush {
-		flushed := min(e.flushed, missing) // the rest is others'
+		flushed := min(e.flushed, missing) // more than missing was written by other processes
 		hosts = max(hosts, flushed)
 		facts = append(facts, fmt.Sprintf("%s more went to the disks when what was dirty was flushed after the job", finding.Bytes(flushed)))
 	}
@@ -200,7 +200,7 @@ func (w *Cell) whose(e *evidence, d int, missing float64) (hosts, guests float64
 	return hosts, missing - hosts, facts
 }
 
-// sawText says how much of what was claimed the device saw.
+// sawText describes how much of the claimed bytes the device saw.
 func (e *evidence) sawText(d int, part float64) string {
 	in := ""
 	if e.rounds > 1 {
@@ -214,7 +214,7 @@ func (e *evidence) sawText(d int, part float64) string {
 		[directionCount]string{"read", "wrote"}[d], in, finding.Bytes(e.saw(d)), others)
 }
 
-// tooShort says why a run is, "" where it is long enough.
+// tooShort returns why the run is too short, or "" if it is long enough.
 func (w *Cell) tooShort(e *evidence) string {
 	bound := shortRun
 	if !e.seen {
@@ -233,7 +233,7 @@ func (w *Cell) tooShort(e *evidence) string {
 
 func (e *evidence) few() bool { return e.haveIOs && e.asked.sum()/float64(e.rounds) < fewIOs }
 
-// noise says why the figures waver, nil where they do not.
+// noise returns why the figures vary too much, or nil if they do not.
 func (w *Cell) noise(e *evidence, whole bool) []string {
 	var because []string
 	if whole {
@@ -267,9 +267,9 @@ func (w *Cell) figure() string {
 	return "bandwidth"
 }
 
-// shared says what the device did for others, in bytes and in words. What the
-// sandbox's own cgroups were charged for was not for others: reading ahead, or
-// writing a block for a part of it.
+// shared returns the bytes that the device moved for other users, and a text about
+// them. Bytes charged to the sandbox's own cgroups do not count: they come from
+// readahead or from writing a whole block for a part of it.
 func (e *evidence) shared() (bytes float64, text string) {
 	if !e.haveDevice {
 		return 0, ""
@@ -284,7 +284,7 @@ func (e *evidence) shared() (bytes float64, text string) {
 	return all - own, fmt.Sprintf("%s moved %s, %s more than the job: others used it meanwhile", e.deviceName(), finding.Bytes(all), finding.Bytes(all-own))
 }
 
-// trusted says what speaks for a cell.
+// trusted returns the facts that support the Device verdict.
 func (w *Cell) trusted(e *evidence, saw string) []string {
 	because := []string{saw}
 	if b := w.nearest(e); b != nil {
@@ -298,7 +298,7 @@ func (w *Cell) trusted(e *evidence, saw string) []string {
 
 func secondsText(s float64) string { return fmt.Sprintf("%.3g s", s) }
 
-// rateText prints bytes/s as tools do, in decimal units.
+// rateText formats bytes/s in decimal units, as the tools do.
 func rateText(r float64) string {
 	switch {
 	case r >= 1e9:

@@ -6,28 +6,27 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Cgroup is what groups of one kind do, as systemd-cgtop shows one: each with all
-// that is below it, so that a pod's holds those of its containers. Of a kind are
-// groups of the sandboxes with the same charge, at the same depth, with the same
-// roles in them.
+// Cgroup is the usage of one kind of cgroups, as systemd-cgtop shows it. Each group
+// includes its descendants, so a pod's group includes its containers. Groups are of
+// one kind if charge, depth and roles are equal.
 type Cgroup struct {
 	Charge record.Charge
-	Around bool // those of sandboxes are made in it, and others' may be
+	Around bool // a parent of the sandboxes' groups; it may have other children
 	Nested bool
-	Roles  []record.Role // of the target, in it or below
-	Path   string        // of the first
+	Roles  []record.Role // of the target, in the group or below
+	Path   string        // of the first group
 	Count  int
 
-	// What follows is of all of them together: at the end of the phase, or on average
-	// over it. Each is nil where one of them has no such reading.
+	// The following are sums over all groups, at the end of the phase or as a mean over
+	// it. Each is nil if one group has no such reading.
 	Tasks  *int64   // processes and threads
 	CPU    *float64 // CPUs
-	Memory *int64   // bytes, page cache with it
-	Input  *float64 // bytes per second that were read from devices
-	Output *float64 // and written; on cgroup v1 what is written through the page cache is nobody's
+	Memory *int64   // bytes, including page cache
+	Input  *float64 // bytes per second read from devices
+	Output *float64 // bytes per second written; cgroup v1 does not account writeback of the page cache
 }
 
-// cgroups lists the groups of a target, those around first.
+// cgroups lists the groups of a target, parents first.
 func (b *books) cgroups() {
 	for i := range b.end.Around {
 		g := &b.end.Around[i]
@@ -76,8 +75,8 @@ func (b *books) cgroup(g, old *record.Group, around bool) Cgroup {
 	return out
 }
 
-// counted tells whether I/O is counted by group: where no group of cgroup v1 ever had
-// any, the kernel may count none.
+// counted reports whether the kernel accounts I/O by group. If no cgroup v1 group
+// has any I/O, it may not.
 func (b *books) counted() bool {
 	did := func(g record.Group) bool { return g.ReadBytes+g.WriteBytes > 0 || slices.Contains(g.Controllers, "io") }
 	return slices.ContainsFunc(b.end.Groups, did) || slices.ContainsFunc(b.end.Around, did)

@@ -10,13 +10,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Close makes the books of one phase: memory as it changed from before the
-// sandboxes to the phase's end, CPU time from the phase's begin to its end. The
-// begin may be nil: then no CPU time is known. The Uncertainty
-// is left 0: [Visit.Close] knows it.
+// Close returns the ledger of one phase. Memory is the change from before the
+// sandboxes to the end of the phase; CPU time is that of the phase. If begin is nil,
+// CPU time is unknown. Uncertainty is left 0; [Visit.Close] sets it.
 //
-// An error says that there are no books at all. What a reading lacks makes them
-// incomplete, and is never filled in.
+// An error means that there is no ledger. If a reading lacks values, the ledger is
+// incomplete; missing values are never filled in.
 func Close(before, begin, end *record.Reading) (Ledger, error) {
 	switch {
 	case end == nil:
@@ -31,7 +30,7 @@ func Close(before, begin, end *record.Reading) (Ledger, error) {
 		return Ledger{}, fmt.Errorf("the phase's end (%d ns) was read before its visit began (%d ns)", end.Time, before.Time)
 	}
 	if begin == nil {
-		begin = &record.Reading{Time: end.Time} // in which no time went by
+		begin = &record.Reading{Time: end.Time} // a phase of no duration
 	}
 	b := &books{before: before, begin: begin, end: end, rows: map[record.Role]*Row{}, placed: map[Place]bool{}}
 	b.was, b.began, b.is = byIdentity(before), byIdentity(begin), byIdentity(end)
@@ -54,23 +53,23 @@ func Close(before, begin, end *record.Reading) (Ledger, error) {
 	return b.l, nil
 }
 
-// books is a ledger in the making.
+// books is a ledger under construction.
 type books struct {
 	before, begin, end *record.Reading
-	was, began, is     map[identity]*record.Process // of these three
+	was, began, is     map[identity]*record.Process // before, begin and end by identity
 
 	l    Ledger
 	rows map[record.Role]*Row
-	// Of the sandboxes' own groups those that no other of them holds, which
-	// account memory and CPU time.
+	// memoryTops and cpuTops are the topmost own groups of the sandboxes that account
+	// memory and CPU time.
 	memoryTops, cpuTops    []*record.Group
-	accounted              int64                     // of the kernel's rows, what the node's books know by kind
+	accounted              int64                     // the part of the kernel rows that the node's counters have by kind
 	boxKernel, boxUnmapped int64                     // of the sandboxes, without their daemons
-	twice                  map[*record.Process]int64 // bytes of huge pages that are counted with another, see once
-	placed                 map[Place]bool            // groups that are counted in a place
+	twice                  map[*record.Process]int64 // bytes of huge pages that are counted with another process, see once
+	placed                 map[Place]bool            // groups that are already counted in a place
 }
 
-// identity tells a process from a later one with its pid.
+// identity identifies a process even if its pid is reused.
 type identity struct {
 	pid   int
 	start uint64
@@ -99,8 +98,8 @@ func (r *Row) rule(text string) {
 	}
 }
 
-// memory enters what processes have: each by its PSS, less what it had before.
-// One that was there before and is gone has given its memory back.
+// memory adds the PSS of each process, less its PSS before the sandboxes. The memory
+// of a process that has exited since is subtracted.
 func (b *books) memory() {
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
@@ -147,12 +146,12 @@ func (m Memory) minus(n Memory) Memory {
 	return Memory{m.Anon - n.Anon, m.Shmem - n.Shmem, m.Kernel - n.Kernel, m.Swap - n.Swap, m.Huge - n.Huge, m.Cache - n.Cache}
 }
 
-// unread is how much was there and could not be read. What had ended by the time
-// it was to be read is not missing: on any node processes end all the time.
+// unread returns how many objects existed and could not be read. Processes that
+// exited before they were read do not count: that is normal on any node.
 func unread(p *record.Problems) int { return p.Denied + p.Broken }
 
-// everyLane is false where a sandbox has neither a process nor a group, or where
-// a daemon may have been replaced by another while it was read before.
+// everyLane returns false if a sandbox has neither a process nor a group. It also
+// returns false if a daemon may have been replaced during the reading before.
 func (b *books) everyLane() bool {
 	lanes := map[int]bool{}
 	vanished := b.before.Problems.Gone+b.before.Problems.Reused > 0
@@ -172,13 +171,13 @@ func (b *books) everyLane() bool {
 	return len(lanes) >= b.end.Sandboxes
 }
 
-// backwards counts a counter that went back.
+// backwards records a counter that decreased.
 func (b *books) backwards(what string) {
 	b.l.Problems.Backwards++
 	b.l.Problems.Note(what + " went back within the phase")
 }
 
-// total orders the rows, adds them up and sets them against the node's change.
+// total orders the rows, sums them and compares the sum with the node's change.
 func (b *books) total() {
 	h, h0 := &b.end.Host, &b.before.Host
 	l := &b.l
@@ -208,7 +207,7 @@ func (b *books) total() {
 		}
 	}
 	l.OthersNode = l.Others
-	if h.Anon > 0 && h0.Anon > 0 { // there is no node without any
+	if h.Anon > 0 && h0.Anon > 0 { // every node has some; 0 means unread
 		l.OthersNode = h.Anon - h0.Anon - sum.Anon
 	}
 	l.Residual = l.Node - l.Others - l.Uncharged - l.Sum
@@ -222,9 +221,9 @@ func (b *books) total() {
 	}
 }
 
-// order is that of [Roles], and then by name.
+// order returns the roles in the order of [Roles], then unknown ones by name.
 func order[V any](rows map[record.Role]V) []record.Role {
-	place := func(role record.Role) uint { return uint(slices.Index(Roles, role)) } // of −1 behind all
+	place := func(role record.Role) uint { return uint(slices.Index(Roles, role)) } // −1 sorts last
 	return slices.SortedFunc(maps.Keys(rows), func(a, b record.Role) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
 	})

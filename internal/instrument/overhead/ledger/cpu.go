@@ -7,24 +7,24 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// tick is what the clocks in /proc/PID/stat count in: USER_HZ is 100 on every
-// architecture that tare runs on.
+// tick is the unit of the clocks in /proc/PID/stat: USER_HZ is 100 on every
+// supported architecture.
 const tick = int64(10 * time.Millisecond)
 
-// took is the length of the phase in ns, 0 where its begin is not there.
+// took returns the duration of the phase in ns, or 0 if its begin was not read.
 func (b *books) took() int64 { return max(b.end.Time-b.begin.Time, 0) }
 
-// used is a process's CPU time in the phase, ns.
+// used is the CPU time of a process in the phase, in ns.
 type used struct {
 	all, vcpu int64
 	known     bool
 }
 
-// cpu enters CPU time. Processes' own clocks are the source, with one
-// exception: what ran inside sandboxes with groups of their own, a workload's
-// commands or gVisor's address spaces, has partly ended by the phase's end and
-// would be lost; so that row is the groups' clock less their other members'.
-// Where it has no groups, it is in the clocks of those that waited for it.
+// cpu adds CPU time. The source is the clock of each process, with one exception.
+// Processes inside sandboxes, such as commands of a workload or gVisor's address
+// spaces, may exit before the phase ends, and their time would be lost. If the
+// sandboxes have their own groups, the workload's time is that of the groups less
+// their other members. Otherwise it is in the clocks of the parents that waited.
 func (b *books) cpu() {
 	took := b.took()
 	if took == 0 {
@@ -36,7 +36,7 @@ func (b *books) cpu() {
 		p := &b.end.Processes[i]
 		spent[i] = b.spent(p, b.began[idOf(p)])
 		if p.Role == record.RoleRuntime && p.Lane < 0 && b.was[idOf(p)] != nil {
-			spent[i] = used{known: true} // left behind by sandboxes before these, perhaps another target's
+			spent[i] = used{known: true} // left over from earlier sandboxes, possibly of another target
 		}
 		u := spent[i]
 		ns[p.Role] += u.all - u.vcpu
@@ -65,15 +65,15 @@ func (b *books) cpu() {
 	}
 }
 
-// vcpusOf says whether the threads of a process that run a guest were told: they
-// used time, or a VMM's are in a cgroup apart from it.
+// vcpusOf reports whether the vCPU threads of a process are known: they used CPU
+// time, or the threads of a VMM are in a separate cgroup.
 func vcpusOf(p *record.Process) bool {
 	return p.VCPU > 0 || p.Role == record.RoleVMM && len(p.Groups) > 1
 }
 
-// guestsInside marks the VMMs' row where a sandbox has a VMM and no thread of it
-// is known to run the guest: then the guest's own work is in the VMM's time. The
-// kernel's workers for a VMM have its role and no vCPU, so a sandbox is asked.
+// guestsInside marks the VMM row if a sandbox has a VMM without known vCPU threads:
+// the guest's work is then part of the VMM's time. The check is per sandbox, because
+// kernel workers of a VMM have its role and no vCPU.
 func (b *books) guestsInside() {
 	vmm, told := map[int]bool{}, map[int]bool{}
 	for i := range b.end.Processes {
@@ -90,8 +90,9 @@ func (b *books) guestsInside() {
 	}
 }
 
-// spent is a process's time. One that is new counts whole, if it began in the
-// phase: one that was merely not read at its begin may have used its time before.
+// spent returns the CPU time of a process in the phase. A new process counts in full
+// if it began in the phase. If it merely was not read at the begin, its time is
+// unknown: some of it may be older.
 func (b *books) spent(p, old *record.Process) used {
 	u := used{p.CPU, p.VCPU, true}
 	if old != nil {
@@ -104,7 +105,7 @@ func (b *books) spent(p, old *record.Process) used {
 		return used{}
 	}
 	if u.vcpu > u.all {
-		// Threads' clocks may be finer than their process's, by a tick each.
+		// Thread clocks may be finer than the clock of the process: allow a tick each.
 		if u.vcpu-u.all > 2*tick*int64(max(p.Threads, 1)) {
 			return used{}
 		}
@@ -113,7 +114,7 @@ func (b *books) spent(p, old *record.Process) used {
 	return u
 }
 
-// lost says of which roles processes ended in the phase.
+// lost records the roles of processes that exited in the phase.
 func (b *books) lost(unknown map[record.Role]bool) {
 	ended := map[record.Role]int{}
 	for i := range b.begin.Processes {
@@ -125,13 +126,13 @@ func (b *books) lost(unknown map[record.Role]bool) {
 		r := b.row(role)
 		r.rule(fmt.Sprintf("%d that ended in the phase are not in its processes' clocks", n))
 		if role == record.RoleVMM || role == record.RoleDaemon {
-			unknown[role] = true // the one that counts: what is left says nothing
+			unknown[role] = true // the main process of the role: the remaining ones are no substitute
 		}
 	}
 }
 
-// byGroups takes the time of what runs inside sandboxes from their groups, where
-// all of it is in groups that were read at both ends.
+// byGroups sets the workload's CPU time from the sandboxes' groups. It returns false
+// unless all of the workload is in groups that were read at both ends.
 func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[record.Role]bool) bool {
 	role := b.owner(-1)
 	if role != record.RoleWorkload {
@@ -189,9 +190,9 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 	return true
 }
 
-// waited adds to the clocks of a workload's processes what those of its children used
-// that ended in the phase, and were waited for by one that is still there. One that
-// nobody waited for (SIGCHLD ignored) is in no clock, see times(2).
+// waited adds the time of children that exited in the phase and that a process still
+// running has waited for. Children without a wait (SIGCHLD ignored) are in no clock,
+// see times(2).
 func (b *books) waited(ns map[record.Role]int64) {
 	sum := int64(0)
 	for i := range b.end.Processes {
@@ -219,7 +220,7 @@ func (b *books) waited(ns map[record.Role]int64) {
 		for n := 0; up != nil && gone(up) && n < len(parents); n++ {
 			up = parents[up.PPid]
 		}
-		if up != nil { // what it had used before the phase is in that one's clock, too
+		if up != nil { // its time before the phase is in the clock of up, too
 			sum -= p.CPU + p.Waited
 		}
 	}
@@ -227,9 +228,9 @@ func (b *books) waited(ns map[record.Role]int64) {
 	b.row(record.RoleWorkload).rule("CPU: and what children used that ended in the phase, by the clocks of those that waited for them")
 }
 
-// ended adds what the phase's commands used that are gone by its end, where no
-// cgroup of the sandboxes' own has it: what the kernel told when they were waited
-// for, and else nothing is known.
+// ended adds the time of commands that exited in the phase, if no cgroup of the
+// sandboxes accounts it. The kernel reports that time at wait; without it the time
+// is unknown.
 func (b *books) ended(ns map[record.Role]int64, unknown map[record.Role]bool) {
 	w := b.end.Work
 	if w == nil || w.Ended == 0 || len(b.cpuTops) > 0 {
@@ -245,8 +246,8 @@ func (b *books) ended(ns map[record.Role]int64, unknown map[record.Role]bool) {
 	r.rule("CPU: and what the kernel told of commands when they had ended")
 }
 
-// chargedTo says whether a process's time, and that of its threads that run a
-// guest, is charged to the sandboxes' own groups.
+// chargedTo reports whether the time of a process, and of its vCPU threads, is
+// charged to the sandboxes' own groups.
 func (b *books) chargedTo(p *record.Process) (main, guest bool) {
 	for i := range p.Groups {
 		at, ok := cpuPath(&p.Groups[i])
@@ -260,14 +261,14 @@ func (b *books) chargedTo(p *record.Process) (main, guest bool) {
 	return main, guest
 }
 
-// othersCPU is what the node was busy with beyond the target's rows, where all of
-// those are known. It is as coarse as the node's clock, a tick for each CPU.
+// othersCPU sets the CPU time of the node beyond the target's rows, if all of these
+// are known. Its resolution is that of the node's clock: one tick per CPU.
 func (b *books) othersCPU(others *Row) {
 	if b.took() == 0 || b.end.Host.Busy < b.begin.Host.Busy {
 		return
 	}
 	rest := b.l.NodeCPU
-	for _, role := range order(b.rows) { // for the same last digit every time
+	for _, role := range order(b.rows) { // a fixed order gives the same rounding every time
 		r := b.rows[role]
 		if r.Processes > 0 && !r.CPUKnown && r != others {
 			return
@@ -278,7 +279,7 @@ func (b *books) othersCPU(others *Row) {
 	others.rule("CPU: what the node was busy with beyond the target's")
 }
 
-// node enters what the whole node did in the phase.
+// node sets the figures of the whole node over the phase.
 func (b *books) node() {
 	l, h := &b.l, &b.end.Host
 	l.Load1, l.Available, l.AvailableChange = h.Load1, h.Available, h.Available-b.before.Host.Available

@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Own says whether a role is of the sandboxes themselves: of processes or
-// threads that are there for one sandbox and go with it.
+// Own reports whether a role belongs to a single sandbox: its processes or threads
+// exist for one sandbox and exit with it.
 func Own(role record.Role) bool {
 	switch role {
 	case record.RoleDaemon, record.RoleKernel, record.RoleKernelNode, record.RoleCache, record.RoleOthers:
@@ -18,8 +18,8 @@ func Own(role record.Role) bool {
 	return true
 }
 
-// engine sets what the engine reports beside the truth. A source that does not
-// report every sandbox reports no sum.
+// engine compares the engine's reports with the ledger. The sum is unknown if a
+// source does not report every sandbox.
 func (b *books) engine() {
 	truth := b.boxKernel + b.boxUnmapped
 	for i := range b.end.Processes {
@@ -33,7 +33,7 @@ func (b *books) engine() {
 		}
 	}
 	var cpu float64
-	for _, role := range order(b.rows) { // for the same last digit every time
+	for _, role := range order(b.rows) { // a fixed order gives the same rounding every time
 		if Own(role) {
 			cpu += b.rows[role].CPU
 		}
@@ -63,9 +63,9 @@ func (b *books) engine() {
 	}
 }
 
-// engineCPU is what the engine says the sandboxes used between its two answers of each,
-// which lie around the phase; −1 where it was not asked at both ends. It may look at each
-// at another time.
+// engineCPU returns the CPUs that the engine reports for the sandboxes, from its two
+// reports around the phase. It returns −1 if a report is missing at either end. The
+// engine may sample each sandbox at a different time.
 func (b *books) engineCPU(source string) (sum float64) {
 	if b.took() == 0 {
 		return -1
@@ -95,8 +95,8 @@ func (b *books) engineCPU(source string) (sum float64) {
 	return sum
 }
 
-// engineRate is the sum of the averages that a source told last; −1 where it did not
-// tell one of every sandbox.
+// engineRate returns the sum of the CPU rates that a source reported last, or −1 if
+// it did not report every sandbox.
 func (b *books) engineRate(source string) (sum float64) {
 	n := 0
 	for _, s := range b.end.Engine {

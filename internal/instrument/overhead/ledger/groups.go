@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// groups finds the groups that are summed, and makes a row for each charge.
+// groups selects the groups to sum and makes a row for each kind of charge.
 func (b *books) groups() {
 	b.memoryTops = tops(b.end, func(g *record.Group) bool { return ofOwn(g) && g.Memory != nil })
 	b.cpuTops = tops(b.end, func(g *record.Group) bool { return ofOwn(g) && g.CPU != nil })
@@ -26,11 +26,11 @@ func (b *books) groups() {
 	b.places()
 }
 
-// ofOwn is true of a group of the sandboxes' own.
+// ofOwn reports whether a group belongs to the sandboxes alone.
 func ofOwn(g *record.Group) bool { return g.Charge != record.ChargeShared }
 
-// unaccounted finds members whose memory is charged to a group of their own
-// that could not be read: what only the group knows is missing then.
+// unaccounted marks the ledger incomplete if a process is charged to an own group
+// that could not be read. Memory that only the group accounts is then missing.
 func (b *books) unaccounted(own []*record.Group) {
 	for i := range b.end.Processes {
 		path, ok := memoryPath(&b.end.Processes[i])
@@ -40,8 +40,8 @@ func (b *books) unaccounted(own []*record.Group) {
 	}
 }
 
-// tops are the groups of a reading that are wanted and that no other such group
-// holds, so that nothing is summed twice.
+// tops returns the wanted groups that are in no other wanted group, so that nothing
+// is summed twice.
 func tops(r *record.Reading, wanted func(*record.Group) bool) []*record.Group {
 	var all []*record.Group
 	for i := range r.Groups {
@@ -49,13 +49,13 @@ func tops(r *record.Reading, wanted func(*record.Group) bool) []*record.Group {
 			all = append(all, g)
 		}
 	}
-	// The slice that is filtered must not be the one that is looked up in.
+	// Filter a clone: the predicate looks up in all.
 	return slices.DeleteFunc(slices.Clone(all), func(g *record.Group) bool {
 		return slices.ContainsFunc(all, func(o *record.Group) bool { return o.Path != g.Path && holds(o.Path, g.Path) })
 	})
 }
 
-// holds says whether the group at path is the other or below it.
+// holds reports whether path is group or below it.
 func holds(group, path string) bool {
 	return group == path || group == "/" || strings.HasPrefix(path, group+"/")
 }
@@ -69,8 +69,8 @@ func holder(groups []*record.Group, path string) *record.Group {
 	return nil
 }
 
-// memoryPath is where a process's memory is charged: on v1 the group of the
-// memory controller, on v2 the one there is.
+// memoryPath returns the cgroup that a process's memory is charged to: the one of
+// the memory controller on v1, the only one on v2.
 func memoryPath(p *record.Process) (string, bool) {
 	if len(p.Groups) == 0 {
 		return "", false
@@ -78,7 +78,7 @@ func memoryPath(p *record.Process) (string, bool) {
 	return path(&p.Groups[0], "memory")
 }
 
-// path is that of the first controller that is mounted, or else v2's.
+// path returns the path of the first mounted controller, or the v2 path.
 func path(m *record.Membership, controllers ...string) (string, bool) {
 	for _, c := range append(controllers, "") {
 		if at, ok := m.Paths[c]; ok {
@@ -90,7 +90,7 @@ func path(m *record.Membership, controllers ...string) (string, bool) {
 
 func cpuPath(m *record.Membership) (string, bool) { return path(m, "cpuacct", "cpu") }
 
-// groupAt is the one at a path, nil where there is none.
+// groupAt returns the group at a path, or nil.
 func groupAt(groups []record.Group, path string) *record.Group {
 	i := slices.IndexFunc(groups, func(g record.Group) bool { return g.Path == path })
 	if i < 0 {
@@ -99,8 +99,8 @@ func groupAt(groups []record.Group, path string) *record.Group {
 	return &groups[i]
 }
 
-// earlier is the memory that a group was charged before the sandboxes; a group
-// of theirs was not there.
+// earlier returns the memory charge of a group before the sandboxes. It is zero for
+// the sandboxes' own groups, which did not exist.
 func (b *books) earlier(g *record.Group) record.GroupMemory {
 	if old := groupAt(b.before.Groups, g.Path); old != nil && old.Memory != nil {
 		return *old.Memory
@@ -108,7 +108,7 @@ func (b *books) earlier(g *record.Group) record.GroupMemory {
 	return record.GroupMemory{}
 }
 
-// charged is what a group is charged more than before.
+// charged returns by how much the charge of a group grew.
 func (b *books) charged(g *record.Group) (m Memory, usage int64) {
 	if g.Memory == nil {
 		return Memory{}, 0
@@ -154,9 +154,9 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 	b.l.Groups = append(b.l.Groups, r)
 }
 
-// limit returns the lowest limit of groups, or 0 if one has none. Where the workload
-// is in some of them, only those count: with systemd's cgroup driver a pod's pause
-// container has a group of its own, without a limit.
+// limit returns the lowest memory limit of groups, or 0 if one has none. If some of
+// the groups hold the workload, only those count: with systemd's cgroup driver the
+// pause container of a pod has a group of its own without a limit.
 func (b *books) limit(charge record.Charge, groups []*record.Group) (lowest int64) {
 	bounding := slices.DeleteFunc(slices.Clone(groups), func(g *record.Group) bool {
 		return !slices.Contains(b.rolesIn([]*record.Group{g}, charge), record.RoleWorkload)
@@ -179,8 +179,8 @@ func (b *books) limit(charge record.Charge, groups []*record.Group) (lowest int6
 	return lowest
 }
 
-// limitBelow returns the limit of the group below g that holds a workload, or 0: crun sets
-// it on a group "container" below the scope that systemd makes.
+// limitBelow returns the limit of the group below g that holds a workload, or 0. crun
+// sets the limit on a group "container" below the scope that systemd makes.
 func (b *books) limitBelow(g *record.Group) int64 {
 	for i := range b.end.Groups {
 		o := &b.end.Groups[i]
@@ -192,8 +192,8 @@ func (b *books) limitBelow(g *record.Group) int64 {
 	return 0
 }
 
-// groupTime is the CPU time of groups in the phase, ns. It is known when every
-// one was read at both ends and none went back.
+// groupTime returns the CPU time of groups in the phase, in ns. It is known if every
+// group was read at both ends and no counter decreased.
 func (b *books) groupTime(groups []*record.Group) (ns int64, known bool) {
 	for _, g := range groups {
 		old := groupAt(b.begin.Groups, g.Path)
@@ -209,8 +209,8 @@ func (b *books) groupTime(groups []*record.Group) (ns int64, known bool) {
 	return ns, len(groups) > 0
 }
 
-// rolesIn are those with a process or a thread in the groups. One in a group of
-// the sandbox's own is not in the shared group around it.
+// rolesIn returns the roles with a process or thread in the groups. A process in an
+// own group of the sandbox does not count for the shared parent group.
 func (b *books) rolesIn(groups []*record.Group, charge record.Charge) []record.Role {
 	found := map[record.Role]bool{}
 	inside := func(at string, ok bool) bool {
@@ -236,7 +236,7 @@ func (b *books) rolesIn(groups []*record.Group, charge record.Charge) []record.R
 	return order(found)
 }
 
-// reconcile compares the charge of own groups with what processes in them have.
+// reconcile compares the charge of own groups with the PSS of their processes.
 func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 	if len(groups) == 0 {
 		return
@@ -256,7 +256,7 @@ func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 		Reconcile{charge, "anon", group.Anon, mapped.Anon}, Reconcile{charge, "shmem", group.Shmem, mapped.Shmem})
 }
 
-// places says which groups the sandboxes' processes are charged to, by role.
+// places records the groups that the sandboxes' processes are charged to, by role.
 func (b *books) places() {
 	own := tops(b.end, ofOwn)
 	for i := range b.end.Processes {
@@ -277,7 +277,7 @@ func (b *books) places() {
 	}
 }
 
-// place is that of a role in groups of a charge, among which this one is.
+// place returns the Place of a role and charge, and counts the group at where.
 func (b *books) place(role record.Role, charge record.Charge, where string) *Place {
 	i := slices.IndexFunc(b.l.Places, func(p Place) bool { return p.Role == role && p.Charge == charge })
 	if i < 0 {

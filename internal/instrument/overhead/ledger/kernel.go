@@ -8,28 +8,27 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// ThreadStack is the kernel's stack of one thread, in bytes: THREAD_SIZE of
+// ThreadStack is the size of a thread's kernel stack in bytes: THREAD_SIZE of
 // x86-64 (arch/x86/include/asm/page_64_types.h, order 2) and of arm64
 // (arch/arm64/include/asm/memory.h, MIN_THREAD_SHIFT 14).
 const ThreadStack = 16 << 10
 
-// kernel enters the kernel's memory in two rows.
+// kernel adds the kernel's memory in two rows.
 //
-// The first is what somebody is charged for, by name: the kernel memory of the
-// sandboxes' own groups (v1: kmem and kmem.tcp; v2: kernel and sock), and of
-// members that live in groups with others, whose charge cannot be told apart,
-// the change of their page tables and of 16 KiB a thread; likewise of members of
-// own groups that account no kernel memory.
+// RoleKernel is memory that is charged. For the sandboxes' own groups it is their
+// kernel charge (v1: kmem and kmem.tcp; v2: kernel and sock). The charge of a shared
+// group cannot be divided among its members. For them it is the change of their page
+// tables plus 16 KiB per thread. The same holds for own groups that do not account
+// kernel memory.
 //
-// The second is what the node's slab, stacks, page tables and per-CPU memory
-// grew by beyond that: network namespaces, mounts, cgroups' own structures, and
-// whatever the rest of the node made the kernel keep or let go meanwhile. Its kind
-// is known, so it is no residual. Whose it is, is not: on a quiet node the
-// sandboxes made it grow, on a busy one it can be many times what they took, of
-// either sign. So it is a figure of its own, in no sum; a slope over counts tells
-// what of it a sandbox adds. The residual is then what no book of the node
-// explains: memory of neither processes nor shared memory nor slab, stacks, page
-// tables and per-CPU areas.
+// RoleKernelNode is the remaining growth of the node's slab, stacks, page tables and
+// per-CPU memory: network namespaces, mounts, structures of cgroups, and activity of
+// the rest of the node. Its kind is known, so it is not part of the residual. Its
+// owner is unknown. On a quiet node the sandboxes caused it; on a busy node it can be
+// many times their usage, with either sign. Therefore it is a separate figure and in
+// no sum. The slope over the number of sandboxes shows their part of it.
+//
+// The residual is then memory that no counter of the node explains.
 func (b *books) kernel() {
 	r := b.row(record.RoleKernel)
 	for _, g := range b.memoryTops {
@@ -85,15 +84,15 @@ func (b *books) kernel() {
 	n.rule("the node's change of slab, stacks, page tables and per-CPU memory, less what is charged by name")
 }
 
-// countsNone is true of a group that accounts no kernel memory, as none does on a
-// node that was started with cgroup.memory=nokmem: a process has page tables and
-// stacks, so one that holds any is charged for some.
+// countsNone reports whether a group accounts no kernel memory, as on a node booted
+// with cgroup.memory=nokmem. Any process has page tables and stacks, so a group
+// with accounting has a charge.
 func countsNone(m *record.GroupMemory) bool {
 	return m.Kernel == 0 && m.Slab == 0 && m.Stacks == 0 && m.PageTables == 0 && m.Percpu == 0
 }
 
-// known is what of a group's kernel memory the node's books hold too: v2 tells
-// it by kind; v1 does not, and almost all of it is of those kinds.
+// known returns the part of a group's kernel memory that the node's counters include.
+// v2 reports it by kind. v1 does not, and almost all of it is of those kinds.
 func known(m *record.GroupMemory) int64 {
 	if parts := m.Slab + m.Stacks + m.PageTables + m.Percpu; parts > 0 {
 		return parts
@@ -101,13 +100,13 @@ func known(m *record.GroupMemory) int64 {
 	return m.Kernel
 }
 
-// unmappedRule names shared memory that a cgroup is charged for beyond what
-// processes map: files in a tmpfs, and gVisor's and VMMs' memory files.
+// unmappedRule explains shared memory that a cgroup is charged for beyond what its
+// processes map: files in a tmpfs, and memory files of gVisor and VMMs.
 const unmappedRule = "and shared memory that its cgroup is charged for and no process maps"
 
-// shared enters shared memory that own groups are charged for and no process
-// maps. A sandbox's groups and processes are taken together, for a process that
-// was moved maps what another group of its sandbox is charged for.
+// shared adds shared memory that own groups are charged for and no process maps.
+// Groups and processes of a sandbox are summed: a process that was moved still maps
+// memory that is charged to its earlier group.
 func (b *books) shared() {
 	excess, largest := b.byLane(func(m *Memory) int64 { return m.Shmem }, func(p *record.Process) int64 { return p.PSSShmem })
 	for _, n := range slices.Sorted(maps.Keys(largest)) {
@@ -124,10 +123,10 @@ func (b *books) shared() {
 	}
 }
 
-// owner is the role for whose sake a sandbox's groups are charged what no
-// process is seen to use: the VMM (or the shim that it lives in), in whose memory
-// the guest's is, or else the workload. gVisor keeps the workload's memory in a
-// file that it hardly maps. Lane −1 asks of all sandboxes.
+// owner returns the role that a sandbox's unattributed charges belong to. It is the
+// VMM, or the shim that contains it, because that holds the guest's memory. Without
+// either it is the workload: gVisor keeps its memory in a file that is hardly mapped.
+// Lane −1 means all sandboxes.
 func (b *books) owner(lane int) record.Role {
 	owner := record.RoleWorkload
 	for i := range b.end.Processes {
@@ -143,7 +142,7 @@ func (b *books) owner(lane int) record.Role {
 	return owner
 }
 
-// cache closes the books of the page cache, which is not in the sum.
+// cache closes the accounts of the page cache, which is not part of the sum.
 func (b *books) cache() {
 	c := &b.l.Cache
 	c.Node = b.end.Host.Cache() - b.before.Host.Cache()

@@ -1,124 +1,123 @@
-// Package ledger closes the books on memory and CPU time: from what was read of
-// a target and of the node at two moments it makes rows by role, by cgroup and by
-// what the engine reports, sets their sum against the node's own change, and
-// states what is left unexplained.
+// Package ledger accounts for the memory and CPU time of a target. From readings at
+// two moments it makes rows by role, by cgroup and by engine report. It compares
+// their sum with the change of the node and reports the residual.
 //
-// It is pure functions over [record.Reading]. The rules:
+// It consists of pure functions over [record.Reading]. The rules:
 //
-//   - A page is counted once. Processes are counted by PSS, so that pages which
-//     several map are shared out among them; what a cgroup is charged for beyond
-//     that is kept apart by kind.
-//   - Page cache gives way under pressure and is closed in books of its own, apart
-//     from memory that does not: anonymous, shared, kernel.
-//   - Where sandboxes have cgroups of their own, the cgroup's charge is the truth
-//     for kernel memory and for shared memory that nobody maps; the processes' view
-//     is the truth for who has it. Where the two disagree the difference is a row.
-//   - What changed in all other processes of the node is no role of the target's,
-//     and is taken off the node's change before the residual is stated.
-//   - CPU time comes from processes' own clocks, threads' for vCPUs, and cgroups';
-//     a row says which.
+//   - A page is counted once. Processes count by PSS, which divides shared pages
+//     among the processes that map them. Charges of a cgroup beyond PSS are kept
+//     separate by kind.
+//   - Page cache is reclaimable and has accounts of its own. Anonymous, shared and
+//     kernel memory are not reclaimable.
+//   - If sandboxes have their own cgroups, the cgroup's charge decides for kernel
+//     memory and for unmapped shared memory. PSS decides which role has the memory.
+//     If the two differ, the difference is a row.
+//   - The change in all other processes of the node belongs to no role of the
+//     target. It is subtracted from the node's change before the residual.
+//   - CPU time comes from the clocks of processes, of vCPU threads, or of cgroups.
+//     Each row names its source.
 package ledger
 
 import "github.com/tare-bench/tare/record"
 
-// Memory is an amount by kind, in bytes. Anon, Shmem, Kernel and Swap do not
-// give way; Cache does.
+// Memory is an amount of memory by kind, in bytes. Cache is reclaimable; the other
+// kinds are not.
 type Memory struct {
 	Anon, Shmem, Kernel, Swap, Huge int64
-	Cache                           int64 // page cache: of a process the file pages it maps (PSS); of the row cache those charged that nobody of the target maps
+	Cache                           int64 // page cache: PSS of mapped file pages for a process; charged but not mapped by the target in the row RoleCache
 }
 
-// Sum is what does not give way under pressure: Anon + Shmem + Kernel + Huge.
-// Swap is not in the node's memory.
+// Sum returns the memory that is not reclaimable: Anon + Shmem + Kernel + Huge.
+// Swap is not part of the node's memory.
 func (m Memory) Sum() int64 { return m.Anon + m.Shmem + m.Kernel + m.Huge }
 
-// Held is Sum and what of it is swapped out, which comes back when it is used: what a
-// limit has to allow for.
+// Held returns Sum plus swapped memory, which returns to RAM when it is used. A
+// memory limit has to allow for both.
 func (m Memory) Held() int64 { return m.Sum() + m.Swap }
 
-// Row is what one role has.
+// Row is the usage of one role.
 type Row struct {
 	Role      record.Role
 	Processes int
-	Memory    Memory  // the change from before the sandboxes to the moment of the ledger
-	CPU       float64 // CPUs used on average between the phase's begin and its end; NaN-free, 0 where unknown
+	Memory    Memory  // change from before the sandboxes to the time of the ledger
+	CPU       float64 // mean CPUs over the phase; 0 if unknown, never NaN
 	CPUKnown  bool
-	GuestCPU  bool     // CPU holds the guest's own work: its vCPU threads could not be told apart
-	Rules     []string // the facts that decided, each once
+	GuestCPU  bool     // CPU includes the guest's work: its vCPU threads were not distinguishable
+	Rules     []string // how the values were obtained, without duplicates
 }
 
-// GroupRow is what one kind of cgroup was charged for, over all sandboxes.
+// GroupRow is the charge of one kind of cgroup, over all sandboxes.
 type GroupRow struct {
 	Charge record.Charge
-	Paths  []string // of the groups that are summed, nested ones left out; at most 3 and then "…"
+	Paths  []string // the summed groups without nested ones; at most 3, then "…"
 	Count  int
 	Usage  int64  // bytes
 	Memory Memory // the charge by kind
 	Peak   int64
-	// Highest is the most that was charged in the phase as far as the groups tell:
-	// each one's peak where it rose in the phase, else its usage at the end.
+	// Highest is the highest charge known for the phase, in bytes: the group's peak
+	// if it rose in the phase, otherwise its usage at the end.
 	Highest int64
-	Limit   int64   // of one of them, 0: none
-	CPU     float64 // CPUs on average over the phase
-	// CPUKnown is false where a group's time was not read at both ends.
+	Limit   int64   // of one group; 0 if unlimited
+	CPU     float64 // mean CPUs over the phase
+	// CPUKnown is false if the CPU time of a group was not read at both ends.
 	CPUKnown  bool
 	Throttled int64 // ns in the phase
-	// Who is charged here: roles with a process or thread in these groups.
+	// Roles are the roles with a process or thread in these groups.
 	Roles []record.Role
 }
 
-// EngineRow is what the engine itself reports, and the truth beside it.
+// EngineRow compares what the engine reports with the ledger.
 type EngineRow struct {
 	Source   string
-	Reported int64   // bytes, sum over the sandboxes; -1: not reported
-	Truth    int64   // what the sandboxes' own roles have, page cache left out; the daemon's change is not in it
-	CPU      float64 // CPUs, -1: not reported
+	Reported int64   // bytes, sum over the sandboxes; -1 if not reported
+	Truth    int64   // usage of the sandboxes' own roles, without page cache and without the daemon
+	CPU      float64 // CPUs; -1 if not reported
 	CPUTruth float64
 }
 
-// Ledger is a target's books at the end of one phase of one visit.
+// Ledger is the accounting of one target at the end of one phase of a visit.
 type Ledger struct {
 	Rows   []Row // in the order of Roles
 	Groups []GroupRow
 	Engine []EngineRow
-	// Places are where the sandboxes' processes are charged, by role.
+	// Places are the cgroups that the sandboxes' processes are charged to, by role.
 	Places []Place
-	// Cgroups are all groups one by one, as systemd-cgtop lists them.
+	// Cgroups are all groups, one row for each kind, as systemd-cgtop lists them.
 	Cgroups []Cgroup
-	// Reconcile sets what own groups are charged against what processes in them have.
+	// Reconcile compares the charge of own groups with the PSS of their processes.
 	Reconcile []Reconcile
 
-	Sum         int64  // of all rows but others, cache and uncharged kernel memory, Memory.Sum
-	Uncharged   int64  // change of the node's kernel memory that nobody here is charged for
+	Sum         int64  // Memory.Sum of all rows except others, cache and uncharged kernel memory
+	Uncharged   int64  // change of the node's kernel memory that is charged to no target
 	Node        int64  // change of record.Host.Used since before the sandboxes
-	Others      int64  // of it: the change in all other processes
-	OthersNode  int64  // the same as the node has it: its change of anonymous memory less the target's; Others where that was not read
-	Related     int    // other processes that share something with a sandbox, all of them where that was not recorded
+	Others      int64  // the part of Node that other processes changed by
+	OthersNode  int64  // the same from node counters: change of anonymous memory less the target's; equals Others if unread
+	Related     int    // other processes that share something with a sandbox; all other processes if not recorded
 	Residual    int64  // Node − Others − Uncharged − Sum
-	ResidualBy  Memory // the residual as far as the node's books know it by kind; the rest is in no kind
-	Uncertainty int64  // ± bytes; see Uncertainty
+	ResidualBy  Memory // the residual by kind, as far as the node's counters have kinds
+	Uncertainty int64  // ± bytes, see [Visit.Uncertainty]
 	Cache       CacheBooks
 
-	NodeCPU         float64 // CPUs busy on average over the phase, all of the node
+	NodeCPU         float64 // mean busy CPUs of the node over the phase
 	NodeIO          IO      // bytes per second over the phase
-	NodeSteal       float64 // CPUs taken away by the hypervisor on average over the phase
-	NodeIOWait      float64 // CPUs idle on average while I/O was outstanding
+	NodeSteal       float64 // mean CPUs stolen by the hypervisor over the phase
+	NodeIOWait      float64 // mean CPUs idle while I/O was outstanding
 	Load1           float64
 	Available       int64 // MemAvailable at the end
 	AvailableChange int64
 	PSI             Pressure
 
 	Problems record.Problems
-	Complete bool // false: something of the target could not be read, and the sum is too small
+	Complete bool // false if a part of the target was unreadable, so the sum is too small
 }
 
-// othersBound is how far both figures of what others took may differ, in bytes,
-// before the difference makes the residual uncertain.
+// othersBound is the difference of Others and OthersNode, in bytes, above which the
+// residual is uncertain.
 const othersBound = 1 << 20
 
-// OthersUnclear is how far the two figures of what others took differ, 0 within
-// [othersBound]. RssAnon counts a page that a fork shares with its parent once
-// for each of them, the node counts it once.
+// OthersUnclear returns the difference of Others and OthersNode, or 0 within
+// othersBound. RssAnon counts a page shared by fork in parent and child; the node
+// counts it once.
 func (l *Ledger) OthersUnclear() int64 {
 	if d := l.Others - l.OthersNode; max(d, -d) > othersBound {
 		return max(d, -d)
@@ -126,9 +125,9 @@ func (l *Ledger) OthersUnclear() int64 {
 	return 0
 }
 
-// Place is where memory of one role of the sandboxes is charged: the cgroup that
-// its processes are in now. What a process touched before it was moved there
-// stays charged where it was; [Reconcile] shows that.
+// Place is the cgroup that the memory of one sandbox role is charged to: the one its
+// processes are in now. Memory that a process used before it was moved stays
+// charged to the earlier cgroup; [Reconcile] shows that.
 type Place struct {
 	Role      record.Role
 	Charge    record.Charge
@@ -138,23 +137,23 @@ type Place struct {
 	Memory    int64 // bytes, Memory.Sum
 }
 
-// Reconcile is a cgroup's charge and the processes' view of one kind of memory,
-// over all groups of one charge.
+// Reconcile compares a cgroup charge with the PSS of one kind of memory, over all
+// groups with the same charge.
 type Reconcile struct {
 	Charge    record.Charge
 	Kind      string // "anon", "shmem"
-	Group     int64  // bytes that the groups are charged
-	Processes int64  // bytes of PSS of the processes in them
+	Group     int64  // bytes charged to the groups
+	Processes int64  // PSS of their processes, in bytes
 }
 
-// CacheBooks close the page cache.
+// CacheBooks is the accounting of the page cache.
 type CacheBooks struct {
 	Node    int64 // change of record.Host.Cache
 	Charged int64 // to the sandboxes' own groups
 	Mapped  int64 // PSS of file pages in the target's processes
 }
 
-// IO is bytes per second of all disks.
+// IO is the throughput of all disks, in bytes per second.
 type IO struct {
 	Read, Write float64
 }
@@ -165,11 +164,11 @@ type Pressure struct {
 	CPU, Memory, IO float64
 }
 
-// Visit is the readings of one round on one target, in the order of time.
+// Visit holds the readings of one round on one target, in chronological order.
 type Visit struct {
 	Round  int
 	Target string
-	Before *record.Reading // nil: it is lost, as each of the others may be
+	Before *record.Reading // nil if missing; each of the other readings may be missing, too
 	Phases []Phase
 	After  *record.Reading
 }
@@ -180,10 +179,10 @@ type Phase struct {
 	Sandboxes int
 	Begin     *record.Reading
 	End       *record.Reading
-	Series    *record.Series // nil: not there
+	Series    *record.Series // nil if missing
 }
 
-// Roles is the order of rows.
+// Roles is the order of the rows.
 var Roles = []record.Role{
 	record.RoleWorkload, record.RolePause, record.RoleShim, record.RoleMonitor, record.RoleRuntime,
 	record.RoleVMM, record.RoleVCPU, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer,

@@ -9,21 +9,21 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// End is the end of a process that a sandbox lives by.
+// End is the exit of a process that a sandbox depends on.
 type End struct {
-	Process *record.Process // of the reading at the phase's begin
-	Again   bool            // another of its role has begun since in the same sandbox
+	Process *record.Process // of the reading at the begin of the phase
+	Again   bool            // a later process of the same role runs in the same sandbox
 }
 
-// Ends returns the sandboxes, one End each, of which a process that they live by has ended
-// by the second of two readings: in between, or before the first and is not waited for.
+// Ends returns one End per sandbox that lost a process it depends on. The process
+// exited between the two readings, or before the first and was not reaped yet.
 func Ends(begin, end *record.Reading) (all []End) {
 	type holder struct {
 		lane int
 		role record.Role
 	}
 	first := map[holder]*record.Process{}
-	guests := map[int]bool{} // lanes whose workload's processes are a sentry's to make and end
+	guests := map[int]bool{} // lanes with a sentry, which starts and ends the workload's processes
 	for i := range begin.Processes {
 		guests[begin.Processes[i].Lane] = guests[begin.Processes[i].Lane] || begin.Processes[i].Role == record.RoleSentry
 	}
@@ -49,7 +49,7 @@ func Ends(begin, end *record.Reading) (all []End) {
 		again := slices.ContainsFunc(end.Processes, func(q record.Process) bool {
 			return q.Lane == at.lane && q.Role == at.role && q.Start > p.Start && !q.Ended
 		})
-		// Of several the first to begin is named; all have to live again.
+		// If several exited, report the earliest one. Again requires that all were replaced.
 		e, known := gone[at.lane]
 		if !known || order(p, e.Process) < 0 {
 			e.Process = p
@@ -63,12 +63,12 @@ func Ends(begin, end *record.Reading) (all []End) {
 	return all
 }
 
-// Lives reports whether a process that a sandbox lives by is there.
+// Lives reports whether the sandbox has a process that it depends on.
 func Lives(r *record.Reading, lane int) bool {
 	return slices.ContainsFunc(r.Processes, func(p record.Process) bool { return p.Lane == lane && !p.Ended && livesBy(&p, false) })
 }
 
-// Failed is the failure of a phase in which sandboxes ended, nil where none did.
+// Failed returns the failure of a phase in which sandboxes ended, or nil.
 func Failed(begin, end *record.Reading) *record.Failure {
 	ends := Ends(begin, end)
 	if len(ends) == 0 {
@@ -82,7 +82,7 @@ func Failed(begin, end *record.Reading) *record.Failure {
 	return f
 }
 
-// livesBy tells whether a sandbox is there no more without a process of its kind.
+// livesBy reports whether a sandbox cannot exist without a process of p's role.
 func livesBy(p *record.Process, guest bool) bool {
 	switch p.Role {
 	case record.RolePause, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleSentry:

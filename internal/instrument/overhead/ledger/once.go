@@ -38,26 +38,27 @@ func (b *books) once() {
 	}
 }
 
-// has is what a process of the phase's end has, without what is counted with another.
+// has returns the memory of a process at the phase's end, without what is counted
+// with another process.
 func (b *books) has(p *record.Process) Memory {
 	m := has(p)
 	m.Huge -= b.twice[p]
 	return m
 }
 
-// unseenBound is the least amount (bytes) of memory that is charged and in no
-// process that is told: the kernel adds charges up late, by some pages a CPU.
+// unseenBound is the minimum of charged memory, in bytes, that is reported as
+// unseen. The kernel updates charges in batches of some pages per CPU.
 const unseenBound = 1 << 20
 
-// unseen enters anonymous memory that the sandboxes' own groups are charged for and
-// no process of the sandbox has: of one that moved away or ended and left it, or that
-// nobody recognised. A sandbox's groups and processes are taken together, see shared,
-// those in others' groups too, whose memory may have been charged before they moved:
-// so it is at least that much.
+// unseen adds anonymous memory that the sandboxes' own groups are charged for and
+// none of their processes has. The process has moved or exited and left it there,
+// or was not recognized. Groups and processes of a sandbox are summed, see shared.
+// That includes processes in shared groups, whose memory may have been charged
+// before they moved, so the amount is a minimum.
 func (b *books) unseen() {
 	charged, _ := b.byLane(func(m *Memory) int64 { return m.Anon }, func(p *record.Process) int64 { return p.PSSAnon })
 	for _, n := range charged {
-		if n > unseenBound && b.end.Problems.Gone+b.end.Problems.Reused == 0 { // else it may have ended meanwhile
+		if n > unseenBound && b.end.Problems.Gone+b.end.Problems.Reused == 0 { // otherwise the process may have exited during the reading
 			r := b.row(record.RoleUnseen)
 			r.Memory.Anon += n
 			b.boxUnmapped += n
@@ -66,9 +67,10 @@ func (b *books) unseen() {
 	}
 }
 
-// byLane is what each sandbox's own groups are charged for beyond what its processes
-// have, and the group that has most of a sandbox's shared memory. Sandboxes that share
-// a group are one, lane −1. Of one with a process that was not read nothing is said.
+// byLane returns the charge of each sandbox's own groups beyond what its processes
+// have. largest is the group with the most shared memory of each sandbox. Sandboxes
+// that share a group count as one, with lane −1. Sandboxes with an unread process
+// are left out.
 func (b *books) byLane(charge func(*Memory) int64, process func(*record.Process) int64) (excess map[int]int64, largest map[int]*record.Group) {
 	excess, largest = map[int]int64{}, map[int]*record.Group{}
 	for _, g := range b.memoryTops {
@@ -92,7 +94,7 @@ func (b *books) byLane(charge func(*Memory) int64, process func(*record.Process)
 	return excess, largest
 }
 
-// laneOf is a lane, −1 for all of them where they share a group of their own.
+// laneOf returns the lane, or −1 for every lane if the sandboxes share an own group.
 func (b *books) laneOf(lane int) int {
 	for _, g := range b.memoryTops {
 		if g.Lane < 0 {
@@ -102,9 +104,9 @@ func (b *books) laneOf(lane int) int {
 	return lane
 }
 
-// elsewhere is how much of a sandbox's shared memory others than its own processes
-// map: a daemon, or another sandbox. They have their share of it in their own rows.
-// By how much the group's is mapped at all, it is at most what its own do not.
+// elsewhere returns how much of a sandbox's shared memory is mapped by processes of
+// the daemon or of other sandboxes, which have it in their own rows. It is at most
+// the group's mapped memory less what the sandbox's own processes map.
 func (b *books) elsewhere(lane int) int64 {
 	var others, own, files, mapped int64
 	for i := range b.end.Processes {

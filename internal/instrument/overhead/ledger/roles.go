@@ -2,9 +2,8 @@ package ledger
 
 import "github.com/tare-bench/tare/record"
 
-// CPU is the CPU time that a target's roles used between two readings, as far as
-// it is known, without what everybody else used. It is whole where that of every role
-// with processes is known.
+// CPU returns the known CPU time of a target's roles between two readings, without
+// other processes. whole is true if it is known for every role with processes.
 func CPU(begin, end *record.Reading) (all []record.RoleTime, whole bool) {
 	l, err := Close(begin, begin, end)
 	took := end.Time - begin.Time
@@ -18,8 +17,8 @@ func CPU(begin, end *record.Reading) (all []record.RoleTime, whole bool) {
 	return all, !least
 }
 
-// CPU is what all roles but others use, in CPUs, and whether something of it is not
-// known.
+// CPU returns the sum of all roles except others, in CPUs. least is true if the time
+// of some role is unknown, so that the sum is a minimum.
 func (l *Ledger) CPU() (cpus float64, least bool) {
 	rows, least := l.using()
 	for _, row := range rows {
@@ -28,8 +27,8 @@ func (l *Ledger) CPU() (cpus float64, least bool) {
 	return cpus, least
 }
 
-// using are the rows of all roles but others whose CPU time is known, and whether that
-// of another one is not.
+// using returns the rows with known CPU time, without others. least is true if the
+// time of another row is unknown.
 func (l *Ledger) using() (rows []Row, least bool) {
 	for _, row := range l.Rows {
 		switch {

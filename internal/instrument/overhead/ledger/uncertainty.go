@@ -7,20 +7,22 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Uncertainty is how far the residual of a phase may be off, ± bytes:
+// Uncertainty returns how far the residual of a phase may be off, in ± bytes:
 //
-//	|drift| · elapsed  +  1.96 · √2 · 1.4826 · MAD  +  granularity
+// |drift| · elapsed  +  1.96 · √2 · 1.4826 · MAD  +  granularity
 //
-// The drift is what the node's use has changed by from before the visit to after
-// it, others' change taken off, though nothing is left of the sandboxes; elapsed is
-// which part of that time had gone by at the phase's end, since the books hold all
-// that the node drifted by up to then: the last phase nearly all of it. MAD is the median absolute
-// deviation of the node's use over the last half of the phase; 1.4826 · MAD
-// estimates a standard deviation (Hampel, The Influence Curve and its Role in
-// Robust Estimation, JASA 69 (1974) 383–393), a change is the difference of two
-// readings, and 1.96 makes it 95 %. Granularity is what the CPUs' own counters
-// may hold back. Their sum, not its root: they need not be independent. Where
-// there is no reading after or no series, that part is missing.
+// Drift is the change of the node's usage over the whole visit, less the change in
+// other processes. Elapsed is the share of the visit that had passed when the phase
+// ended: the ledger includes all drift up to then.
+//
+// MAD is the median absolute deviation of the node's usage in the second half of the
+// phase. 1.4826 · MAD estimates a standard deviation (Hampel, The Influence Curve and
+// its Role in Robust Estimation, JASA 69 (1974) 383–393). The factor √2 is for the
+// difference of two readings, and 1.96 gives 95 %.
+//
+// Granularity is what per-CPU counters may hold back. The terms are added, not
+// combined as a root of squares, because they may be dependent. A term is omitted
+// if there is no reading after the visit, or no series.
 func (v *Visit) Uncertainty(i, cpus int) int64 {
 	u := 0.0
 	if b, a := v.Before, v.After; b != nil && a != nil && a.Host.Total > 0 {
@@ -39,7 +41,7 @@ func (v *Visit) Uncertainty(i, cpus int) int64 {
 	return int64(u + 0.5)
 }
 
-// elapsed is the part of the visit, 0 to 1, that had gone by when a phase ended.
+// elapsed returns the share of the visit, 0 to 1, that had passed when the phase ended.
 func (v *Visit) elapsed(i int) float64 {
 	whole, end := v.After.Time-v.Before.Time, v.Phases[i].End
 	if end == nil || whole <= 0 {
@@ -48,8 +50,8 @@ func (v *Visit) elapsed(i int) float64 {
 	return min(max(float64(end.Time-v.Before.Time)/float64(whole), 0), 1)
 }
 
-// fluctuation is the median absolute deviation of the last half of the values
-// that were read; 0 of fewer than 5.
+// fluctuation returns the median absolute deviation of the second half of the values,
+// without unread ones. It is 0 for fewer than 5 values.
 func fluctuation(values []int64) float64 {
 	read := make([]int64, 0, len(values))
 	for _, n := range values[len(values)/2:] {
@@ -72,10 +74,10 @@ func middle(values []int64) int64 {
 	return values[len(values)/2]
 }
 
-// granularity is what the CPUs may have counted of a zone's pages and not yet
-// added up, in bytes: on each at most min(125, 2·fls(CPUs)·(1+fls(m))) pages, m
-// the zone's memory in units of 128 MiB (calculate_normal_threshold in the
-// kernel's mm/vmstat.c). Writing vm.stat_refresh adds them up.
+// granularity returns the bytes of a zone that per-CPU counters may hold back. Each
+// CPU holds at most min(125, 2·fls(CPUs)·(1+fls(m))) pages, where m is the zone's
+// memory in units of 128 MiB (calculate_normal_threshold in the kernel's mm/vmstat.c).
+// Writing vm.stat_refresh folds the counters.
 func granularity(cpus int, total int64) int64 {
 	if cpus <= 0 {
 		return 0

@@ -2,9 +2,8 @@ package ledger
 
 import "github.com/tare-bench/tare/record"
 
-// Visits puts the lines of a record together, in the order in which the visits
-// began. Lines that are there twice count once; of a record that was cut off,
-// the last visit lacks what was not written any more.
+// Visits groups the readings and series of a record by visit, in order of begin.
+// Duplicate lines count once. In a truncated record the last visit is incomplete.
 func Visits(readings []record.Reading, series []record.Series) []*Visit {
 	type key struct {
 		round  int
@@ -56,10 +55,10 @@ func Visits(readings []record.Reading, series []record.Series) []*Visit {
 	return all
 }
 
-// Leavings are the kinds of what can bear the id of a removed sandbox.
+// Leavings are the kinds of objects that can bear the id of a removed sandbox.
 var Leavings = []string{"cgroups", "processes", "mounts"}
 
-// Left returns how many of a kind were left after the visit, if that was read.
+// Left returns how many objects of a kind remained after the visit, if that was read.
 func (v *Visit) Left(kind string) (n float64, known bool) {
 	beside := v.After.LeftBeside
 	switch {
@@ -73,7 +72,7 @@ func (v *Visit) Left(kind string) (n float64, known bool) {
 	return float64(len(beside.Mounts)), beside.Mounts != nil
 }
 
-// end puts the end of a phase to its begin.
+// end assigns the end of a phase to its begin.
 func (v *Visit) end(r *record.Reading) {
 	if n := len(v.Phases) - 1; n >= 0 {
 		if p := &v.Phases[n]; p.Name == r.Phase && p.Sandboxes == r.Sandboxes && p.End == nil {
@@ -84,7 +83,7 @@ func (v *Visit) end(r *record.Reading) {
 	v.Phases = append(v.Phases, Phase{Name: r.Phase, Sandboxes: r.Sandboxes, End: r})
 }
 
-// series puts what was sampled to the phase in whose time it lies.
+// series assigns sampled values to the phase that overlaps them.
 func (v *Visit) series(s *record.Series) {
 	for i := range v.Phases {
 		p := &v.Phases[i]
@@ -99,9 +98,8 @@ func (v *Visit) series(s *record.Series) {
 	}
 }
 
-// Close makes the books of the visit's i-th phase, see [Close], with their
-// uncertainty on a node of so many CPUs: that of the node, and by how much it is
-// unclear what others took.
+// Close returns the ledger of the i-th phase, see [Close], and sets its uncertainty.
+// That is the uncertainty of a node with the given CPUs plus OthersUnclear.
 func (v *Visit) Close(i, cpus int) (Ledger, error) {
 	p := &v.Phases[i]
 	l, err := Close(v.Before, p.Begin, p.End)

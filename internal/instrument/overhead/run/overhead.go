@@ -1,13 +1,13 @@
-// Package run weighs what a sandbox adds to a node: whose memory, whose
-// CPU, charged to which cgroup, idle and under load, for one sandbox and for
-// many.
+// Package run measures what a sandbox adds to a node: memory and CPU time by role and
+// by cgroup, idle and under load, for one sandbox and for many.
 //
-// It says what one visit of a target is and nothing else; rounds are those of
-// core/run. A visit reads the node without a sandbox of the target;
-// starts as many sandboxes as the smallest count and goes through the phases on
-// them; holds every larger count idle; removes everything, as its users would;
-// and reads the node again. What is read is decided by a [Meter], what it means
-// by packages ledger and overhead.
+// It defines one visit of a target; rounds are those of core/run. A visit
+//   - reads the node without sandboxes of the target,
+//   - starts the smallest number of sandboxes and runs the phases on them,
+//   - holds every larger number idle,
+//   - removes all sandboxes the way users do, and reads the node again.
+//
+// A [Meter] takes the readings; packages ledger and overhead evaluate them.
 package run
 
 import (
@@ -28,40 +28,38 @@ type Options struct {
 	Plan       overhead.Options
 	Targets    []subject.Target
 	Meter      Meter
-	Workload   subject.Workload // what the phases need in the sandboxes
-	FioPath    string           // of fio inside the sandboxes, "" where no phase needs it
+	Workload   subject.Workload // what the phases need inside the sandboxes
+	FioPath    string           // path of fio inside the sandboxes; "" if no phase needs it
 	FioVersion string
-	// Free says how many bytes can be written below Workload.Volume.
+	// Free returns how many bytes can be written below Workload.Volume.
 	Free func() (int64, error)
 }
 
 // Meter reads the node and a target's processes and cgroups.
 type Meter interface {
-	// Settle waits until the node's memory stops changing, at most for a
-	// time, and tells whether it did.
+	// Settle waits until the node's memory stops changing, for at most the given
+	// time. It reports whether memory settled.
 	Settle(ctx context.Context, most time.Duration) bool
-	// Read reads the node, and of the sandboxes and the target's own processes
-	// who they are, what they use and where they are charged. Without memory
-	// the processes' own (PSS) is left out, which is costly to read. What the
-	// schedule knows (round, phase, …) is left to the caller.
+	// Read reads the node, the sandboxes and the target's daemons: their processes,
+	// usage and cgroups. Without memory it omits PSS, which is expensive to read.
+	// The caller sets what only the schedule knows, such as round and phase.
 	Read(ctx context.Context, boxes []subject.Sandbox, daemons []int, memory bool) record.Reading
-	// Watch samples the groups and daemons of a reading, and the node, until
-	// stop is called.
+	// Watch samples the groups and daemons of a reading, and the node, until stop
+	// is called.
 	Watch(of *record.Reading, interval time.Duration) (stop func() record.Series)
-	// Left are the groups of the sandboxes' own that are still there: those of a
-	// reading, and any that bears one of the ids.
+	// Left returns the remaining own groups of the sandboxes: those of a reading,
+	// and any whose name contains one of the ids.
 	Left(of *record.Reading, ids []string) []string
-	// LeftBeside are processes beside sandboxes and mounts that bear one of the ids,
-	// in the mount namespaces of tare and of the daemons of a reading.
+	// LeftBeside returns remaining processes and mounts that bear one of the ids. It
+	// looks in the mount namespaces of tare and of the daemons of a reading.
 	LeftBeside(of *record.Reading, ids []string) *record.LeftBeside
-	// Around reads the groups of these paths that are there.
+	// Around reads the groups at these paths, without missing ones.
 	Around(paths []string) []record.Group
 }
 
 type turn = run.Turn[subject.Session]
 
-// Run performs the plan and returns the record of it and what is made of that, see
-// [run.Finish].
+// Run performs the plan and returns the record and its judgement, see [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *overhead.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	phases, err := o.Plan.Resolved()
@@ -82,10 +80,10 @@ type schedule struct {
 	options Options
 	rest    run.Patience // until the node's memory stops changing
 	phases  []overhead.Phase
-	silent  map[string]bool     // targets whose engines give no statistics
-	skipped map[[2]string]bool  // targets and phases that were left out for them
-	takes   map[string]int64    // the most memory that a sandbox of a target was seen to take, bytes
-	around  map[string][]string // the groups in which those of a target's sandboxes were seen to be made
+	silent  map[string]bool     // targets without engine statistics
+	skipped map[[2]string]bool  // targets and phases that were skipped for them
+	takes   map[string]int64    // the most memory seen per sandbox of a target, in bytes
+	around  map[string][]string // the parent groups of the target's sandboxes
 }
 
 // settle waits until the node's memory stops changing, and reports whether it did.
@@ -93,8 +91,8 @@ func (s *schedule) settle(ctx context.Context) bool {
 	return s.rest.Wait(func(most time.Duration) bool { return s.options.Meter.Settle(ctx, most) })
 }
 
-// all goes through the rounds, after a warm-up: the first sandbox of a
-// target reads its programs from the disk and makes its daemon's heap grow.
+// all performs the rounds after a warm-up. The first sandbox of a target reads its
+// programs from disk and grows the daemon's heap.
 func (s *schedule) all(ctx context.Context) (why string, err error) {
 	p := &s.options.Plan
 	env := subject.Env{Lanes: slices.Max(p.Sandboxes), Timeout: p.Timeout, Limits: p.Limits, Workload: s.options.Workload}

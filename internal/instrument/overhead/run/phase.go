@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// phase does one phase on the sandboxes that are there, and records it.
+// phase performs one phase on the running sandboxes and records it.
 func (v *visit) phase(ctx context.Context, p overhead.Phase) error {
 	v.tell(p.Name, v.made)
 	if p.Kind == overhead.PhaseIdle {
@@ -43,14 +43,14 @@ func (v *visit) phase(ctx context.Context, p overhead.Phase) error {
 	return v.calibrate(ctx, p)
 }
 
-// skip says why a phase is left out, once a run.
+// skip reports why a phase is skipped, once per run.
 func (v *visit) skip(p overhead.Phase, why, advice string) error {
 	which := [2]string{v.Target.Info.Name, p.Name}
 	if v.skipped[which] {
 		return nil
 	}
 	v.skipped[which] = true
-	level := "error" // it was asked for
+	level := "error" // the phase was requested
 	if v.options.Plan.Missing == terms.MissingSkip {
 		level = "warning"
 	}
@@ -58,7 +58,7 @@ func (v *visit) skip(p overhead.Phase, why, advice string) error {
 		Message: fmt.Sprintf("phase %s was left out: %s", p.Name, why), Advice: advice})
 }
 
-// idle watches sandboxes that do nothing.
+// idle measures sandboxes that do nothing.
 func (v *visit) idle(ctx context.Context, p overhead.Phase) error {
 	w, err := v.open(ctx, p, v.settle(ctx))
 	if err != nil {
@@ -68,8 +68,8 @@ func (v *visit) idle(ctx context.Context, p overhead.Phase) error {
 	return v.store(ctx, w, v.close(ctx, p, w, nil))
 }
 
-// watched is what is read of a phase. One that was interrupted has no end: it was
-// not watched long enough.
+// watched holds the readings of a phase. end is nil if the phase was interrupted: it
+// was not watched long enough.
 type watched struct {
 	begin  record.Reading
 	stop   func() record.Series
@@ -77,9 +77,9 @@ type watched struct {
 	end    *record.Reading
 }
 
-// open reads what a phase starts from, and begins to watch.
+// open takes the reading at the begin of a phase and starts the sampling.
 func (v *visit) open(ctx context.Context, p overhead.Phase, settled bool) (*watched, error) {
-	engine, err := v.statistics(ctx) // first: asking costs the daemon CPU time
+	engine, err := v.statistics(ctx) // first: the query costs CPU time of the daemon
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (v *visit) open(ctx context.Context, p overhead.Phase, settled bool) (*watc
 	return w, nil
 }
 
-// close reads what a phase has come to.
+// close takes the reading at the end of a phase.
 func (v *visit) close(ctx context.Context, p overhead.Phase, w *watched, work *record.Work) error {
 	w.series = w.stop()
 	if ctx.Err() != nil {
@@ -107,7 +107,7 @@ func (v *visit) close(ctx context.Context, p overhead.Phase, w *watched, work *r
 	return nil
 }
 
-// store records a phase that came to its end. It has no figures where a sandbox ended, too.
+// store records a completed phase. The phase fails if a sandbox ended.
 func (v *visit) store(ctx context.Context, w *watched, err error) error {
 	if err != nil || w.end == nil {
 		return err
@@ -121,9 +121,9 @@ func (v *visit) store(ctx context.Context, w *watched, err error) error {
 	return errors.Join(v.Line(w.begin), v.Line(w.series), v.Line(*w.end))
 }
 
-// ended is the failure of a phase in which a sandbox ended, with what its runtime or engine
-// reports of the end; nil where none did. A sandbox of which no process was found has ended
-// only if they report that.
+// ended returns the failure of a phase in which a sandbox ended, or nil. It adds what
+// the runtime or engine reports about the end. A sandbox without a known process
+// counts as ended only if they report so.
 func (v *visit) ended(ctx context.Context, w *watched) *record.Failure {
 	f := ledger.Failed(&w.begin, w.end)
 	var asked []int
@@ -157,8 +157,8 @@ func (v *visit) ended(ctx context.Context, w *watched) *record.Failure {
 	return f
 }
 
-// statistics are what the engine itself reports; none for a target that has no
-// engine, and none where it does not answer, which is told once.
+// statistics returns the engine's own statistics. There are none if the target has no
+// engine or the engine does not answer. The latter is a finding, once per target.
 func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
 	r, ok := subject.As[subject.Reporter](v.Target.Session)
 	if !ok {
@@ -178,9 +178,9 @@ func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
 		Message: "the engine does not give all of its own statistics: " + err.Error(), Advice: "what tare read itself does not depend on them"})
 }
 
-// The times around a calibrating load: ramp is what filling or starting takes,
-// margin what reading takes while the load still has to stand. A machine on which
-// that takes longer is seen by what the loads say, and is given more time; so often.
+// Times around a calibrating load. ramp is for starting it or filling memory; margin is
+// for the readings while it still has to run. If a load reports that this was too
+// short, it is repeated with more time, up to attempts.
 const (
 	ramp       = time.Second
 	fillPerSec = 256 << 20 // bytes; an emulated CPU fills no faster
@@ -188,9 +188,9 @@ const (
 	attempts   = 3
 )
 
-// calibrate watches a load of known size. It is recorded once the load has ended
-// and said that it did what it was told: one that ended early, or never began,
-// gives no figures.
+// calibrate measures a load of known size. The phase is recorded after the load has
+// ended and reported that it ran as requested. A load that ended early or never
+// started gives no figures.
 func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 	if free := v.host(ctx).Available; float64(p.Bytes)*float64(v.made) > maxOfRoom*float64(free) {
 		return v.skip(p, fmt.Sprintf("%d times %d MiB are more than 80 %% of the %d MiB that are available", v.made, p.Bytes>>20, free>>20),
@@ -210,8 +210,9 @@ func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 	}
 }
 
-// known watches a load of known size that is given a time to begin and one to stand
-// after it was watched, and tells how much of these it was short of.
+// known measures a load of known size. lead is its time to start, and after is how
+// long it must run beyond the measurement. The returned duration is how much time
+// was lacking.
 func (v *visit) known(ctx context.Context, p overhead.Phase, lead, after time.Duration) (*watched, time.Duration, error) {
 	d := lead + v.options.Plan.Settle + v.options.Plan.Hold + after
 	work := &record.Work{}
@@ -249,10 +250,10 @@ func (v *visit) known(ctx context.Context, p overhead.Phase, lead, after time.Du
 	return w, short, err
 }
 
-// stood says whether loads of known size stood for all of the time in which they
-// were watched, and by how much at most they did not, by what they say themselves:
-// since their clocks need not be the node's, it counts back from when their end was
-// seen here, which is later than it was.
+// stood reports whether the loads ran during the whole measurement. The duration is
+// the longest time that one did not. It uses the durations that the loads report,
+// since their clocks may differ from the node's. It counts them back from the time
+// when the end was seen here, which is later than the actual end.
 func stood(l *command, p overhead.Phase, span [2]int64, work *record.Work) (*record.Failure, time.Duration) {
 	var most time.Duration
 	var failure *record.Failure
@@ -279,7 +280,7 @@ func stood(l *command, p overhead.Phase, span [2]int64, work *record.Work) (*rec
 	return failure, most
 }
 
-// said is what a load says of itself: for how long it stood, and the CPUs it used.
+// said returns what a load reports: how long it ran, and the CPUs it used.
 func said(kind overhead.PhaseKind, output string) (stood time.Duration, cpus float64, err error) {
 	if kind != overhead.PhaseSpin {
 		held, err := probe.ParseHeld(output)
@@ -292,7 +293,7 @@ func said(kind overhead.PhaseKind, output string) (stood time.Duration, cpus flo
 	return spun.Wall, cpus, err
 }
 
-// fio watches fio until it ends in every sandbox.
+// fio measures until fio ends in every sandbox.
 func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 	free, err := v.options.Free()
 	if need := p.Bytes * int64(v.made); err == nil && need > free*9/10 {
@@ -302,7 +303,7 @@ func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 	return v.working(ctx, p, fioArgs(v.options.FioPath, p), v.options.FioVersion)
 }
 
-// working watches a command until it ends in every sandbox.
+// working measures until a command ends in every sandbox.
 func (v *visit) working(ctx context.Context, p overhead.Phase, args []string, version string) error {
 	w, err := v.open(ctx, p, v.settle(ctx))
 	if err != nil {
@@ -321,16 +322,16 @@ func (v *visit) working(ctx context.Context, p overhead.Phase, args []string, ve
 	return v.store(ctx, w, err)
 }
 
-// fioArgs is the command of the published report, on a file of the sandbox's own.
+// fioArgs returns the command of the published report, on a file of the sandbox.
 func fioArgs(path string, p overhead.Phase) []string {
 	return []string{path, "--filename=" + subject.VolumePath + "/" + fioFile, "--direct=1", "--iodepth=1", "--thread",
 		"--rw=randwrite", "--ioengine=psync", "--bs=512k", "--size=" + p.Name, "--numjobs=" + strconv.Itoa(overhead.FioJobs), "--group_reporting", "--name=randwrite"}
 }
 
-// fioFile is what fio writes, in the sandbox's own folder.
+// fioFile is the file that fio writes in the sandbox's own directory.
 const fioFile = "randwrite"
 
-// command is one that runs in every sandbox.
+// command is a command that runs in every sandbox.
 type command struct {
 	begun   int64
 	cancel  context.CancelFunc
@@ -340,7 +341,7 @@ type command struct {
 
 type result struct {
 	subject.Executed
-	ended int64 // when that was seen
+	ended int64 // when the end was seen
 	err   error
 }
 
@@ -364,7 +365,7 @@ func (l *command) wait() {
 	l.cancel()
 }
 
-// failure is the first of the loads' that came to nothing. All have ended.
+// failure returns the first failure of the loads, or nil. All loads must have ended.
 func (l *command) failure() *record.Failure {
 	for _, r := range l.results {
 		switch {
