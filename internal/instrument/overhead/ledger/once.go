@@ -2,11 +2,11 @@ package ledger
 
 import "github.com/tare-bench/tare/record"
 
-// once finds the huge pages that several processes map. There is no PSS of them:
-// every process has them whole, and so a fork's are counted twice, and a guest's with
-// the VMM and again with virtiofsd, which maps the same ones. The node knows how many
-// are in use; what its processes have beyond that is taken off those who are not the
-// first of their sandbox to have most of them.
+// once finds huge pages that are counted more than once. They have no PSS: each
+// process that maps them reports them in full. This affects pages shared by fork,
+// and guest memory that both the VMM and virtiofsd map. The node counts each page
+// once. The surplus of the processes is subtracted from all but the process with
+// the most huge pages in each sandbox.
 func (b *books) once() {
 	b.twice = map[*record.Process]int64{}
 	var all int64

@@ -13,14 +13,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// asked watches workloads while clients ask each of them. As with a command, memory by
-// role is what is left then; groups' peaks and the series are from while they were asked.
+// asked measures workloads while clients send requests to each. Memory by role is read
+// after the requests, as with a command. Peaks of groups and series cover the requests.
 func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 	settled := v.settle(ctx)
 	all, err := v.clients(ctx)
 	defer func() {
 		for _, c := range all {
-			_ = c.Close() // what they did is known by then
+			_ = c.Close() // the results are complete by then
 		}
 	}()
 	if ctx.Err() != nil {
@@ -43,7 +43,7 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 	asking.Wait()
 	work.Ended = machine.Now()
 	sent := load.Merge(results).Sent
-	work.QPS = sent.QPS // by the clients' own clocks: work's times hold also what came before and after they asked
+	work.QPS = sent.QPS // by the clients' clocks: the times of work include setup and teardown
 	work.Answers, work.Errors, work.Version = sent.Requests-sent.Errors, sent.Errors, sent.Client
 	err = v.close(ctx, p, w, work)
 	if failed := errors.Join(errs...); w.end != nil && failed != nil {
@@ -52,7 +52,7 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 	return v.store(ctx, w, err)
 }
 
-// clients wait to ask the workload of each sandbox.
+// clients starts clients that wait to send requests to the workload of each sandbox.
 func (v *visit) clients(ctx context.Context) (all []*load.Clients, err error) {
 	o := v.options.Plan.Filled()
 	for n := range v.made {
@@ -62,7 +62,7 @@ func (v *visit) clients(ctx context.Context) (all []*load.Clients, err error) {
 		}
 		c, err := load.Start(ctx, load.ClientOptions{URL: address, Net: inside, Connections: o.Connections, QPS: o.Rate, KeepAlive: !o.Anew,
 			Duration: o.Duration, Timeout: o.Answer})
-		inside.Close() // the clients are in it by then; of no namespace it does nothing
+		inside.Close() // the clients have joined it by then; a no-op without a namespace
 		if err != nil {
 			return all, err
 		}

@@ -23,26 +23,26 @@ import (
 type visit struct {
 	*schedule
 	turn
-	made  int             // sandboxes that are there
-	last  *record.Reading // the fullest: its groups are looked for at the end
-	first *record.Reading // before
-	ids   []string        // of the sandboxes that were there
+	made  int             // running sandboxes
+	last  *record.Reading // the reading with the most sandboxes; its groups are looked up after the visit
+	first *record.Reading // the reading before
+	ids   []string        // of all sandboxes of the visit
 }
 
-// warmUp makes and removes one sandbox, and learns how much memory it takes.
+// warmUp starts and removes one sandbox, and learns how much memory it takes.
 func (v *visit) warmUp(ctx context.Context) error {
 	v.tell("warming up", 1)
 	before := v.host(ctx)
 	err := v.grow(ctx, 1)
 	if err == nil && ctx.Err() == nil {
 		v.options.Meter.Settle(ctx, time.Second)
-		with := v.read(ctx, "", record.MomentEnd, false, true) // which shows the groups around, too
+		with := v.read(ctx, "", record.MomentEnd, false, true) // also shows the parent groups
 		v.takes[v.Target.Info.Name] = max(with.Host.Used()-before.Used(), 0)
 	}
 	return v.giveUpOn(ctx, errors.Join(err, v.shrink(ctx)))
 }
 
-// do goes through a visit. Whatever happens, no sandbox is left.
+// do performs a visit. It removes all sandboxes, even after an error.
 func (v *visit) do(ctx context.Context) error {
 	err := v.phasesOf(ctx)
 	if cut := v.shrink(ctx); err == nil {
@@ -57,7 +57,7 @@ func (v *visit) do(ctx context.Context) error {
 	return v.giveUpOn(ctx, err)
 }
 
-// giveUpOn gives the target up for an error that is its own.
+// giveUpOn gives up the target if the error is the target's own.
 func (v *visit) giveUpOn(ctx context.Context, err error) error {
 	var own *targetError
 	switch {
@@ -69,7 +69,7 @@ func (v *visit) giveUpOn(ctx context.Context, err error) error {
 	return err
 }
 
-// targetError is the fault of a target; the others go on.
+// targetError is an error of one target; the run continues with the others.
 type targetError struct{ error }
 
 func (e *targetError) Unwrap() error { return e.error }
@@ -91,7 +91,7 @@ func (v *visit) phasesOf(ctx context.Context) error {
 		}
 		for _, phase := range v.phases {
 			if i > 0 && phase.Kind != overhead.PhaseIdle {
-				continue // loads run at the smallest count
+				continue // loads run with the smallest number of sandboxes
 			}
 			if err := v.phase(ctx, phase); err != nil || ctx.Err() != nil {
 				return err
@@ -101,13 +101,13 @@ func (v *visit) phasesOf(ctx context.Context) error {
 	return nil
 }
 
-// grow starts sandboxes until there are count.
+// grow starts sandboxes up to count.
 func (v *visit) grow(ctx context.Context, count int) error {
 	batch, err := v.Target.Session.Prepare(ctx, subject.Run, lanes(v.made, count))
 	if err != nil {
 		return &targetError{err}
 	}
-	v.made = count // whatever became of them
+	v.made = count // even if some fail to start
 	_, samples, err := batch.Start(ctx)
 	if err != nil {
 		return &targetError{err}
@@ -120,7 +120,7 @@ func (v *visit) grow(ctx context.Context, count int) error {
 	return nil
 }
 
-// lanes are those from one up to another, which is not among them.
+// lanes returns the lanes in [from, to).
 func lanes(from, to int) (all []int) {
 	for n := from; n < to; n++ {
 		all = append(all, n)
@@ -139,8 +139,7 @@ func tried(f *record.Failure) string {
 	return text
 }
 
-// shrink ends and removes all sandboxes in the way that users do, and then
-// whatever is still there.
+// shrink stops and removes all sandboxes the way users do, then everything left over.
 func (v *visit) shrink(ctx context.Context) error {
 	if v.made == 0 {
 		return nil
@@ -161,8 +160,8 @@ func (v *visit) shrink(ctx context.Context) error {
 	return soft
 }
 
-// forget removes what the loads wrote: the next target is to begin with a new
-// file, too.
+// forget removes the files that loads wrote, so that the next target starts with a
+// new file, too.
 func (v *visit) forget(lanes []int) {
 	if v.options.Workload.Volume == "" {
 		return
@@ -172,7 +171,7 @@ func (v *visit) forget(lanes []int) {
 	}
 }
 
-// retire goes through the operations that end a life.
+// retire performs the operations that end the sandboxes' lives.
 func (v *visit) retire(ctx context.Context, lanes []int) error {
 	failed, err := subject.Retire(ctx, v.Target.Session, v.Target.Info.Operations, lanes)
 	for _, r := range failed {
@@ -186,7 +185,7 @@ func (v *visit) retire(ctx context.Context, lanes []int) error {
 	return nil
 }
 
-// after reads the node once everything is gone, and what of it is not.
+// after reads the node after removal, and what was left over.
 func (v *visit) after(ctx context.Context) error {
 	v.tell("reading the node after", 0)
 	after := v.read(ctx, "", record.MomentAfter, true, v.settle(ctx))
@@ -197,7 +196,7 @@ func (v *visit) after(ctx context.Context) error {
 	return v.Line(after)
 }
 
-// read takes a reading of the target as it is now.
+// read takes a reading of the target in its current state.
 func (v *visit) read(ctx context.Context, phase string, moment record.Moment, memory, settled bool) record.Reading {
 	var boxes []subject.Sandbox
 	var problem error
@@ -232,8 +231,8 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 	return x
 }
 
-// learnAround remembers in which groups those of the sandboxes are made: what is
-// charged there before the first and after the last is nobody's any more.
+// learnAround stores the parent groups of the sandboxes' groups. What they are charged
+// for before the first and after the last sandbox belongs to no sandbox.
 func (v *visit) learnAround(x *record.Reading) {
 	known := v.around[v.Target.Info.Name]
 	for i := range x.Groups {
@@ -246,22 +245,22 @@ func (v *visit) learnAround(x *record.Reading) {
 	v.around[v.Target.Info.Name] = known
 }
 
-// maxAround bounds the groups around: an engine that puts every sandbox into one of
-// its own would have as many.
+// maxAround limits the parent groups: an engine may create a parent group for each
+// sandbox.
 const maxAround = 16
 
-// host is the node as it is now.
+// host returns a reading of the node.
 func (v *visit) host(ctx context.Context) record.Host {
 	x := v.options.Meter.Read(ctx, nil, nil, false)
 	return x.Host
 }
 
-// maxOfRoom is how much of what is available may be taken: a node that is in use
-// must not be pushed over.
+// maxOfRoom is the share of available memory that the run may use, so that a node in
+// use does not run out of memory.
 const maxOfRoom = 0.8
 
-// roomFor tells whether the node's memory holds a count, going by what sandboxes were seen
-// to take. Where it does not, that is recorded, and the visit ends with what it has.
+// roomFor reports whether the node has memory for count sandboxes, based on what
+// earlier ones took. If not, it adds a finding, and the visit ends.
 func (v *visit) roomFor(ctx context.Context, count int) (bool, error) {
 	each := v.takes[v.Target.Info.Name]
 	need, available := each*int64(count-v.made), v.host(ctx).Available
@@ -274,7 +273,7 @@ func (v *visit) roomFor(ctx context.Context, count int) (bool, error) {
 		Advice: "use smaller --sandboxes, or a node with more memory"})
 }
 
-// learn remembers what a sandbox takes.
+// learn updates how much memory a sandbox takes.
 func (v *visit) learn(x *record.Reading) {
 	if v.last == nil || x.Sandboxes >= v.last.Sandboxes {
 		v.last = x
@@ -285,7 +284,7 @@ func (v *visit) learn(x *record.Reading) {
 	}
 }
 
-// tell says what is done next, with so many sandboxes.
+// tell reports progress: the next step and the number of sandboxes.
 func (v *visit) tell(what string, sandboxes int) {
 	v.Tell(page.Sandboxes(sandboxes), v.Target.Info.Name, what)
 }

@@ -15,12 +15,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What a ceiling is measured with: many requests at once, past the page cache,
-// on a file of its own. The larger of two measurements of a device, before and
-// after the rounds, is the most that a job can be expected to get from it. The
-// file is as large as the jobs', within bounds: of a smaller one than the least,
-// requests at once fall on the same blocks, and a device answers from its own
-// memory.
+// Parameters of a ceiling measurement: many direct requests in flight, on a file of its
+// own. The larger of the measurements before and after the rounds is the most that a
+// job can get from the device. The file is as large as the jobs' files, within limits.
+// In a smaller file, concurrent requests hit the same blocks, and the device answers
+// from its cache.
 const (
 	ceilingFile  = 256 << 20 // bytes, at most
 	leastCeiling = 64 << 20
@@ -29,8 +28,8 @@ const (
 	smallBlock   = 4 << 10 // for IOPS
 )
 
-// ceiling measures what the volume's device gives on the host. A failure is
-// recorded, and stops nothing.
+// ceiling measures on the host what the volume's device delivers. A failure is
+// recorded and does not end the run.
 func (s *stage) ceiling(ctx context.Context, when string) error {
 	took := s.options.Plan.Ceiling
 	if took <= 0 || s.volume.Kind == record.VolumeTmpfs || s.options.Fio == "" || ctx.Err() != nil {
@@ -83,8 +82,8 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 	return nil
 }
 
-// roomForCeiling refuses a file that the volume does not hold, and a device that
-// has come into use.
+// roomForCeiling returns a failure if the file does not fit on the volume, or if the
+// device is in use by now.
 func (s *stage) roomForCeiling(ctx context.Context, size int64) *record.Failure {
 	if err := s.volume.Check(); err != nil {
 		return &fail(record.FailState, nil, "nothing was written: %v", err).Failure
@@ -98,8 +97,8 @@ func (s *stage) roomForCeiling(ctx context.Context, size int64) *record.Failure 
 	return nil
 }
 
-// roomOnHost refuses a file of the host's own that would fill the volume, as
-// [visit.room] does for those of jobs.
+// roomOnHost returns a failure if a file of the host would fill the volume, as
+// [visit.room] does for files of jobs.
 func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
 	list, e, err := probed(ctx, s.schedule, s.options.Run, probe.FileSystemArgs(s.volume.Own), probe.ParseFileSystems)
 	switch {
@@ -114,10 +113,10 @@ func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
 func ceilingArgs(fio, file, rw string, block, size int64, took time.Duration) []string {
 	return []string{fio, "--name=ceiling", "--filename=" + file, "--rw=" + rw, "--bs=" + strconv.FormatInt(block, 10), "--size=" + strconv.FormatInt(size, 10),
 		"--direct=1", "--ioengine=libaio", "--iodepth=" + strconv.Itoa(ceilingDepth), "--time_based", fmt.Sprintf("--runtime=%dms", took.Milliseconds()),
-		"--thread", "--group_reporting", "--output-format=json"} // a job of its own would outlive a fio that is killed
+		"--thread", "--group_reporting", "--output-format=json"} // jobs in processes of their own would survive a killed fio
 }
 
-// fioOnHost runs fio outside of every target.
+// fioOnHost runs fio outside every target.
 func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration) (record.Reported, *record.Failure) {
 	bounded, cancel := context.WithTimeout(ctx, took+grace)
 	defer cancel()

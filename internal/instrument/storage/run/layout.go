@@ -17,10 +17,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// layOut writes the files that a job wants to find. On a volume that outlives
-// sandboxes the host's probe writes them, once for all targets, so that all find
-// the same blocks of the device and no sandbox has them in its own cache; else
-// the probe inside does.
+// layOut writes the files that a job expects. If the volume outlives sandboxes, the
+// host's probe writes them once for all targets. All targets then use the same blocks of
+// the device, and no sandbox has them in its cache. Otherwise the probe inside writes.
 func (v *visit) layOut(ctx context.Context, files []tool.File) error {
 	v.step("laying out files")
 	began := machine.Now()
@@ -64,7 +63,7 @@ func bySize(files []tool.File) map[int64][]string {
 	return out
 }
 
-// fill has files of one size written by the probe.
+// fill runs the probe to write files of the same size.
 func (v *visit) fill(ctx context.Context, size int64, paths []string) error {
 	run := v.inside
 	if v.lasts() {
@@ -95,7 +94,7 @@ func meaning(errno syscall.Errno) string {
 	return errno.Error()
 }
 
-// onHost are a sandbox's paths on a volume as the host has them.
+// onHost translates a sandbox's paths on the volume to paths on the host.
 func (s *stage) onHost(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
@@ -111,7 +110,7 @@ func (s *stage) onHost(paths []string) []string {
 	return out
 }
 
-// sweep removes what earlier jobs left on a volume that outlives sandboxes.
+// sweep removes files of earlier jobs from a volume that outlives sandboxes.
 func (s *stage) sweep() error {
 	if s.volume.Workload.Volume == "" {
 		return nil
@@ -130,10 +129,10 @@ func (s *stage) sweep() error {
 	return nil
 }
 
-// MaxOfDisk is how much of what is free may be taken.
+// MaxOfDisk is the share of the free space that a job may use.
 const MaxOfDisk = 0.9
 
-// room refuses a job whose files would fill the volume, as the sandbox sees it.
+// room returns a failure if a job's files would fill the volume, as the sandbox sees it.
 func (v *visit) room(ctx context.Context, at tool.Place) error {
 	need, err := Needs(v.pair.job, at)
 	if err != nil {
@@ -144,12 +143,12 @@ func (v *visit) room(ctx context.Context, at tool.Place) error {
 	}
 	free, err := v.free(ctx, v.mountPoint())
 	if err != nil || free < 0 {
-		return err // a file system that does not say; writing will
+		return err // the file system does not report it; the write will fail if needed
 	}
 	if v.lasts() {
-		free += total(v.laid) // is removed first
+		free += total(v.laid) // removed first
 	}
-	if v.volume.Kind == record.VolumeTmpfs { // all of it is the job's
+	if v.volume.Kind == record.VolumeTmpfs { // the job may use all of it
 		if need > free {
 			return fail(record.FailError, nil, "the files of %s do not fit in the %s that are free on the tmpfs: use a smaller --size or --scale", mib(need), mib(free))
 		}
@@ -161,7 +160,7 @@ func (v *visit) room(ctx context.Context, at tool.Place) error {
 	return nil
 }
 
-// mib is exact enough for two sizes that differ by little not to look alike.
+// mib formats a size precisely enough that two similar sizes look different.
 func mib(bytes int64) string {
 	if bytes%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", bytes>>20)
@@ -177,7 +176,7 @@ func total(files []tool.File) int64 {
 	return sum
 }
 
-// free is what is free at a path inside, -1 where that is not known.
+// free returns the free bytes at a path inside, or -1 if unknown.
 func (v *visit) free(ctx context.Context, path string) (int64, error) {
 	list, err := v.fileSystems(ctx, path)
 	if err != nil || list[0].Errno != 0 || list[0].Size <= 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// shm is where POSIX shared memory is, whose size runtimes choose.
+// shm is the mount of POSIX shared memory. Runtimes choose its size.
 const shm = "/dev/shm"
 
-// look finds what the volume is on a target, until that is recorded.
+// look determines what the volume is on a target, unless that is recorded already.
 func (v *visit) look(ctx context.Context, at tool.Place) error {
 	if v.placed[v.Target.Info.Name] {
 		return nil
@@ -49,8 +49,8 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 	return nil
 }
 
-// restOfPlaces records what was found of targets none of whose jobs came as far
-// as to try O_DIRECT.
+// restOfPlaces records the places of targets whose jobs all failed before the test of
+// O_DIRECT.
 func (s *stage) restOfPlaces() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.looked)) {
@@ -60,9 +60,9 @@ func (s *stage) restOfPlaces() error {
 	return errors.Join(errs...)
 }
 
-// mountPoint is a path on the file system that the volume is, in the sandbox. The
-// host has no root file system of a sandbox's own: its files lie in a folder of the
-// run, which may be on another disk than /.
+// mountPoint returns a path in the sandbox on the volume's file system. The host has no
+// root file system per sandbox. Its files are in a directory of the run, which may be on
+// another disk than /.
 func (v *visit) mountPoint() string {
 	if v.volume.Kind == record.VolumeRootfs && v.Target.Info.Kind != "host" {
 		return "/"
@@ -70,7 +70,7 @@ func (v *visit) mountPoint() string {
 	return subject.VolumePath
 }
 
-// fileSystems asks the probe inside about paths, and returns one for each.
+// fileSystems runs the probe inside and returns one file system per path.
 func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileSystem, error) {
 	list, e, err := probed(ctx, v.schedule, v.inside, probe.FileSystemArgs(paths...), probe.ParseFileSystems)
 	if err == nil && len(list) != len(paths) {
@@ -80,17 +80,16 @@ func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileS
 		return nil, fail(record.FailError, &e, "the sandbox does not say what its file systems are: %v", err)
 	}
 	for i := range list {
-		list[i].Path = paths[i] // the host has another one for the same
+		list[i].Path = paths[i] // the host has another path for it
 	}
 	return list, nil
 }
 
-// directBlock is what is read to try O_DIRECT, in bytes.
+// directBlock is the size of the read that tests O_DIRECT, in bytes.
 const directBlock = 4096
 
-// tryDirect completes what look found with what the file system does with
-// O_DIRECT. Only then is it recorded: a job that failed before leaves it to the
-// next one.
+// tryDirect adds to the place how the file system handles O_DIRECT. The place is
+// recorded only then: if a job failed before, the next job tries again.
 func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
 	name := v.Target.Info.Name
 	if v.looked[name] == nil {
@@ -100,14 +99,14 @@ func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
 	delete(v.looked, name)
 	file := subject.VolumePath + "/tare-direct"
 	if v.volume.Workload.Device != "" {
-		file = subject.DevicePath // which has something to read, whatever the job lays out
+		file = subject.DevicePath // it has data to read, whatever the job lays out
 	} else if len(files) > 0 {
 		file = files[0].Path
 	} else if e, err := v.inTime(ctx, v.inside, probe.FillArgs(directBlock, file)); err != nil || e.Exit != 0 {
-		return ctx.Err() // the job will tell what is wrong
+		return ctx.Err() // the job reports the cause
 	}
 	switch d, _, err := probed(ctx, v.schedule, v.inside, probe.DirectArgs(file), probe.ParseDirect); {
-	case err != nil: // not known
+	case err != nil: // unknown
 	case d.Taken:
 		v.found.Direct = record.DirectTaken
 	case d.Errno == syscall.EINVAL:
@@ -116,8 +115,8 @@ func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
 	return ctx.Err()
 }
 
-// magic names a file system by statfs(2)'s type, from linux/magic.h and the file
-// systems' own headers.
+// magic names a file system by the type of statfs(2), from linux/magic.h and the
+// headers of the file systems.
 func magic(n uint64) string {
 	if name, ok := names[n]; ok {
 		return name

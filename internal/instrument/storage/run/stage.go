@@ -19,18 +19,18 @@ type stage struct {
 	*schedule
 	volume *volume.Volume
 	pairs  []pair
-	needs  int64                    // bytes, of the largest job
+	needs  int64                    // bytes that the largest job needs
 	placed map[string]bool          // targets whose places are recorded
-	looked map[string]*record.Place // what was found of the others
-	laid   []tool.File              // that are on a volume which outlives sandboxes, by their paths in them
+	looked map[string]*record.Place // the places of the other targets
+	laid   []tool.File              // files on a volume that outlives sandboxes, by their paths in sandboxes
 }
 
-// lasts says whether files on the volume are the same for every sandbox.
+// lasts reports whether all sandboxes share the files on the volume.
 func (s *stage) lasts() bool {
 	return s.volume.Workload.Volume != "" || s.volume.Workload.Device != ""
 }
 
-// at is where a job's files are in a sandbox, and its program.
+// at returns the location of a job's files and of its program in a sandbox.
 func (r *schedule) at(p pair, kind string) tool.Place {
 	at := tool.Place{Program: r.options.Programs[p.job.Tool], Dir: subject.VolumePath, Direct: p.cache == record.CacheDirect, Limit: r.options.Plan.RuntimeLimit, In: probe.InArgs}
 	if kind == record.VolumeDevice {
@@ -39,8 +39,7 @@ func (r *schedule) at(p pair, kind string) tool.Place {
 	return at
 }
 
-// open opens the targets. One that cannot have the volume is told of and left
-// out.
+// open opens the targets. A target that cannot use the volume is recorded as absent.
 func (s *stage) open(ctx context.Context) error {
 	w := s.volume.Workload
 	w.Files = s.options.Files
@@ -54,7 +53,7 @@ func (s *stage) open(ctx context.Context) error {
 	})
 }
 
-// rounds goes through the rounds.
+// rounds performs the rounds.
 func (s *stage) rounds(ctx context.Context) (why string, err error) {
 	p := &s.options.Plan
 	why, err = s.Perform(ctx, run.Rounds[subject.Session]{

@@ -1,13 +1,15 @@
-// Package run weighs what I/O a runtime loses: every job on every target, on
-// every volume, past the page cache and through it.
+// Package run measures how much I/O performance a runtime costs. It runs every job on
+// every target and volume, with direct I/O or through the page cache.
 //
-// It says what one visit of a target is and nothing else; rounds are those of
-// core/run. Volumes are gone through one after the other. On each, every round visits
-// every target once for every job and cache, in an order of its own for each, so that
-// a device that drifts does so under all targets. A visit is a sandbox of its own: files are laid out, caches dropped, the device
-// comes to rest; then the tool runs between two readings; then everything is
-// removed. What is read is decided by a [Meter], which command a job is by
-// package tool, and what the figures are worth by package judge.
+// It defines one visit of a target; rounds are those of core/run. Volumes are measured
+// one after another. In each round every target is visited once for each job and cache
+// mode, in a new random order. Drift of the device then affects all targets alike.
+//
+// A visit has its own sandbox. It lays out files, drops caches, waits until the device
+// is idle, runs the tool between two readings, and removes everything.
+//
+// A [Meter] takes the readings, package tool builds the commands, and package storage
+// judges the results.
 package run
 
 import (
@@ -33,37 +35,36 @@ type Options struct {
 	Plan     storage.Options
 	Targets  []subject.Target
 	Meter    Meter
-	Files    []probe.File      // carried into every sandbox: the tools
-	Programs map[string]string // the path of each tool, on the host and inside
-	Fio      string            // on the host, for ceilings; "": there is none
-	// Prepare makes a volume ready that holds so many bytes.
+	Files    []probe.File      // copied into every sandbox: the tools
+	Programs map[string]string // the path of each tool, on the host and in the sandbox
+	Fio      string            // path on the host, for ceilings; "" if there is none
+	// Prepare provides a volume with room for the given bytes.
 	Prepare func(ctx context.Context, v storage.Volume, bytes int64) (*volume.Volume, error)
-	// Run runs a command on the host, without a target. args[0] may be the
+	// Run runs a command on the host, outside every target. args[0] may be the
 	// probe's path in containers.
 	Run func(ctx context.Context, args []string) (subject.Executed, error)
 }
 
-// Meter sees what happens on the node while a job runs.
+// Meter observes the node while a job runs.
 type Meter interface {
-	// Begin and End read the node and a target just before and just after.
+	// Begin and End read the node and a target just before and just after the job.
 	Begin(ctx context.Context, boxes []subject.Sandbox, daemons []int) *snapshot.Edge
 	End(ctx context.Context, boxes []subject.Sandbox, daemons []int) *snapshot.Edge
-	// Seen is what happened between two edges, on a block device and on the node.
+	// Seen returns what happened between two edges, on a block device and on the node.
 	Seen(begin, end *snapshot.Edge, device string) record.Observed
-	// Rest waits until a block device is at rest, at most for a time, and tells
-	// whether it is; "" stands for all whole disks.
+	// Rest waits until a block device is idle, for at most the given time, and
+	// reports whether it is. "" means all whole disks.
 	Rest(ctx context.Context, device string, most time.Duration) bool
-	// Drop drops all page cache of the node.
+	// Drop drops the page cache of the node.
 	Drop(ctx context.Context) error
-	// Flush writes back what is dirty, and tells how many bytes a device has
-	// written since the edge after a job; -1 where that is not known.
+	// Flush writes back dirty pages. It returns how many bytes a device has written
+	// since the edge after a job, or -1 if unknown.
 	Flush(end *snapshot.Edge, device string) int64
 }
 
 type turn = run.Turn[subject.Session]
 
-// Run performs the plan and returns the record of it and what is made of that, see
-// [run.Finish].
+// Run performs the plan and returns the record and its judgement, see [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *storage.Judgement, error) {
 	o.Plan.Seed, o.Plan.Rounds = run.Seed(o.Plan.Seed), o.Plan.Enough(o.Plan.Rounds, o.Plan.Comparisons(len(o.Targets)))
 	volumes, jobs, err := o.Plan.Resolved()
@@ -82,19 +83,19 @@ func Run(ctx context.Context, o Options) (*record.Record, *storage.Judgement, er
 type schedule struct {
 	*run.Run[subject.Session]
 	options Options
-	rest    run.Patience // until a device is at rest
+	rest    run.Patience // until a device is idle
 	jobs    []storage.Job
-	kept    bool // it was told that the node's page cache is not dropped
-	later   int  // visits on volumes whose turn has not come
+	kept    bool // the finding that the page cache is not dropped was added
+	later   int  // visits on the volumes that follow
 }
 
-// pair is a job with a cache.
+// pair is a job with a cache mode.
 type pair struct {
 	job   storage.Job
 	cache string
 }
 
-// pairs are what is run on a volume, in the order of the plan.
+// pairs returns what runs on a volume, in the order of the plan.
 func (r *schedule) pairs(v storage.Volume) []pair {
 	var all []pair
 	for _, j := range r.jobs {
@@ -107,12 +108,12 @@ func (r *schedule) pairs(v storage.Volume) []pair {
 	return all
 }
 
-// planned is how many visits are, on a volume.
+// planned returns the number of visits on a volume.
 func (r *schedule) planned(v storage.Volume) int {
 	return len(r.pairs(v)) * r.options.Plan.Rounds * len(r.options.Targets)
 }
 
-// all goes through the volumes.
+// all measures the volumes one after another.
 func (r *schedule) all(ctx context.Context, volumes []storage.Volume) (why string, err error) {
 	opened := false
 	for _, v := range volumes {
@@ -136,8 +137,8 @@ func (r *schedule) all(ctx context.Context, volumes []storage.Volume) (why strin
 	return run.WhyRounds, nil
 }
 
-// on does everything on one volume. opened says that at least one target could be
-// opened.
+// on measures everything on one volume. opened reports whether at least one target
+// was opened.
 func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []pair) (why string, opened bool, err error) {
 	needs, err := r.needs(v, pairs)
 	var ready *volume.Volume
@@ -166,7 +167,7 @@ func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []pair) (why 
 	return why, opened, errors.Join(err, r.LeftBehind("", ready.Close()))
 }
 
-// needs is the most room that a job takes.
+// needs returns the bytes that the largest job needs.
 func (r *schedule) needs(v storage.Volume, pairs []pair) (most int64, err error) {
 	for _, p := range pairs {
 		n, err := Needs(p.job, r.at(p, v.Kind))
@@ -178,8 +179,8 @@ func (r *schedule) needs(v storage.Volume, pairs []pair) (most int64, err error)
 	return most, nil
 }
 
-// absent records that a volume cannot be had, on a target or, without one, on
-// any.
+// absent records that a volume is unavailable on the named target, or on all targets
+// if name is "".
 func (r *schedule) absent(v storage.Volume, name string, why error) error {
 	targets := []string{name}
 	if name == "" {

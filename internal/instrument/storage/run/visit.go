@@ -20,21 +20,21 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// visit is one job on one target.
+// visit measures one job on one target.
 type visit struct {
 	*stage
 	turn
 	pair pair
 
 	cell  record.Cell
-	found *record.Place // what the volume is on the target, where that is not recorded yet
-	busy  int64         // ns that the layout and the job took
+	found *record.Place // what the volume is on the target, until that is recorded
+	busy  int64         // ns spent on the layout and the job
 }
 
-// lane0 is the one lane that a storage run has.
+// lane0 is the only lane of a storage run.
 var lane0 = []int{0}
 
-// failure ends a visit: the cell has no figures, and the run goes on.
+// failure ends a visit: the cell has no figures, and the run continues.
 type failure struct{ record.Failure }
 
 func (f *failure) Error() string { return f.Detail }
@@ -47,8 +47,8 @@ func fail(kind string, e *subject.Executed, format string, args ...any) *failure
 	return f
 }
 
-// do goes through a visit. Whatever happens, no sandbox is left. The error is
-// for what ends the run.
+// do performs a visit. It removes the sandbox, even after an error. It returns only
+// errors that end the run.
 func (v *visit) do(ctx context.Context) error {
 	began := machine.Now()
 	v.cell = record.Cell{Round: v.Number, Order: v.Order, Target: v.Target.Info.Name, Volume: v.volume.Name,
@@ -61,7 +61,7 @@ func (v *visit) do(ctx context.Context) error {
 	defer cancel()
 	cut := v.Target.Session.Discard(clean, lane0)
 	if ctx.Err() != nil {
-		return nil // it was not measured to its end; Close removes what is left
+		return nil // the measurement is incomplete; Close removes what is left
 	}
 	if f, ok := errors.AsType[*failure](err); ok {
 		v.cell.Failure, err = &f.Failure, nil
@@ -85,7 +85,7 @@ func (v *visit) do(ctx context.Context) error {
 	return nil
 }
 
-// sandbox starts one.
+// sandbox starts the sandbox.
 func (v *visit) sandbox(ctx context.Context) error {
 	v.step("starting a sandbox")
 	samples, err := subject.Operate(ctx, v.Target.Session, subject.Run, lane0)
@@ -102,7 +102,7 @@ func (v *visit) sandbox(ctx context.Context) error {
 	return nil
 }
 
-// job makes everything ready and runs the tool.
+// job prepares everything and runs the tool.
 func (v *visit) job(ctx context.Context) error {
 	at := v.at(v.pair, v.volume.Kind)
 	files, err := tool.Files(v.pair.job, at)
@@ -132,11 +132,11 @@ func (v *visit) job(ctx context.Context) error {
 	return v.measure(ctx, args, at.Program)
 }
 
-// ownRoots are the kinds of target whose containers have their root file systems
-// in the run's own folders. Engines have them where they like.
+// ownRoots are the kinds of target with root file systems in the run's own directories.
+// Engines choose their own place.
 var ownRoots = []string{"host", "floor", "oci"}
 
-// lies is what the files lie on.
+// lies returns what the files are stored on.
 func (v *visit) lies() volume.On {
 	if v.volume.Kind == record.VolumeRootfs && slices.Contains(ownRoots, v.Target.Info.Kind) {
 		return v.volume.OwnOn
@@ -144,24 +144,23 @@ func (v *visit) lies() volume.On {
 	return v.volume.On
 }
 
-// device is the block device to look at, "" for all whole disks.
+// device returns the block device to observe, or "" for all whole disks.
 func (v *visit) device() string { return v.lies().Answers }
 
-// grace is what a tool gets beyond its limit, to end on its own and to say what
-// it did.
+// grace is the time that a tool has beyond its limit, to exit and print its results.
 const grace = 20 * time.Second
 
-// measure runs the tool between two readings. Where processes outside of a guest
-// serve it, the tool is loaded once more before them: a guest that drops its pages of
-// a file when that is opened reads fio and its libraries, tens of megabytes, through
-// them for every run, and that is none of the job's.
+// measure runs the tool between two readings. If processes outside a guest serve its
+// files, the tool is loaded once before. A guest may drop a file's pages on open. It
+// then reads tens of megabytes of fio and its libraries through these processes in
+// each run, and these reads are not the job's.
 func (v *visit) measure(ctx context.Context, args []string, program string) error {
 	v.step("running")
 	boxes, err := v.boxes(ctx)
 	if err != nil {
 		return err
 	}
-	if err := v.volume.Check(); err != nil { // once more: laying out and coming to rest take minutes
+	if err := v.volume.Check(); err != nil { // again: laying out files and waiting for an idle device take minutes
 		return fail(record.FailState, nil, "nothing was written: %v", err)
 	}
 	begin := v.options.Meter.Begin(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session))
@@ -203,8 +202,8 @@ func (v *visit) measure(ctx context.Context, args []string, program string) erro
 	return nil
 }
 
-// ran is the command as the tool saw it. The host's own has other paths than that
-// of a container.
+// ran returns the command as the tool received it. On the host its paths differ from
+// those in a container.
 func (v *visit) ran(args []string, e subject.Executed) string {
 	if v.Target.Info.Kind == "host" && e.Command != "" {
 		return e.Command
@@ -212,8 +211,8 @@ func (v *visit) ran(args []string, e subject.Executed) string {
 	return lane.Quote(args)
 }
 
-// patience is how long a tool is waited for. One that cannot stop by itself is
-// stopped at the limit.
+// patience returns the time limit of a tool. A tool that cannot stop by itself is
+// stopped at the runtime limit.
 func (v *visit) patience() time.Duration {
 	if stops(v.pair.job.Tool) {
 		return v.options.Plan.RuntimeLimit + max(v.pair.job.Runtime-v.options.Plan.RuntimeLimit, 0) + grace
@@ -221,7 +220,7 @@ func (v *visit) patience() time.Duration {
 	return v.options.Plan.RuntimeLimit
 }
 
-// ended takes what the tool said.
+// ended evaluates the tool's result.
 func (v *visit) ended(e subject.Executed, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && !stops(v.pair.job.Tool):
@@ -254,8 +253,8 @@ func (v *visit) boxes(ctx context.Context) ([]subject.Sandbox, error) {
 	return boxes, nil
 }
 
-// drop empties the caches that the layout filled: of the files in the sandbox's
-// own kernel, and of the whole node.
+// drop empties the caches that the layout filled: those of the files in the sandbox's
+// kernel, and those of the node.
 func (v *visit) drop(ctx context.Context, files []tool.File) error {
 	v.step("dropping caches")
 	var paths []string
@@ -286,17 +285,15 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 		Advice:  "run tare as root with /proc/sys/vm/drop_caches writable, or ask for no more with --drop files"})
 }
 
-// How shells, and runtimes after them, exit where a program cannot be executed or
-// is not there.
+// Exit codes of shells and runtimes if a program cannot be executed or does not exist.
 const (
 	cannotRun = 126
 	notFound  = 127
 )
 
-// warm has the tool, its libraries and the runtime's own programs in memory
-// again: fio's libraries alone are tens of megabytes, and would be taken for what
-// the job reads. It is asked for its version, which not every tool says when it
-// runs.
+// warm loads the tool, its libraries and the runtime's programs into memory again.
+// fio's libraries alone are tens of megabytes and would count as reads of the job.
+// It also asks for the version, which not every tool prints in a run.
 func (v *visit) warm(ctx context.Context, program string) error {
 	e, err := v.inTime(ctx, v.inside, []string{program, "--version"})
 	if err != nil {

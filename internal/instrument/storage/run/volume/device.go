@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/disk"
 )
 
-// device takes a block device that was named as one to be destroyed, if nobody
-// uses it, and holds it until the volume is closed.
+// device claims a block device that the user allowed to overwrite, if it is unused. It
+// holds the device until the volume is closed.
 func (v *Volume) device(a Asked) error {
 	path := v.Source
 	if !slices.Contains(a.Destroys, path) {
@@ -31,8 +31,8 @@ func (v *Volume) device(a Asked) error {
 	return nil
 }
 
-// Free says why the block device at a path cannot be written over, nil if
-// nothing stands against it now. Nothing is written.
+// Free returns why the block device at a path cannot be overwritten now, or nil.
+// Nothing is written.
 func Free(path string) error {
 	c, err := claim(path)
 	if err != nil {
@@ -41,11 +41,10 @@ func Free(path string) error {
 	return c.release()
 }
 
-// Check says why the volume's device must not be written now, nil where it may
-// be, and where the volume is no device: another device answers at its path, or
-// it has come into use. Nobody can mount it or put it into a RAID while it is
-// held; a loop device, which claims nothing, can be laid on it. Descriptors of it
-// are the targets' own by now, and are not looked at.
+// Check returns why the volume's device must not be written now, or nil. The path may
+// lead to another device, or the device may be in use. While it is held, nobody can
+// mount it or add it to a RAID. A loop device on top of it is possible, since that
+// claims nothing. Open descriptors are those of the targets, so they are not checked.
 func (v *Volume) Check() error {
 	if v.claim == nil {
 		return nil
@@ -56,22 +55,21 @@ func (v *Volume) Check() error {
 	return v.claim.unused(false)
 }
 
-// claimed is a block device that is held with O_EXCL: until it is released,
-// nobody can mount it, put it into a RAID, a swap or a device mapper's, nor any
-// partition of it (open(2)); each of those gets EBUSY. What opens it plainly, as
-// fio, dd and containers do, is not kept from it. Its number is given to no
-// other device meanwhile.
+// claimed is a block device held with O_EXCL. Until its release, nobody can mount it or
+// its partitions, or add them to a RAID, swap or device mapper: all get EBUSY (open(2)).
+// A plain open, as by fio, dd and containers, still works. The kernel does not reuse
+// the device number in this time.
 type claimed struct {
 	fd   int
-	path string // as it was asked for
-	node string // the node itself, without links
-	name string // in /proc/diskstats
+	path string // as requested
+	node string // without symbolic links
+	name string // name in /proc/diskstats
 	rdev uint64
 	size int64 // bytes
 }
 
-// claim opens a device that nobody uses. The path is followed once: all else is
-// asked of what was found there.
+// claim opens an unused device. It resolves the path once, and all checks use the
+// result.
 func claim(path string) (*claimed, error) {
 	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -96,7 +94,7 @@ func claim(path string) (*claimed, error) {
 	return c, nil
 }
 
-// identify finds out which device a descriptor is of.
+// identify determines the device of a descriptor.
 func (c *claimed) identify(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -116,8 +114,8 @@ func (c *claimed) identify(fd int) error {
 	return c.same()
 }
 
-// measure asks an open device for its size, and whether it can be written: one
-// that is read-only can be opened for writing all the same.
+// measure reads the size of an open device and whether it is writable. A read-only
+// device can be opened for writing, too.
 func (c *claimed) measure() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.fd, &st); err != nil {
@@ -136,7 +134,7 @@ func (c *claimed) measure() error {
 	return nil
 }
 
-// same says whether the device is still what is found at its node.
+// same returns an error if another device is at the node now.
 func (c *claimed) same() error {
 	var st unix.Stat_t
 	if err := unix.Stat(c.node, &st); err != nil {
@@ -148,7 +146,7 @@ func (c *claimed) same() error {
 	return nil
 }
 
-// unused says who uses the device, if anybody does.
+// unused returns an error with the users of the device, or nil if there are none.
 func (c *claimed) unused(files bool) error {
 	users, err := within(looking, func() ([]string, error) { return usersOf(c.name, files), nil })
 	if err != nil {

@@ -17,13 +17,12 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// mounting bounds what mount(8) may take: a server that does not answer must not
-// hold up the run. Calls on a server that falls silent later end by the mount's
-// own time-outs (soft).
+// mounting limits mount(8): a server that does not answer must not block the run. If
+// the server stops answering later, the mount's own timeouts (soft) end the calls.
 const mounting = 30 * time.Second
 
-// nfs mounts a folder of a server below the run's, and makes one there that
-// bears the run's id: the server may hold other people's files.
+// nfs mounts a server's directory below the run's. In it, it creates a directory with
+// the run's id, because the server may hold other users' files.
 func (v *Volume) nfs(ctx context.Context, a Asked) error {
 	if err := clientHere(); err != nil {
 		return err
@@ -61,9 +60,8 @@ func (v *Volume) nfs(ctx context.Context, a Asked) error {
 	return nil
 }
 
-// within runs something that a silent server may hold up for good, and does not
-// wait for it longer than a time. What comes of it later is dropped, so do must
-// change nothing but what it returns.
+// within runs do, which a server may block forever, and waits at most the given time.
+// A later result is dropped, so do must have no side effects.
 func within[T any](most time.Duration, do func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -83,14 +81,14 @@ func within[T any](most time.Duration, do func() (T, error)) (T, error) {
 	}
 }
 
-// server is the name or the address in "server:/path" and "[fd00::1]:/path".
+// server returns the host of "server:/path" and "[fd00::1]:/path".
 func server(source string) string {
 	host, _, _ := strings.Cut(source, ":/")
 	return strings.Trim(host, "[]")
 }
 
-// clientHere says whether the kernel has an NFS client, or a module of one. Tests
-// replace it.
+// clientHere returns an error if the kernel has no NFS client and no module for it.
+// Tests replace it.
 var clientHere = func() error {
 	if text, err := os.ReadFile("/proc/filesystems"); err == nil {
 		for line := range strings.Lines(string(text)) {

@@ -15,13 +15,12 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// passing is how long an open device is looked at again: udev opens every device
-// for a moment that someone has closed after writing, as tare itself does.
+// passing is how long an open device is checked again. udev briefly opens every device
+// that was closed after writing, also after tare's own writes.
 const passing = 2 * time.Second
 
-// openAnywhere names the processes that have devices open: a file system in user
-// space, a virtual machine, a database, none of which the kernel counts as a
-// claim.
+// openAnywhere returns the processes that have devices open, such as user-space file
+// systems, virtual machines and databases. The kernel counts none of these as a claim.
 func openAnywhere(parts []string) []string {
 	for began := time.Now(); ; time.Sleep(passing / 20) {
 		users := openIn(parts)
@@ -50,13 +49,13 @@ func openIn(parts []string) []string {
 	return users
 }
 
-// opens says whether one of a process's descriptors is of one of the devices. A
-// process that ends meanwhile has none.
+// opens reports whether a process has one of the devices open. A process that has
+// exited has none.
 func opens(folder string, parts []string) bool {
 	entries, _ := os.ReadDir(folder)
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
-		// Sockets and pipes have no path, and most descriptors are such.
+		// Most descriptors are sockets and pipes, which have no path.
 		if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "/") {
 			continue
 		}

@@ -5,8 +5,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/nodestat"
 )
 
-// A tmpfs is memory: it is given the size of the files and some for its own
-// folders, if that leaves a fifth of what is available.
+// A tmpfs uses memory. Its size is that of the files plus spare for directories, if a
+// fifth of the available memory remains.
 const (
 	spare     = 16 << 20
 	maxOfRoom = 0.8

@@ -15,12 +15,12 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// looking bounds the search for users: a file of another's may be on a server
-// that does not answer.
+// looking limits the search for users: another process's file may be on a server that
+// does not answer.
 const looking = 20 * time.Second
 
-// usersOf lists who uses a device or what shares its blocks, and with files who
-// has it open.
+// usersOf returns the users of a device and of devices that share its blocks. With
+// files it also returns processes that have it open.
 func usersOf(name string, files bool) []string {
 	parts := sharing(name)
 	users := slices.Concat(mountsOf(parts), swapsOf(parts), holdersOf(parts), loopsOn(parts))
@@ -30,12 +30,12 @@ func usersOf(name string, files bool) []string {
 	return users
 }
 
-// sharing are the devices that share blocks with one: its parts, and where it is
-// a loop device on another device, that and its parts, and so on. A loop device
-// claims nothing of what it lies on (loop(4)), which may be mounted.
+// sharing returns the devices that share blocks with a device: its partitions, and for
+// a loop device also the device below with its partitions, recursively. A loop device
+// claims nothing below it (loop(4)), so that may be mounted.
 func sharing(name string) []string {
 	parts := partsOf(name)
-	for i := 0; i < len(parts); i++ { // which grows
+	for i := 0; i < len(parts); i++ { // parts grows in the loop
 		if below, fsType, _ := disk.Backing(parts[i]); below != "" && fsType == "" {
 			for _, p := range partsOf(below) {
 				if !slices.Contains(parts, p) {
@@ -47,7 +47,7 @@ func sharing(name string) []string {
 	return parts
 }
 
-// partsOf are a device, its partitions, and the disk that it is one of.
+// partsOf returns a device, its partitions, and its disk if it is a partition.
 func partsOf(name string) []string {
 	parts := []string{name}
 	at, err := filepath.EvalSymlinks(disk.Sysfs(name))
@@ -66,8 +66,8 @@ func partsOf(name string) []string {
 	return parts
 }
 
-// mountsOf are the mounts of devices that can be seen from here. Those of other
-// mount namespaces show by O_EXCL.
+// mountsOf returns the mounts of devices in this mount namespace. O_EXCL detects those
+// in other namespaces.
 func mountsOf(parts []string) []string {
 	list, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func swapsOf(parts []string) []string {
 	for line := range strings.Lines(string(swaps)) {
 		source, _, _ := strings.Cut(line, " ")
 		if !strings.HasPrefix(source, "/dev/") {
-			continue // a file, which is on something that is mounted
+			continue // a file on a mounted file system
 		}
 		if by, err := disk.NameOf(source); err == nil && slices.Contains(parts, by) {
 			users = append(users, "swap")
@@ -104,7 +104,7 @@ func swapsOf(parts []string) []string {
 	return users
 }
 
-// holdersOf are RAIDs and mapped devices, which the kernel knows to lie on others.
+// holdersOf returns RAIDs and mapped devices that the kernel lists as holders.
 func holdersOf(parts []string) []string {
 	var users []string
 	for _, part := range parts {
@@ -116,8 +116,8 @@ func holdersOf(parts []string) []string {
 	return users
 }
 
-// loopsOn are loop devices that lie on devices. They are no holders, and O_EXCL
-// does not fail for them.
+// loopsOn returns the loop devices on top of devices. They are not holders, and O_EXCL
+// does not fail because of them.
 func loopsOn(parts []string) []string {
 	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	if err != nil {
@@ -127,7 +127,7 @@ func loopsOn(parts []string) []string {
 	for _, file := range files {
 		loop := filepath.Base(filepath.Dir(filepath.Dir(file)))
 		if slices.Contains(parts, loop) {
-			continue // it is what was asked about
+			continue // the device in question
 		}
 		below, fsType, err := disk.Backing(loop)
 		switch {

@@ -1,6 +1,6 @@
-// Package volume makes the places ready where the files of storage jobs lie: a
-// folder on a disk, an NFS mount, a size for a tmpfs, a block device that may be
-// overwritten. What it makes is in the run's own folder and bears the run's id.
+// Package volume prepares the places for the files of storage jobs: a directory on a
+// disk, an NFS mount, a tmpfs size, or a block device that may be overwritten. What it
+// creates is in the run's own directory and bears the run's id.
 package volume
 
 import (
@@ -19,31 +19,31 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Volume is a place that is ready.
+// Volume is a volume that is ready for use.
 type Volume struct {
 	storage.Volume
-	// Workload is the part that gives the volume to containers.
+	// Workload is the configuration that mounts the volume in containers.
 	Workload subject.Workload
-	// On is what it lies on, nothing where each target has its own.
+	// On is what the volume is stored on; empty if each target has its own.
 	On On
-	// Own is a folder on the volume for the host's own measurements, which are
-	// not any target's; "" where there is none. It lies on OwnOn; of rootfs that is
-	// what tare's own folders lie on, which may be another than an engine's.
+	// Own is a directory on the volume for measurements of the host, or "". It is
+	// stored on OwnOn. For rootfs that is the storage of tare's own directories,
+	// which may differ from an engine's.
 	Own   string
 	OwnOn On
-	// Size is that of a device, in bytes; 0 of other volumes.
+	// Size is the size of a device in bytes; 0 for other volumes.
 	Size int64
 
 	claim *claimed // of a device
 	letGo []func() error
 }
 
-// On is what files lie on.
+// On describes the storage below files.
 type On struct {
-	Device string // by the name in /proc/diskstats, "" where there is none
-	Type   string // of the file system on the host, "" where there is none
-	// Answers is the device that answers in the end, see [disk.Below], and Memory and
-	// Unknown why it is none.
+	Device string // name in /proc/diskstats; "" if there is none
+	Type   string // host file system type; "" if there is none
+	// Answers is the device that serves the requests, see [disk.Below]. Memory and
+	// Unknown say why there is none.
 	Answers, Memory, Unknown string
 }
 
@@ -61,15 +61,15 @@ func lyingOn(device, fsType string) On {
 	return o
 }
 
-// Asked says what is asked for.
+// Asked is a request for a volume.
 type Asked struct {
 	RunID    string
-	Dir      string // the run's own folder for this volume
-	Bytes    int64  // that the largest job needs
+	Dir      string // the run's own directory for this volume
+	Bytes    int64  // needed by the largest job
 	Destroys []string
 }
 
-// errNotHere says that the machine cannot have the volume, with what to do.
+// errNotHere means that the volume is unavailable on this machine, and what to do.
 type errNotHere struct {
 	error
 	advice string
@@ -77,8 +77,7 @@ type errNotHere struct {
 
 func (e *errNotHere) Unwrap() error { return e.error }
 
-// Advice is what would change that a volume cannot be had, "" where err is no
-// such error.
+// Advice returns how to make the volume available, or "" for other errors.
 func Advice(err error) string {
 	if e, ok := errors.AsType[*errNotHere](err); ok {
 		return e.advice
@@ -90,13 +89,13 @@ func notHere(advice, format string, args ...any) error {
 	return &errNotHere{fmt.Errorf(format, args...), advice}
 }
 
-// Prepare makes a volume ready, in the time that ctx leaves. The error says why
-// it cannot be had; nothing is left then.
+// Prepare makes a volume ready before ctx ends. The error says why it is unavailable;
+// nothing is left behind then.
 func Prepare(ctx context.Context, v storage.Volume, a Asked) (*Volume, error) {
 	out := &Volume{Volume: v}
 	var err error
 	switch v.Kind {
-	case record.VolumeRootfs: // each container's own
+	case record.VolumeRootfs: // each container has its own
 		out.Own = filepath.Join(a.Dir, "own")
 		if err = os.MkdirAll(out.Own, 0o700); err == nil {
 			out.OwnOn, err = under(out.Own)
@@ -121,7 +120,7 @@ func Prepare(ctx context.Context, v storage.Volume, a Asked) (*Volume, error) {
 	return out, nil
 }
 
-// folder is a folder on a file system that is there.
+// folder is a directory on an existing file system.
 type folder struct {
 	lanes, own string
 	on         On
@@ -132,7 +131,7 @@ func under(path string) (On, error) {
 	return lyingOn(device, fsType), err
 }
 
-// makeFolder makes one. What is there is removed again if it fails.
+// makeFolder creates the directories, and removes them again if it fails.
 func makeFolder(dir string) (folder, error) {
 	f := folder{lanes: filepath.Join(dir, "lanes"), own: filepath.Join(dir, "own")}
 	err := errors.Join(os.MkdirAll(f.lanes, 0o755), os.MkdirAll(f.own, 0o700))
@@ -150,14 +149,14 @@ func (v *Volume) take(f folder) {
 	v.letGo = append(v.letGo, removing(f.lanes, removeTree), removing(f.own, removeTree))
 }
 
-// closing bounds the removal of one folder, which may be on a server that has
-// fallen silent. Local files are removed far faster.
+// closing limits the removal of one directory, which may be on a server that stopped
+// answering. Local files are removed far faster.
 var closing = 2 * time.Minute
 
 // removeTree is replaced by tests.
 var removeTree = mounts.RemoveTree
 
-// removing is the removal of a folder.
+// removing returns a function that removes a directory.
 func removing(dir string, remove func(string) error) func() error {
 	return func() error {
 		if _, err := within(closing, func() (struct{}, error) { return struct{}{}, remove(dir) }); err != nil {
@@ -167,7 +166,7 @@ func removing(dir string, remove func(string) error) func() error {
 	}
 }
 
-// Close removes what was made.
+// Close removes everything that Prepare created.
 func (v *Volume) Close() error {
 	var errs []error
 	for _, f := range slices.Backward(v.letGo) {
