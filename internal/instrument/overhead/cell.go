@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// cell sums up the rounds of one target in one phase. Rounds whose books are
-// incomplete are too small: they count only where there is no other.
+// cell combines the rounds of one target in one phase. Rounds with an incomplete ledger
+// are too small: they count only if there are no complete ones.
 func (j *judging) cell(target string, s step) Cell {
 	c := Cell{Target: target}
 	var whole []*closedPhase
@@ -61,7 +61,7 @@ func (j *judging) cell(target string, s step) Cell {
 	return c
 }
 
-// rowOf is a role's row, an empty one where there is none.
+// rowOf returns the row of a role, or an empty row.
 func rowOf(l *ledger.Ledger, role record.Role) ledger.Row {
 	for _, r := range l.Rows {
 		if r.Role == role {
@@ -71,9 +71,8 @@ func rowOf(l *ledger.Ledger, role record.Role) ledger.Row {
 	return ledger.Row{Role: role}
 }
 
-// guestRole is the role whose memory holds that of the workload, as the host
-// sees it: the VMM, the shim where the VMM is inside it; "" where
-// the workload's processes are the host's.
+// guestRole returns the host role that holds the guest's memory: the VMM, or the shim
+// if it contains the VMM. It returns "" if the workload runs on the host's kernel.
 func guestRole(l *ledger.Ledger) record.Role {
 	has := func(role record.Role) bool {
 		return slices.ContainsFunc(l.Rows, func(r ledger.Row) bool { return r.Role == role })
@@ -87,9 +86,9 @@ func guestRole(l *ledger.Ledger) record.Role {
 	return ""
 }
 
-// loadRoles are those in which a load inside the sandboxes shows. What runs it
-// from outside is not among them: the runtime's exec and its monitor, and the
-// shim unless it is the VMM.
+// loadRoles returns the roles that a load inside the sandboxes affects. Processes that
+// start it from outside are excluded: the runtime's exec, its monitor, and the shim
+// unless it contains the VMM.
 func loadRoles(l *ledger.Ledger) []record.Role {
 	roles := []record.Role{record.RoleWorkload, record.RolePause, record.RoleVMM, record.RoleVCPU, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer}
 	if guestRole(l) == record.RoleShim {
@@ -98,9 +97,9 @@ func loadRoles(l *ledger.Ledger) []record.Role {
 	return roles
 }
 
-// loadCPU are the roles in which a load's CPU time shows: the workload's own
-// processes and the threads that run guests. gVisor without address spaces of
-// its own, on KVM, runs the workload in the sentry.
+// loadCPU returns the roles that a load's CPU time belongs to: the workload's processes
+// or the vCPU threads. gVisor on KVM has no processes for the workload and runs it in
+// the sentry.
 func loadCPU(l *ledger.Ledger) []record.Role {
 	switch {
 	case guestRole(l) != "" && rowOf(l, record.RoleVCPU).CPUKnown:
@@ -113,8 +112,8 @@ func loadCPU(l *ledger.Ledger) []record.Role {
 	return []record.Role{record.RoleWorkload}
 }
 
-// calibrate sets what was measured beside what the load was told to use, medians
-// over the rounds. Without an idle phase in the same visit there is neither.
+// calibrate compares measured with requested load, as medians over the rounds. Both are
+// unknown without an idle phase in the same visit.
 func (j *judging) calibrate(c *Cell, rounds []*closedPhase, labels figure.Labels) {
 	var expected, measured, spun []float64
 	above, asked := stat.Rounds{}, stat.Rounds{}
@@ -162,8 +161,8 @@ func (j *judging) calibrate(c *Cell, rounds []*closedPhase, labels figure.Labels
 	c.Requests = Quantities.Over("requests", labels, asked)
 }
 
-// answersPerSecond is what the clients say. Records that lack it have only the time from
-// before the clients began until all had ended, of which it comes to less.
+// answersPerSecond returns the rate that the clients report. Older records lack it. For
+// them the time includes start and end of the clients, so the rate is too low.
 func answersPerSecond(w *record.Work) float64 {
 	if took := w.Ended - w.Begun; w.QPS == 0 && took > 0 {
 		return float64(w.Answers) / (float64(took) / 1e9)
@@ -171,8 +170,8 @@ func answersPerSecond(w *record.Work) float64 {
 	return w.QPS
 }
 
-// used is what a load used by all that is known: what it was told to, or what it
-// says itself where it came to less. It came short where others had its CPUs.
+// used returns the requested usage of a load, or what the load reports if that is less.
+// short means that other processes took its CPUs.
 func (c *Cell) used() (amount float64, short bool) {
 	if c.Spun > 0 && c.Spun < c.Expected*(1-spinShare) {
 		return c.Spun, true
@@ -180,7 +179,7 @@ func (c *Cell) used() (amount float64, short bool) {
 	return c.Expected, false
 }
 
-// idleBefore is the idle phase of the same visit at the same count.
+// idleBefore returns the idle phase of the same visit with as many sandboxes.
 func (j *judging) idleBefore(p *closedPhase) *closedPhase {
 	for _, q := range j.phases {
 		if q.visit == p.visit && q.phase.Sandboxes == p.phase.Sandboxes && q.failure == nil && kindOf(q.phase.Name) == PhaseIdle {
@@ -190,8 +189,8 @@ func (j *judging) idleBefore(p *closedPhase) *closedPhase {
 	return nil
 }
 
-// sampled are the series in the order in which they are shown. A value is divided
-// by "by"; a counter's rate is per so many ns.
+// sampled lists the series in display order. Values are divided by "by"; rates are per
+// "by" ns.
 var sampled = []struct {
 	name string
 	unit figure.Unit
@@ -205,9 +204,8 @@ var sampled = []struct {
 	{record.SeriesNodeLoad, figure.Load, 1000, false},
 }
 
-// overTime turns a phase's series into values over the time since its begin. A
-// rate is that since the tick before it. Ticks at which nothing was read, and
-// counters that went back, leave a hole.
+// overTime returns the series of a phase over the time since its begin. A rate is the
+// mean since the previous sample. Missing samples and counters that decreased leave gaps.
 func overTime(p *ledger.Phase, labels figure.Labels) (out []figure.Figure) {
 	s := p.Series
 	if s == nil || len(s.Times) == 0 {

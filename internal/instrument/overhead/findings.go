@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Findings of an overhead run.
+// Codes of findings of an overhead run.
 const (
 	foundOutside     = "charged-outside-pod"
 	foundUnlimited   = "overhead-unlimited"
@@ -34,23 +34,23 @@ const (
 	foundOvercounted = "kernel-overcounted"
 )
 
-// The bounds above which something is worth a finding.
+// Thresholds of findings.
 const (
 	outsideBound   = 1 << 20  // bytes
-	growthBound    = 64 << 20 // bytes, of a group without a limit, over idle
-	growthShare    = 0.25     // and of what it had when idle
+	growthBound    = 64 << 20 // bytes above idle, for a group without a limit
+	growthShare    = 0.25     // of its idle usage; both have to be exceeded
 	residualBound  = 4 << 20  // bytes
-	residualShare  = 0.02     // of the node's change; the larger of both, and the uncertainty
-	blindShare     = 0.5      // of the truth that an engine reports
-	missedShare    = 0.05     // of the ticks
-	holdBound      = 1 << 20  // bytes that a held amount may be off, and
-	holdShare      = 0.01     // of it
+	residualShare  = 0.02     // of the node's change; the largest of both and the uncertainty applies
+	blindShare     = 0.5      // share of the ledger's value that an engine reports
+	missedShare    = 0.05     // of the samples
+	holdBound      = 1 << 20  // bytes of deviation from a held amount; holdShare has to be exceeded, too
+	holdShare      = 0.01     // of the held amount
 	spinShare      = 0.02     // of a spun amount
-	shortShare     = 0.2      // of what a load says that came short, which is of a longer time
+	shortShare     = 0.2      // of the shortfall that a load reports, because its time is longer
 	throttledShare = 0.01     // of the phase and sandbox
-	cacheBound     = 64 << 20 // bytes of page cache, and more than the sum
-	unclaimedBound = 0.5      // processes a sandbox: at least, and half the interval at most
-	kernelBound    = 4 << 20  // bytes of kernel memory charged beyond the node's, and the uncertainty
+	cacheBound     = 64 << 20 // bytes of page cache; it also has to exceed the sum
+	unclaimedBound = 0.5      // processes per sandbox: the minimum, and the maximum half interval
+	kernelBound    = 4 << 20  // bytes of charged kernel memory above the node's; plus the uncertainty
 )
 
 func (j *judging) findings() []record.Finding {
@@ -81,12 +81,12 @@ func (j *judging) findings() []record.Finding {
 	return j.found
 }
 
-// add adds a finding about a target in all of its phases.
+// add adds a finding about a target in all its phases.
 func (j *judging) add(code, level, target, message, advice string) {
 	j.found.Add(record.Finding{Code: code, Level: level, Target: target, Message: message, Advice: advice})
 }
 
-// failed sums up phases without figures.
+// failed adds findings for phases without figures.
 func (j *judging) failed() {
 	for _, t := range j.Tables {
 		for _, c := range t.Cells {
@@ -102,11 +102,11 @@ func (j *judging) failed() {
 	}
 }
 
-// killed is the exit code of a command that got SIGKILL.
+// killed is the exit code of a command after SIGKILL.
 const killed = 128 + 9
 
-// advice is that of a failure, but where the container's own limit explains it: a
-// load that was killed though it did no more than it was told.
+// advice returns the advice for a failure. If a hold load was killed and the container's
+// limit is below the requested amount, the advice is about the limit.
 func (j *judging) advice(phase string, f *record.Failure) string {
 	p, err := ParsePhase(phase)
 	if limit := j.Plan.Limits.Memory; err == nil && p.Kind == PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
@@ -174,7 +174,7 @@ func firstOf(all []string, n int) string {
 	return strings.Join(all, ", ")
 }
 
-// sampling is about ticks that were missed and readings of a node in motion.
+// sampling adds findings about missed samples and about readings of an unsettled node.
 func (j *judging) sampling(target string) {
 	missed, ticks, unsettled, read := 0, 0, 0, 0
 	for _, v := range j.visits {
@@ -208,8 +208,8 @@ func (j *judging) sampling(target string) {
 	}
 }
 
-// checked names the phases in which an overhead to check is too small, or is not shown to be
-// enough.
+// checked adds a finding with the phases in which a checked overhead is too small or not
+// shown to be enough.
 func (j *judging) checked(c *Check) {
 	var where []string
 	code, verb, advice := foundNotEnough, "is not enough", "use the recommended podFixed"

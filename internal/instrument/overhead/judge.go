@@ -10,10 +10,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Name of the instrument: its verb, its key in a plan, its word in a record.
+// Name is the name of the instrument as a verb, as a key in plans and in records.
 const Name = "overhead"
 
-// Judge judges a record of an overhead run, finished or not.
+// Judge evaluates the record of an overhead run, even if it is incomplete.
 func Judge(rec *record.Record) (*Judgement, error) {
 	rec = finding.Once(rec)
 	o := &Judgement{Record: rec, Targets: rec.Targets}
@@ -42,7 +42,7 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return o, nil
 }
 
-// compared are the figures by which targets are compared.
+// compared returns the figures that are compared between targets.
 func (j *Judgement) compared() (out figure.Rows) {
 	with := instrument.Baseline("", j.Targets)
 	out.At = slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == with })
@@ -53,7 +53,7 @@ func (j *Judgement) compared() (out figure.Rows) {
 		t := &j.Tables[i]
 		memory, cpu := figure.Row{Name: phaseName(t) + ": memory"}, figure.Row{Name: phaseName(t) + ": CPU"}
 		for k := range j.Targets {
-			var sum, used *figure.Figure // what is known in part only is a bound, and shows no difference
+			var sum, used *figure.Figure // incomplete values are bounds and show no difference
 			if c := t.of(j.Targets[k].Name); c != nil && c.Ledger.Complete {
 				if sum = &c.Sum; c.CPU.Reasons == nil {
 					used = &c.CPU
@@ -73,21 +73,21 @@ type judging struct {
 	found  finding.List
 }
 
-// closedPhase is one phase of one visit with its books.
+// closedPhase is one phase of one visit with its ledger.
 type closedPhase struct {
 	visit   *ledger.Visit
 	phase   *ledger.Phase
 	ledger  ledger.Ledger
-	failure *record.Failure // why there are none
+	failure *record.Failure // why there is no ledger
 }
 
-// close makes the books of every phase that came to its end.
+// close computes the ledger of every phase that ended.
 func (j *judging) close() {
 	for _, v := range j.visits {
 		for i := range v.Phases {
 			p := &v.Phases[i]
 			if p.End == nil || interrupted(p.End.Failure) {
-				continue // cut off, which is no fault of the target
+				continue // interrupted, not a failure of the target
 			}
 			c := &closedPhase{visit: v, phase: p, failure: p.End.Failure}
 			if c.failure == nil && p.Begin != nil && p.Begin.Failure != nil {
@@ -112,7 +112,7 @@ func (j *judging) close() {
 	}
 }
 
-// missed counts the phases of targets that were given up before they had any.
+// missed counts the phases of targets that were given up before their first phase.
 func (j *judging) missed() {
 	for i := range j.Targets {
 		name := j.Targets[i].Name
@@ -124,21 +124,21 @@ func (j *judging) missed() {
 	}
 }
 
-// booked are the phases of a target of which there are books.
+// booked returns the phases of a target that have a ledger.
 func (j *judging) booked(target string) []*closedPhase {
 	return slices.DeleteFunc(slices.Clone(j.phases), func(p *closedPhase) bool { return p.visit.Target != target || p.failure != nil })
 }
 
 func interrupted(f *record.Failure) bool { return f != nil && f.Kind == record.FailInterrupted }
 
-// step is a phase at a count of sandboxes.
+// step is a phase with a number of sandboxes.
 type step struct {
 	name string
 	n    int
 }
 
-// planned are the steps that the plan asks of every target, in the order of the
-// run: at the smallest count all phases, then idle at each.
+// planned returns the planned steps of each target in order of the run: all phases with
+// the smallest number of sandboxes, then idle with each larger number.
 func (j *judging) planned() []step {
 	var out []step
 	for i, n := range j.Plan.Sandboxes {
@@ -151,7 +151,7 @@ func (j *judging) planned() []step {
 	return out
 }
 
-// steps are those that were planned, and then what a record holds beside them.
+// steps returns the planned steps, then other steps in the record.
 func (j *judging) steps() []step {
 	out := j.planned()
 	for _, c := range j.phases {
@@ -162,7 +162,7 @@ func (j *judging) steps() []step {
 	return out
 }
 
-// kindOf is what a phase does; of a name that is none it is not known.
+// kindOf returns the kind of a phase, or "" if the name is invalid.
 func kindOf(name string) PhaseKind {
 	p, err := ParsePhase(name)
 	if err != nil {
@@ -191,7 +191,7 @@ func (j *judging) tables() {
 	}
 }
 
-// table is that of a step; nil where nothing came of it.
+// table returns the table of a step, or nil if it has no results.
 func (j *Judgement) table(s step) *Table {
 	for i := range j.Tables {
 		if t := &j.Tables[i]; t.Phase == s.name && t.Sandboxes == s.n {
@@ -201,7 +201,7 @@ func (j *Judgement) table(s step) *Table {
 	return nil
 }
 
-// at is the cell of a target in a phase at a count; nil where it has no figures.
+// at returns the cell of a target in a step, or nil if it has no figures.
 func (j *Judgement) at(target string, s step) *Cell {
 	t := j.table(s)
 	if t == nil {
@@ -213,7 +213,7 @@ func (j *Judgement) at(target string, s step) *Cell {
 	return nil
 }
 
-// of is a target's cell, nil where nothing came of it.
+// of returns the cell of a target, or nil if it has no results.
 func (t *Table) of(target string) *Cell {
 	i := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == target })
 	if i < 0 {
@@ -222,7 +222,7 @@ func (t *Table) of(target string) *Cell {
 	return &t.Cells[i]
 }
 
-// idleOf is the idle phase at the same count.
+// idleOf returns the idle cell of a target with n sandboxes.
 func (j *Judgement) idleOf(target string, n int) *Cell {
 	return j.at(target, step{string(PhaseIdle), n})
 }

@@ -10,42 +10,42 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// What an overhead may ask for.
+// Limits of the options.
 const (
 	maxSandboxes = 1000
 	maxPhases    = 100
 	minHolding   = 100 * time.Millisecond
 	minInterval  = 10 * time.Millisecond
-	// maxTicks is how many samples a phase may have: a series is one line of a
-	// record, and a line has a limit.
+	// maxTicks is the maximum of samples per phase: a series is one line of a record,
+	// and lines are limited in length.
 	maxTicks = 50_000
 )
 
-// Options are what an overhead can be asked for.
+// Options are the options of an overhead run.
 type Options struct {
 	Title string
 	terms.Whom
-	Phases     []string // see ParsePhase; idle is put first where it is missing, since loads are compared with it; loads run at the smallest count of Sandboxes
-	terms.Load          // of the phase "load", which there is where it says anything
+	Phases     []string // see ParsePhase; idle is added first if missing, as the reference of loads; loads run with the smallest of Sandboxes
+	terms.Load          // for the phase "load", which exists if it is set
 	Ready      setting.Ready
-	Sandboxes  []int // counts, ascending; each is held idle for Hold
+	Sandboxes  []int // numbers of sandboxes, ascending; each is held idle for Hold
 	Rounds     int
-	Hold       time.Duration // how long a phase is watched; a fio load is watched until it ends
+	Hold       time.Duration // duration of a phase; a fio load is watched until it ends
 	Interval   time.Duration // between samples
-	Settle     time.Duration // at most, until the node stops changing before a reading
+	Settle     time.Duration // maximum wait before a reading until the node stops changing
 	Budget     time.Duration
-	Timeout    time.Duration // of one operation on one sandbox; a fio load has Patience
+	Timeout    time.Duration // of one operation on one sandbox; for a fio load it is Patience
 	Patience   time.Duration
 	Seed       uint64
 	Limits     setting.Limits   // of every container; none by default
-	Workload   setting.Workload // a program of the user's own in the probe's place; the zero value is none
+	Workload   setting.Workload // a user's program instead of the probe; none by default
 	Check      *PodFixed
-	// Allocatable is what the node gives to pods; nil: all that it has.
+	// Allocatable is what the node offers to pods; nil means all its resources.
 	Allocatable *PodFixed
 	figure.Comparing
 }
 
-// Defaults are the options of an overhead that says nothing.
+// Defaults returns the default options.
 func Defaults() Options {
 	return Options{
 		Whom: terms.Everyone, Phases: []string{"idle"}, Sandboxes: []int{1, 5, 20}, Rounds: 3,
@@ -87,7 +87,7 @@ func (o *Options) Declare(s *option.Set) {
 	})
 }
 
-// Wrong says what is wrong between options.
+// Wrong returns errors that involve several options.
 func (o *Options) Wrong() option.FieldErrors {
 	all, _ := o.CheckWhom()
 	all = append(all, phasesWrong(o.Phases)...)
@@ -97,7 +97,7 @@ func (o *Options) Wrong() option.FieldErrors {
 		all = append(all, option.Wrongf("sandboxes", "they are added one after the other, so the counts have to ascend: write %s", ascending))
 	}
 	switch {
-	case o.Interval < minInterval: // which has been said
+	case o.Interval < minInterval: // reported already
 	case o.Interval > o.Hold:
 		all = append(all, option.Wrongf("interval", "%v is longer than the hold of %v: a phase would have no sample", o.Interval, o.Hold))
 	case o.Hold/o.Interval > maxTicks:
@@ -117,8 +117,8 @@ func (o *Options) Wrong() option.FieldErrors {
 	return all
 }
 
-// MarshalJSON writes what a record holds.
+// MarshalJSON writes the form of a record.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

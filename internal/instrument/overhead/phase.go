@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 )
 
-// What a phase may ask of each sandbox.
+// Limits of what a phase uses in each sandbox.
 const (
 	minFile = 512 << 10 // bytes: fio writes blocks of 512 KiB
 	maxFile = 16 << 40  // bytes: the largest file of ext4
@@ -25,28 +25,28 @@ type PhaseKind string
 
 // The kinds of phase.
 const (
-	PhaseIdle PhaseKind = "idle" // nothing
+	PhaseIdle PhaseKind = "idle" // does nothing
 	PhaseFio  PhaseKind = "fio"  // random writes of a file of Bytes: "10M", "1G"
 	PhaseHold PhaseKind = "hold" // the probe holds Bytes of anonymous memory: "hold 64MiB"
 	PhaseSpin PhaseKind = "spin" // the probe uses CPUs: "spin 0.5cpu"
-	PhaseLoad PhaseKind = "load" // the workload is asked, as the options of the load say
+	PhaseLoad PhaseKind = "load" // clients send requests to the workload, see [terms.Load]
 )
 
-// Phase is a phase, parsed.
+// Phase is a parsed phase.
 type Phase struct {
-	Name  string // as it was written, cleaned
+	Name  string // as written, with clean spaces
 	Kind  PhaseKind
 	Bytes int64
 	CPUs  float64
 }
 
-// ParsePhase reads "idle", the size of a file for fio, "hold 64MiB" or
+// ParsePhase parses "idle", "load", the size of a file for fio, "hold 64MiB" or
 // "spin 0.5cpu".
 //
-// A size is in fio's own units, which are powers of 1024 ("10M" is 10 MiB), so
-// that the phase reads as the --size of the command does. fio's Mi and MiB are
-// powers of 1000, and bytes without a unit are seldom meant: both are refused.
-// What is held is in the units of [terms.ParseMemory], where M is 10^6.
+// A size uses fio's units, which are powers of 1024 ("10M" is 10 MiB), so it looks like
+// fio's --size. Two forms are rejected: Mi and MiB, which are powers of 1000 in fio,
+// and numbers without a unit, which are rarely meant. A hold phase uses the units of
+// [terms.ParseMemory], where M is 10^6.
 func ParsePhase(s string) (Phase, error) {
 	p := Phase{Name: strings.Join(strings.Fields(s), " "), Kind: PhaseIdle}
 	word, rest, _ := strings.Cut(p.Name, " ")
@@ -73,7 +73,7 @@ func ParsePhase(s string) (Phase, error) {
 	return p, nil
 }
 
-// parseSpin reads "0.5cpu", "2 cpus" or "0.5".
+// parseSpin parses "0.5cpu", "2 cpus" or "0.5".
 func parseSpin(s string) (float64, error) {
 	number := s
 	for _, unit := range []string{"cpus", "cpu"} {
@@ -89,7 +89,7 @@ func parseSpin(s string) (float64, error) {
 	return n, nil
 }
 
-// fileUnits are those of fio with its default kb_base=1024.
+// fileUnits are fio's units with its default kb_base=1024.
 var fileUnits = map[string]int64{"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 func parseFile(s string) (int64, error) {
@@ -105,9 +105,8 @@ func parseFile(s string) (int64, error) {
 	return n * unit, nil
 }
 
-// withIdle is the phases with clean names, and idle before them unless it is
-// among them: what a load costs is told against the idle sandbox. Names that are
-// not phases are left as they are.
+// withIdle returns the phases with clean names. It puts idle first unless the list has
+// it, because a load's cost is relative to idle. Invalid names are left unchanged.
 func withIdle(phases []string) []string {
 	out := make([]string, 0, len(phases)+1)
 	idle := false
@@ -123,28 +122,28 @@ func withIdle(phases []string) []string {
 	return out
 }
 
-// Resolved are the phases, parsed, with idle among them.
+// Resolved returns the parsed phases, including idle.
 func (o *Options) Resolved() ([]Phase, error) {
 	if found := phasesWrong(o.Phases); len(found) > 0 {
 		return nil, found[0]
 	}
 	var out []Phase
 	for _, s := range withIdle(o.Phases) {
-		p, _ := ParsePhase(s) // which was found right
+		p, _ := ParsePhase(s) // already validated
 		out = append(out, p)
 	}
 	return out, nil
 }
 
-// FioJobs are how many write the file of a phase of writes, each of them all of it.
+// FioJobs is how many jobs of an fio phase write the file; each writes all of it.
 const FioJobs = 8
 
-// Ahead is what it takes. Loads run at the smallest count of sandboxes; how long those
-// that write take is the question.
+// Ahead returns the expected cost of the run. Loads run with the smallest number of
+// sandboxes. The time of fio phases depends on the storage.
 func (o *Options) Ahead(targets int) terms.Ahead {
 	a := terms.Ahead{Budget: o.Budget}
 	phases, err := o.Resolved()
-	if err != nil || len(o.Sandboxes) == 0 { // which is said when it begins
+	if err != nil || len(o.Sandboxes) == 0 { // reported when the run begins
 		return a
 	}
 	visits := float64(targets) * float64(o.Rounds)
@@ -163,7 +162,7 @@ func (o *Options) Ahead(targets int) terms.Ahead {
 	return a
 }
 
-// Comparisons are those of a table of so many targets, in memory and in CPU.
+// Comparisons returns the number of comparisons with the given targets, for memory and CPU.
 func (o *Options) Comparisons(targets int) int {
 	return 2 * max(targets-1, 0) * (len(withIdle(o.Phases)) + len(o.Sandboxes) - 1)
 }
@@ -195,19 +194,19 @@ func phasesWrong(phases []string) option.FieldErrors {
 	return all
 }
 
-// same is true of phases that do the same, whatever their names.
+// same reports whether two phases do the same, regardless of their names.
 func (p Phase) same(q Phase) bool {
 	return p.Kind == q.Kind && p.Bytes == q.Bytes && p.CPUs == q.CPUs
 }
 
-// phase takes a size that YAML would have as a number for what it is, so that
-// what is wrong with it is said as of any other phase.
+// phase also accepts sizes that YAML would parse as numbers, so that an invalid one gets
+// the same error as any other phase.
 var phase = option.Written(func(s string) (string, error) { return strings.Join(strings.Fields(s), " "), nil }, nil, option.Schema{
 	"type": "string", "pattern": `^\s*(idle|load|[0-9]+[KMGT]|hold\s+[0-9]+\s*([KMGT]i?B?|ki?B?|B)?|spin\s+([0-9]+\.?[0-9]*|\.[0-9]+)\s*(cpus?)?)\s*$`,
 })
 
-// scaled are phases whose files are as much smaller or larger, in whole blocks of
-// fio's. What becomes one size is one phase.
+// scaled returns the phases with file sizes multiplied by scale, in whole blocks of fio.
+// Equal results are merged.
 func scaled(phases []string, scale float64) []string {
 	var out []string
 	for _, s := range phases {
@@ -222,7 +221,7 @@ func scaled(phases []string, scale float64) []string {
 	return out
 }
 
-// formatFile writes a size as ParsePhase reads it.
+// formatFile formats a size the way ParsePhase reads it.
 func formatFile(bytes int64) string {
 	units := "KMGT"
 	for bytes >>= 10; bytes%1024 == 0 && len(units) > 1; bytes >>= 10 {

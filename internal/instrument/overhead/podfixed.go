@@ -11,19 +11,19 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 )
 
-// PodFixed is a RuntimeClass's overhead.podFixed, or as much of a node. A plan writes
-// it in Kubernetes' quantities, {cpu: 250m, memory: 160Mi}.
+// PodFixed is a RuntimeClass's overhead.podFixed, or the allocatable resources of a
+// node. A plan writes it as Kubernetes quantities, {cpu: 250m, memory: 160Mi}.
 type PodFixed struct {
 	CPU    int64 // milli-CPUs
 	Memory int64 // bytes
-	// Declared stands for what each target's RuntimeClass declares in its cluster.
+	// Declared selects the overhead that each target's RuntimeClass declares in its cluster.
 	Declared bool
 }
 
-// declared is the word for that.
+// declared is the plan value for Declared.
 const declared = "declared"
 
-// checkKind is a podFixedKind that has a word for what is declared, too.
+// checkKind returns a podFixedKind that also accepts the word declared.
 func checkKind() option.Kind[*PodFixed] {
 	k := podFixedKind("check")
 	read, parse := k.Read, k.Parse
@@ -49,8 +49,8 @@ func checkKind() option.Kind[*PodFixed] {
 	return k
 }
 
-// podFixedKind is a mapping in a plan, below that key, and both parts in one word on a
-// command line.
+// podFixedKind returns a kind that is a mapping below key in a plan, and one word with
+// both values on a command line.
 func podFixedKind(key string) option.Kind[*PodFixed] {
 	return option.Kind[*PodFixed]{
 		Read: func(n option.Node) (*PodFixed, bool) {
@@ -72,10 +72,9 @@ func (p *PodFixed) Declare(s *option.Set) {
 	option.Var(s, &p.Memory, "memory", "160Mi, 1Gi, 128M (10^6) or bytes", terms.Memory)
 }
 
-// parsePodFixed reads "250m,160Mi", in either order. Both are written as in
-// Kubernetes: CPU as 250m, 0.25 or 1; memory as 160Mi, 1Gi, 128M or a number of
-// bytes. Where a unit does not tell which is which, a word can:
-// "cpu=1,memory=167772160".
+// parsePodFixed parses "250m,160Mi", in either order. The units are those of
+// Kubernetes: CPU as 250m, 0.25 or 1; memory as 160Mi, 1Gi, 128M or bytes. If the
+// units are ambiguous, names help: "cpu=1,memory=167772160".
 func parsePodFixed(s string) (PodFixed, error) {
 	p, err := podFixed(s)
 	if wrong := p.wrong(""); err == nil && len(wrong) > 0 {
@@ -99,7 +98,7 @@ func podFixed(s string) (p PodFixed, err error) {
 		return p, errors.New("which of the two is memory has no sign")
 	case first == second:
 		return p, fmt.Errorf("both parts are %s", first)
-	case first == "memory" || second == "cpu": // a bare number is what the other one is not
+	case first == "memory" || second == "cpu": // a bare number is the opposite of the other quantity
 		cpu, memory = memory, cpu
 	}
 	if p.CPU, err = terms.ParseMilliCPU(cpu); err == nil {
@@ -108,8 +107,8 @@ func podFixed(s string) (p PodFixed, err error) {
 	return p, err
 }
 
-// kindOfQuantity tells what a word is by its name or its unit: "cpu", "memory",
-// or "" for a bare whole number.
+// kindOfQuantity returns the kind of a quantity by its name or unit: "cpu", "memory", or
+// "" for a bare whole number.
 func kindOfQuantity(word string) (kind, quantity string) {
 	name, value, named := strings.Cut(word, "=")
 	if name = strings.TrimSpace(name); named && (name == "cpu" || name == "memory") {
@@ -125,7 +124,7 @@ func kindOfQuantity(word string) (kind, quantity string) {
 	return "memory", word
 }
 
-// wrong allows for one of them to be 0, as Kubernetes does.
+// wrong accepts 0 for either value, as Kubernetes does.
 func (p PodFixed) wrong(key string) option.FieldErrors {
 	var all option.FieldErrors
 	if p.Declared {
@@ -143,14 +142,13 @@ func (p PodFixed) wrong(key string) option.FieldErrors {
 	return all
 }
 
-// quantities is a PodFixed as it stands in a plan and in a RuntimeClass.
+// quantities is the form of a PodFixed in a plan and in a RuntimeClass.
 type quantities struct {
 	CPU    string          `json:"cpu"`
 	Memory json.RawMessage `json:"memory"`
 }
 
-// MarshalJSON writes Kubernetes' quantities, so that the plan of a record is a
-// plan file.
+// MarshalJSON writes Kubernetes quantities, so the plan in a record is a valid plan file.
 func (p PodFixed) MarshalJSON() ([]byte, error) {
 	if p.Declared {
 		return json.Marshal(declared)
@@ -162,7 +160,7 @@ func (p PodFixed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(quantities{fmt.Sprintf("%dm", p.CPU), json.RawMessage(memory)})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (p *PodFixed) UnmarshalJSON(text []byte) error {
 	if string(text) == strconv.Quote(declared) {
 		*p = PodFixed{Declared: true}

@@ -11,19 +11,19 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The slopes of a [Scaling].
+// Indexes into the slopes of a [Scaling].
 const (
-	ofMemory    = iota // all roles but others, without page cache
-	ofCache            // page cache, as charged
+	ofMemory    = iota // all roles except others, without page cache
+	ofCache            // charged page cache
 	ofUncharged        // kernel memory that no cgroup of the sandbox is charged for
-	ofTotal            // memory and uncharged as one line
+	ofTotal            // memory plus uncharged, in one line
 	ofDaemon
 	ofDaemonCPU
-	ofOthers      // memory of processes that are in no row
-	ofOthersCount // how many of those share something with a sandbox
+	ofOthers      // memory of processes without a row
+	ofOthersCount // the processes among them that share something with a sandbox
 )
 
-// perSandbox is what lines are fitted of, and what of a ledger they go through.
+// perSandbox are the quantities with a slope, and how they are taken from a ledger.
 var perSandbox = []struct {
 	of    string
 	unit  figure.Unit
@@ -48,7 +48,7 @@ func bytesOf(of func(*ledger.Ledger) int64) func(*ledger.Ledger) (float64, bool)
 	return func(l *ledger.Ledger) (float64, bool) { return float64(of(l)), true }
 }
 
-// scaling fits the idle phases of all rounds over the counts.
+// scaling fits a line to the idle phases of all rounds over the number of sandboxes.
 func (j *judging) scaling() {
 	for i := range j.Targets {
 		if s, ok := j.scalingOf(j.Targets[i].Name); ok {
@@ -73,10 +73,10 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 	if len(s.Counts) < 2 {
 		return s, false
 	}
-	rounds := 0 // that gave a slope of all memory
+	rounds := 0 // with a slope of total memory
 	for i, of := range perSandbox {
 		var points [][]stat.Point
-		for _, v := range j.visits { // in the order of time
+		for _, v := range j.visits { // in chronological order
 			var round []stat.Point
 			for _, p := range byVisit[v] {
 				if y, ok := of.value(&p.ledger); ok {
@@ -118,7 +118,7 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 	return s, true
 }
 
-// tasksOf is how many processes and threads a sandbox has on the node.
+// tasksOf returns the number of processes and threads per sandbox on the node.
 func tasksOf(p *closedPhase) float64 {
 	n := 0
 	for i := range p.phase.End.Processes {
@@ -129,18 +129,17 @@ func tasksOf(p *closedPhase) float64 {
 	return max(float64(n)/float64(max(p.phase.Sandboxes, 1)), 1)
 }
 
-// roomRounds is from how many rounds on room is told: below, the interval takes
-// values that share a round's start for independent, and is far too narrow.
+// roomRounds is the minimum of rounds for Fit. With fewer, the interval is far too
+// narrow: it treats values of one round as independent, although they share a start.
 const roomRounds = 3
 
-// leastTasks is PID_MAX_DEFAULT of the kernel's linux/threads.h: what a node allows
-// for that was not set up for fewer.
+// leastTasks is PID_MAX_DEFAULT of the kernel's linux/threads.h: the process limit of a
+// node that was not configured for fewer.
 const leastTasks = 32768
 
-// room is how many more sandboxes fit: into the memory that was available before
-// them, the line's fixed part taken off, and into the number of processes that the
-// node allows. All that a sandbox adds counts, also kernel memory that no cgroup is
-// charged for; where that wavers so much that its slope may be 0, there is no bound.
+// room sets how many more sandboxes fit. One limit is the memory available before them,
+// less the line's fixed part; the other is the node's process limit. Memory includes
+// uncharged kernel memory. If the slope may be 0, the result is unknown.
 func (s *Scaling) room(available, byTasks float64, limited bool) {
 	m := &s.Slopes[ofTotal]
 	left := max(available-max(m.Fixed, 0), 0)
@@ -162,7 +161,7 @@ func (s *Scaling) room(available, byTasks float64, limited bool) {
 	}
 }
 
-// What bounds how many more fit.
+// Limits on the number of additional sandboxes.
 const (
 	boundByMemory = "memory"
 	boundByTasks  = "processes"

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 )
 
-// The tools.
+// Supported tools.
 const (
 	ToolFio      = "fio"
 	ToolDD       = "dd"
@@ -23,49 +23,49 @@ const (
 
 var tools = []string{ToolFio, ToolDD, ToolSysbench}
 
-// Job is what a tool does. Sizes are bytes. What is 0 is the tool's own default,
-// or does not apply to it.
+// Job describes a tool's work. Sizes are in bytes. 0 means the tool's default or not
+// applicable.
 type Job struct {
-	Name      string // "randread 512k"; unique in a measure
+	Name      string // "randread 512k"; unique in a plan
 	Tool      string // ToolFio by default
 	RW        string // read, write, randread, randwrite, randrw (sysbench's rndrw); dd: write or read
 	BS        int64
-	Size      int64         // of the one file, or of all Files together
+	Size      int64         // of the only file, or of all Files together
 	FileSize  int64         // of each of Files, instead of Size
-	Count     int64         // dd's, instead of Size
-	Files     int           // fio's nrfiles, sysbench's file-num; 0: one
-	NumJobs   int           // fio's numjobs, sysbench's threads; 0: one
-	IODepth   int           // fio's; 0: one
-	Engine    string        // fio's ioengine; "": psync
-	Requests  int64         // sysbench's events; 0: until Runtime
-	Fsync     int           // sysbench's file-fsync-freq, fio's fsync: after so many writes; 0: never in between
-	EndFsync  bool          // fio's; dd's conv=fsync
-	Runtime   time.Duration // fio with TimeBased: for so long; else at most
-	TimeBased bool          // start over when Size is done
-	// Caches and Volumes are those of the measure that the job is run with;
-	// empty: all of them.
+	Count     int64         // of dd, instead of Size
+	Files     int           // fio's nrfiles, sysbench's file-num; 0 means 1
+	NumJobs   int           // fio's numjobs, sysbench's threads; 0 means 1
+	IODepth   int           // fio's iodepth; 0 means 1
+	Engine    string        // fio's ioengine; "" means psync
+	Requests  int64         // sysbench's events; 0 means until Runtime
+	Fsync     int           // writes between syncs: sysbench's file-fsync-freq, fio's fsync; 0 means none
+	EndFsync  bool          // fio's end_fsync; dd's conv=fsync
+	Runtime   time.Duration // duration of fio with TimeBased; otherwise the maximum
+	TimeBased bool          // start over after Size
+	// Caches and Volumes restrict the job to some cache modes and volumes of the plan;
+	// empty means all.
 	Caches  []string
 	Volumes []string // kinds: "bind"
-	// Options are those of a job of fio's own job file, section by section, in
-	// order. The fields above are empty then, but for Name and Tool.
+	// Options are those of fio's job file, by section, in order. With them all fields
+	// above are empty except Name and Tool.
 	Options []Section
 }
 
-// What a job may ask for.
+// Limits of a job.
 const (
 	MaxJobName  = 100     // characters
-	MinBlock    = 512     // bytes: a sector, the least that can go past the page cache
+	MinBlock    = 512     // bytes: a sector, the minimum of direct I/O
 	MaxBlock    = 1 << 30 // bytes
 	MaxJobFiles = 100_000
 	MaxNumJobs  = 1024
 	MaxIODepth  = 65_536
 	MaxRequests = 1_000_000_000_000
 	MaxFsync    = 1_000_000
-	MinRuntime  = 100 * time.Millisecond // below it there is more beginning and end than job
+	MinRuntime  = 100 * time.Millisecond // shorter jobs consist mainly of their start and end
 	MaxRuntime  = 30 * 24 * time.Hour
 )
 
-// What a job can do, in fio's words.
+// I/O patterns, with fio's names.
 const (
 	RWRead      = "read"
 	RWWrite     = "write"
@@ -76,12 +76,12 @@ const (
 
 var directions = []string{RWRead, RWWrite, RWRandRead, RWRandWrite, RWRandRW}
 
-// DefaultEngine is fio's ioengine of a job that names none.
+// DefaultEngine is the default of fio's ioengine.
 const DefaultEngine = "psync"
 
-// engines of fio that read and write files, and whether more than one request of
-// a thread can be on its way. Others run programs, load libraries or use the
-// network; a job file can ask for them, which says so openly.
+// ioEngines are fio's engines for files, and whether a thread can have several requests
+// in flight. Other engines run programs, load libraries or use the network. They need
+// a job file, where that is visible.
 var ioEngines = map[string]bool{
 	"sync": false, "psync": false, "vsync": false, "pvsync": false, "pvsync2": false,
 	"libaio": true, "io_uring": true, "posixaio": true,
@@ -118,7 +118,7 @@ func (j *Job) Declare(s *option.Set) {
 		option.ListOf(option.Fields("a section of options", Section{Options: []FioOption{}})), option.OmitEmpty)
 }
 
-// jobKind is a job by its name, or with all its fields.
+// jobKind is a job given by its name or with all fields.
 var jobKind = func() option.Kind[Job] {
 	fields := option.Fields("a job", Job{Tool: ToolFio})
 	return option.Kind[Job]{
@@ -136,19 +136,19 @@ var jobKind = func() option.Kind[Job] {
 	}
 }()
 
-// MarshalJSON writes what a record holds: sizes as bytes, which a plan file reads too.
+// MarshalJSON writes the form of a record: sizes in bytes, which a plan file accepts, too.
 func (j Job) MarshalJSON() ([]byte, error) { return option.Marshal(&j) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (j *Job) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, j) }
 
-// Wrong says what is wrong between its fields.
+// Wrong returns errors that involve several fields.
 func (j *Job) Wrong() option.FieldErrors {
 	if len(j.Options) > 0 {
 		return j.optionsWrong()
 	}
 	if !slices.Contains(tools, j.Tool) {
-		return j.leftOut() // an unknown tool, which has been said
+		return j.leftOut() // an unknown tool, reported already
 	}
 	return slices.Concat(j.leftOut(), j.toolWrong(), j.sizeWrong())
 }
@@ -165,7 +165,7 @@ func nameError(name string) error {
 	return nil
 }
 
-// leftOut is about what no tool does without, and what none does forever.
+// leftOut returns errors about required fields, and about jobs that would never end.
 func (j *Job) leftOut() option.FieldErrors {
 	var all option.FieldErrors
 	if j.RW == "" {
@@ -187,7 +187,7 @@ func blockError(bs int64) error {
 	return nil
 }
 
-// lacks are the settings that a tool has no use for, and what to do without.
+// lacks lists the settings that a tool does not support, and alternatives.
 var lacks = map[string]map[string]string{
 	ToolFio: {"count": noSetting, "requests": noSetting},
 	ToolDD: {"engine": noSetting, "requests": noSetting, "fsync": noSetting, "runtime": noSetting, "time_based": noSetting,
@@ -198,11 +198,11 @@ var lacks = map[string]map[string]string{
 }
 
 const (
-	noSetting = " has no such setting: leave it out" // after the tool's name
+	noSetting = " has no such setting: leave it out" // follows the tool's name
 	ddHasOne  = "dd has one file, one thread and one request at a time: leave it out, or write tool fio"
 )
 
-// toolWrong is about what the job asks of its tool.
+// toolWrong returns errors about settings that the tool does not support.
 func (j *Job) toolWrong() (all option.FieldErrors) {
 	for _, x := range []struct {
 		field string
@@ -233,7 +233,7 @@ func (j *Job) toolWrong() (all option.FieldErrors) {
 	return all
 }
 
-// fioWrong is about what fio's engine and threads can do.
+// fioWrong returns errors about fio's engine and threads.
 func (j *Job) fioWrong() (all option.FieldErrors) {
 	if deep, known := ioEngines[j.engine()]; known && !deep && j.IODepth > 1 {
 		all = append(all, option.Wrongf("io_depth", "%s has one request at a time: write engine libaio or io_uring, or more num_jobs", j.engine()))
@@ -246,17 +246,17 @@ func (j *Job) fioWrong() (all option.FieldErrors) {
 
 func (j *Job) engine() string { return cmp.Or(j.Engine, DefaultEngine) }
 
-// Bytes is how large a job's files are together; 0 where a job file says it.
+// Bytes returns the total size of a job's files, or 0 if a job file defines it.
 func (j *Job) Bytes() int64 {
 	return max(j.Size, j.FileSize*int64(max(j.Files, 1)), j.Count*j.BS)
 }
 
-// sizeWrong want exactly one of size, file_size and dd's count, or more of
-// them that say the same, as those of a resolved job do.
+// sizeWrong requires exactly one of size, file_size and dd's count. Several are allowed
+// if they agree, as in a resolved job.
 func (j *Job) sizeWrong() option.FieldErrors {
 	files, field := int64(max(j.Files, 1)), "size"
 	if j.BS < MinBlock || j.BS > MaxBlock || files > MaxJobFiles || j.Size < 0 || j.FileSize < 0 || j.Count < 0 {
-		return nil // which has been said
+		return nil // reported already
 	}
 	total := j.Size
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What a storage measure may ask for.
+// Limits of the options.
 const (
 	maxVolumes      = 20
 	maxJobs         = 100
@@ -24,40 +24,40 @@ const (
 	maxSettle       = time.Hour
 )
 
-// Options are what a storage measure can be asked for.
+// Options are the options of a storage run.
 type Options struct {
 	Title string
 	terms.Whom
 	Volumes      []string // see ParseVolume
 	Cache        []string // record.CacheDirect, record.CacheBuffered
 	Jobs         []Job
-	Scale        float64 // of all sizes, counts and times of the jobs; 0 or 1: as they are
+	Scale        float64 // factor for all sizes, counts and times of the jobs; 0 means 1
 	Rounds       int
-	RuntimeLimit time.Duration // of one job: fio and sysbench stop there, what cannot stop has failed
-	Ceiling      time.Duration // how long each of the four measurements of a device takes; 0: none
-	Settle       time.Duration // at most, until a device has come to rest
+	RuntimeLimit time.Duration // of one job: fio and sysbench stop then, other tools fail
+	Ceiling      time.Duration // duration of each of the four measurements of a device; 0 means none
+	Settle       time.Duration // maximum wait until a device is idle
 	Drop         Drop
 	Budget       time.Duration
-	Timeout      time.Duration // of everything else that is done on a target, one by one
+	Timeout      time.Duration // of every other step on a target
 	Seed         uint64
 	Limits       setting.Limits // of every container; none by default
-	// Destroys are the devices whose content may be overwritten. Records have
-	// them; of plan files they are no field: the command line gives them.
+	// Destroys are the devices that may be overwritten. They are part of records, but
+	// not of plan files: only the command line can set them.
 	Destroys []string
-	Baseline string // the target whose figures are 1; "": see [Judgement.bases]
+	Baseline string // the target that ratios refer to; "" means see [Judgement.bases]
 	figure.Comparing
 }
 
-// Drop says which caches are dropped before a job.
+// Drop selects the caches that are dropped before a job.
 type Drop string
 
-// What can be dropped.
+// Scopes of Drop.
 const (
-	DropNode  Drop = "node"  // all page cache of the host, by /proc/sys/vm/drop_caches, and that of the job's files in the sandbox
-	DropFiles Drop = "files" // that of the job's files only: other programs keep theirs
+	DropNode  Drop = "node"  // the host's page cache (/proc/sys/vm/drop_caches), and that of the job's files in the sandbox
+	DropFiles Drop = "files" // only that of the job's files: other programs keep theirs
 )
 
-// Defaults are the options of a storage measure that says nothing.
+// Defaults returns the default options.
 func Defaults() Options {
 	return Options{
 		Whom: terms.Everyone, Volumes: []string{record.VolumeBind}, Cache: []string{record.CacheDirect},
@@ -92,7 +92,7 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Timeout(s, &o.Timeout, "for laying out files, and for starting a sandbox")
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Limits(s, &o.Limits, true, "none")
-	// A plan is passed on, and what is called /dev/vdb on one machine is another disk on the next.
+	// Plans are shared, and /dev/vdb on another machine is a different disk.
 	option.Var(s, &o.Destroys, "i_know_this_destroys", "a device of --volume whose content may be overwritten, by its path", option.Repeated(option.ListOf(option.TextOf[string]())), option.OmitEmpty,
 		option.Refused("a plan cannot give a device away: take the line out, and name the device when it is run, --i-know-this-destroys /dev/NAME"))
 	s.Before(func(context.Context) error {
@@ -105,7 +105,7 @@ func (o *Options) Declare(s *option.Set) {
 
 var caches = []string{record.CacheDirect, record.CacheBuffered}
 
-// cacheKind is a list, and "both" on a command line.
+// cacheKind is a list; the command line also accepts "both".
 var cacheKind = func() option.Kind[[]string] {
 	k := option.ListOf(option.TextOf[string]())
 	list := k.Parse
@@ -118,16 +118,16 @@ var cacheKind = func() option.Kind[[]string] {
 	return k
 }()
 
-// Wrong says what is wrong between options.
+// Wrong returns errors that involve several options.
 func (o *Options) Wrong() option.FieldErrors {
 	all, names := o.CheckWhom()
 	volumes, _, wrong := o.resolve()
 	return slices.Concat(all, terms.CheckNamed("baseline", o.Baseline, names), wrong, o.fitWrong(volumes))
 }
 
-// WrongToRun lets no device be written that is not named twice, by the very same
-// path: two ways to write one are how the wrong one is lost. A plan that nobody
-// runs yet need not name them: its devices are given away on the command line only.
+// WrongToRun requires that a device is named twice, by the same path. With two spellings
+// the wrong device could be overwritten. A plan that is not run needs only one name,
+// because the second one is a command-line flag.
 func (o *Options) WrongToRun() option.FieldErrors {
 	if len(o.Destroys) > maxVolumes {
 		return option.FieldErrors{option.Wrongf("i_know_this_destroys", "%d devices are too many: at most %d are allowed", len(o.Destroys), maxVolumes)}
@@ -150,7 +150,7 @@ func (o *Options) WrongToRun() option.FieldErrors {
 	return all
 }
 
-// jobsWrong have the job's own field as their part.
+// jobsWrong returns the errors of all jobs, each with the job's field.
 func jobsWrong(jobs []Job) option.FieldErrors {
 	var all option.FieldErrors
 	seen := map[string]bool{}
@@ -167,10 +167,10 @@ func jobsWrong(jobs []Job) option.FieldErrors {
 	return all
 }
 
-// fitWrong is about jobs and volumes that do not go together.
+// fitWrong returns errors about jobs and volumes that do not fit together.
 func (o *Options) fitWrong(volumes []Volume) option.FieldErrors {
 	if len(volumes) == 0 || len(o.Cache) == 0 || len(o.Jobs) == 0 || len(o.Jobs) > maxJobs {
-		return nil // which has been said
+		return nil // reported already
 	}
 	var all option.FieldErrors
 	runs := false
@@ -198,10 +198,9 @@ func (o *Options) fitWrong(volumes []Volume) option.FieldErrors {
 	return all
 }
 
-// Resolved are the volumes, parsed, and the jobs as they are run: scaled, and
-// with every field that was left out filled in. A job's Size then is that of all
-// its files, FileSize that of each, and of dd Count is there too; sizes are
-// multiples of BS. Jobs with Options have nothing but those.
+// Resolved returns the parsed volumes, and the jobs scaled and with all defaults. Size is
+// then the total of all files, FileSize the size of each, and Count is set for dd. Sizes
+// are multiples of BS. Jobs with Options are left unchanged.
 func (o *Options) Resolved() ([]Volume, []Job, error) {
 	volumes, jobs, wrong := o.resolve()
 	switch {
@@ -213,12 +212,11 @@ func (o *Options) Resolved() ([]Volume, []Job, error) {
 	return volumes, jobs, nil
 }
 
-// resolve returns the volumes that can be used, the jobs if all of them can, and what is
-// wrong with the others.
+// resolve returns the valid volumes, the jobs if all are valid, and the errors.
 func (o *Options) resolve() (volumes []Volume, jobs []Job, all option.FieldErrors) {
 	volumes, all = parseVolumes(o.Volumes)
 	wrong := jobsWrong(o.Jobs)
-	if all = append(all, wrong...); len(wrong) > 0 || len(o.Jobs) > maxJobs || !terms.ValidScale(o.Scale) { // which is said of the options themselves
+	if all = append(all, wrong...); len(wrong) > 0 || len(o.Jobs) > maxJobs || !terms.ValidScale(o.Scale) { // reported with the options themselves
 		return volumes, nil, all
 	}
 	for i := range o.Jobs {
@@ -231,8 +229,8 @@ func (o *Options) resolve() (volumes []Volume, jobs []Job, all option.FieldError
 	return volumes, jobs, all
 }
 
-// MarshalJSON writes what a record holds.
+// MarshalJSON writes the form of a record.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

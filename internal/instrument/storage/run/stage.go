@@ -68,8 +68,8 @@ func (s *stage) rounds(ctx context.Context) (why string, err error) {
 	return why, errors.Join(err, s.restOfPlaces())
 }
 
-// turns are those of every job, one after the other. The order of its targets is a
-// job's own, whatever other volumes there are.
+// turns returns the turns of all jobs, one job after another. The order of the targets
+// depends on the job and not on other volumes.
 func (s *stage) turns(at run.Round) (turns []turn) {
 	for i := range s.pairs {
 		salt := uint64(at.Number)<<32 | uint64(i)
@@ -78,7 +78,7 @@ func (s *stage) turns(at run.Round) (turns []turn) {
 	return turns
 }
 
-// Needs is how much room a job's files take: those that it finds, or else makes.
+// Needs returns the bytes that a job's files need, laid out before or created by it.
 func Needs(j storage.Job, at tool.Place) (int64, error) {
 	files, err := tool.Files(j, at)
 	if err != nil {
@@ -87,22 +87,22 @@ func Needs(j storage.Job, at tool.Place) (int64, error) {
 	return max(total(files), j.Bytes()), nil
 }
 
-// tell says what is done next for a job.
+// tell reports the next step of a job.
 func (s *stage) tell(job, cache, target, what string) {
 	s.Tell(fmt.Sprintf("%s, %s %s", s.volume.Name, job, cache), target, what)
 }
 
-// execute runs a command somewhere: on the host, or in a sandbox.
+// execute runs a command on the host or in a sandbox.
 type execute func(context.Context, []string) (subject.Executed, error)
 
-// inTime runs a command that is not measured, in the time that a step may take.
+// inTime runs a command that is not measured, within the timeout of a step.
 func (r *schedule) inTime(ctx context.Context, run execute, args []string) (subject.Executed, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Plan.Timeout)
 	defer cancel()
 	return run(ctx, args)
 }
 
-// probed has the probe do something, and reads what it said.
+// probed runs the probe and parses its output.
 func probed[T any](ctx context.Context, r *schedule, run execute, args []string, read func(string) (T, error)) (said T, e subject.Executed, err error) {
 	if e, err = r.inTime(ctx, run, args); err == nil {
 		said, err = read(e.Output)

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-// ddCommand writes zeros to a new file, or reads a file and throws it away.
+// ddCommand writes zeros to a new file, or reads a file and discards it.
 func ddCommand(j storage.Job, at Place) ([]string, error) {
 	count, err := ddCount(j)
 	if err != nil {
@@ -41,7 +41,7 @@ func ddCommand(j storage.Job, at Place) ([]string, error) {
 	return args, nil
 }
 
-// ddFiles is what is read. dd makes what it writes.
+// ddFiles returns the file to read. dd creates the file that it writes.
 func ddFiles(j storage.Job, at Place) ([]File, error) {
 	count, err := ddCount(j)
 	switch {
@@ -55,7 +55,7 @@ func ddFiles(j storage.Job, at Place) ([]File, error) {
 	return nil, nil
 }
 
-// ddCount is how many blocks a job has.
+// ddCount returns the number of blocks of a job.
 func ddCount(j storage.Job) (int64, error) {
 	if j.RW != storage.RWRead && j.RW != storage.RWWrite {
 		return 0, fmt.Errorf("job %q: dd reads or writes: it has no %q", j.Name, j.RW)
@@ -70,11 +70,11 @@ func ddCount(j storage.Job) (int64, error) {
 	return size / j.BS, nil
 }
 
-// parseDDRun wants all blocks, whole: dd ends well at the end of a short file, too.
+// parseDDRun requires all blocks, because dd succeeds at the end of a short file, too.
 func parseDDRun(j storage.Job, stdout, stderr string) (output, error) {
 	text := stderr
 	if strings.TrimSpace(text) == "" {
-		text = stdout // where they cannot be told apart
+		text = stdout // if the streams are not separate
 	}
 	o, records, err := parseDD(text, j.RW)
 	if err != nil {
@@ -94,12 +94,10 @@ func parseDDRun(j storage.Job, stdout, stderr string) (output, error) {
 	return o, nil
 }
 
-// ddRecords are the blocks that dd counts, those that went in and those that went
-// out: whole ones, and those that were cut short.
+// ddRecords are the block counts of dd, in and out: whole and partial blocks.
 type ddRecords [2]struct{ whole, cut int64 }
 
-// What dd prints at its end. The words are looked at as little as can be, for
-// they are other ones in other languages.
+// Patterns of dd's last lines. They depend little on words, which vary with the language.
 //
 //	GNU        41943040000 bytes (42 GB, 39 GiB) copied, 376.446 s, 111 MB/s
 //	busybox    41943040000 bytes (39.1GB) copied, 347.990191 seconds, 114.9MB/s
@@ -109,21 +107,20 @@ var (
 		`([0-9]{1,12}(?:[.,][0-9]{1,12})?(?:e[-+]?[0-9]{1,3})?) [^\s\d()]{1,30}, ` +
 		`([0-9]{1,12}(?:[.,][0-9]{1,6})?(?:e[-+]?[0-9]{1,3})?) ?([kKMGTP]?)(i?)(?:B/s|/s)$`)
 	ddTransferred = storage.Pattern(`^([0-9]{1,18}) bytes transferred in ([0-9]{1,12}(?:[.,][0-9]{1,12})?) secs \(([0-9]{1,18}) bytes/sec\)$`)
-	// In Chinese it is "记录了256+0 的读入".
+	// In Chinese the line is "记录了256+0 的读入".
 	ddRecordLine = storage.Pattern(`^[^\d ]{0,30}([0-9]{1,18})\+([0-9]{1,18}) [^\d]{1,60}$`)
 )
 
-// maxDDLines is how many lines of progress dd may print.
+// maxDDLines is the maximum of lines of progress.
 const maxDDLines = 1 << 20
 
-// parseDD reads the end of dd's output: of GNU's, of busybox' or toybox', of a
-// BSD's or macOS'. It does not say which way the bytes went: direction is "read"
-// or "write". records is nil where its lines are missing, as in texts that kept
-// the last line only.
+// parseDD parses the end of dd's output: GNU, busybox, toybox, BSD or macOS. The output
+// lacks the direction, so the caller gives "read" or "write". records is nil if its
+// lines are missing.
 //
-// The bandwidth is bytes by seconds, which is exact; dd rounds the one that it
-// prints, in units of 1000 (GNU) or of 1024 (busybox, which calls them the same).
-// One of the two has to fit, or the line is refused.
+// The bandwidth is bytes divided by seconds, which is exact. The printed one is rounded,
+// in units of 1000 (GNU) or 1024 (busybox, with the same unit names). The line is
+// rejected if neither unit matches.
 func parseDD(text, direction string) (o output, records *ddRecords, err error) {
 	o.Job = storage.Job{Tool: storage.ToolDD, RW: direction}
 	f, way := &o.Claim.Read, 0
@@ -155,7 +152,7 @@ func parseDD(text, direction string) (o output, records *ddRecords, err error) {
 	return o, records, nil
 }
 
-// ddSummary finds the last line, which progress looks like too, and the records
+// ddSummary returns the last line, which progress lines resemble, and the records
 // before it.
 func ddSummary(text string) (end string, records *ddRecords, err error) {
 	var found ddRecords
@@ -167,7 +164,7 @@ func ddSummary(text string) (end string, records *ddRecords, err error) {
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
 		if m := ddRecordLine().FindStringSubmatch(line); m != nil {
-			// The pattern lets no more than 18 digits through.
+			// The pattern allows at most 18 digits.
 			whole, _ := strconv.ParseInt(m[1], 10, 64)
 			cut, _ := strconv.ParseInt(m[2], 10, 64)
 			if whole > maxIOs || cut > maxIOs {

@@ -12,19 +12,19 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-// testFile is the one file of a job that has one.
+// testFile is the name of the file of a job with one file.
 const testFile = "test"
 
-// fioReporting asks for what a claim holds: the quantiles of whole requests, which
-// an engine that does not wait for them has not as those of their completion.
+// fioReporting requests the quantiles of whole requests. With an engine that does not
+// wait for a request they differ from those of its completion.
 var fioReporting = []string{"--group_reporting=1", "--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9"}
 
-// openFiles is how many files fio may hold open at once, of all its threads:
-// containers may have 1024 descriptors.
+// openFiles is how many files fio may hold open over all threads. Containers may be
+// limited to 1024 descriptors.
 const openFiles = 512
 
-// fioCommand is fio as people call it, with JSON to be read. One file is shared
-// by all threads; of several, each thread has its own.
+// fioCommand returns a fio command with JSON output. All threads share a single file; with
+// several files, each thread has its own.
 func fioCommand(j storage.Job, at Place) ([]string, error) {
 	if len(j.Options) > 0 {
 		return jobFileCommand(j, at)
@@ -55,7 +55,7 @@ func fioCommand(j storage.Job, at Place) ([]string, error) {
 	return append(args, option("name", jobName(j.Name))), nil
 }
 
-// fioWhere are the options that say which files there are, and of which size.
+// fioWhere returns the options for the names and sizes of the files.
 func fioWhere(j storage.Job, at Place) ([]string, error) {
 	files, err := fioFiles(j, at)
 	switch {
@@ -71,8 +71,8 @@ func fioWhere(j storage.Job, at Place) ([]string, error) {
 	return args, nil
 }
 
-// fioFiles are those of a job: with a directory fio names them by the job, the thread
-// and the file.
+// fioFiles returns the files of a job. With a directory, fio names them by job, thread
+// and file.
 func fioFiles(j storage.Job, at Place) ([]File, error) {
 	if len(j.Options) > 0 {
 		return jobFileFiles(j, at)
@@ -91,7 +91,7 @@ func fioFiles(j storage.Job, at Place) ([]File, error) {
 	return numbered(at.Dir, jobName(j.Name), max(j.NumJobs, 1), j.Files, size)
 }
 
-// numbered are files as fio names them.
+// numbered returns files with fio's names.
 func numbered(dir, name string, threads, files int, size int64) ([]File, error) {
 	if err := tooMany(threads, files); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func numbered(dir, name string, threads, files int, size int64) ([]File, error) 
 	return all, nil
 }
 
-// tooMany refuses more files than anybody lays out.
+// tooMany returns an error if there are too many files.
 func tooMany(threads, files int) error {
 	if threads < 1 || files < 1 || files > storage.MaxJobFiles || threads > storage.MaxJobFiles/files {
 		return fmt.Errorf("%d threads with %d files each are too many files: at most %d are allowed", threads, files, storage.MaxJobFiles)
@@ -113,8 +113,8 @@ func tooMany(threads, files int) error {
 	return nil
 }
 
-// fileSize is that of each file, in whole blocks: no tool reads or writes a part of
-// one with O_DIRECT.
+// fileSize returns the size of each file in whole blocks: with O_DIRECT no tool reads or
+// writes a partial block.
 func fileSize(j storage.Job) (int64, error) {
 	size := j.FileSize
 	if size == 0 {
@@ -126,13 +126,12 @@ func fileSize(j storage.Job) (int64, error) {
 	return size / j.BS * j.BS, nil
 }
 
-// check refuses unknown tools, and folders that fio would read as something else: it
-// takes several names, with colons between them.
+// check rejects unknown tools and directories with a colon, where fio separates names.
 func (at Place) check(j storage.Job) error {
 	if _, ok := known[j.Tool]; !ok {
 		return fmt.Errorf("unknown tool %q", j.Tool)
 	}
-	if len(j.Options) > 0 { // fio has them as root: they are held to the rules here too, whoever made the job
+	if len(j.Options) > 0 { // fio runs as root, so the rules apply to them here, too
 		if wrong := j.Wrong(); len(wrong) > 0 {
 			return fmt.Errorf("job %q: %w", j.Name, wrong)
 		}
@@ -160,7 +159,7 @@ func digit(on bool) string {
 	return "0"
 }
 
-// shorter is the shorter of two times of which 0 is none.
+// shorter returns the shorter of two durations; 0 means none.
 func shorter(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return max(b, 0)
@@ -168,7 +167,7 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
-// fioTime is in seconds without a unit.
+// fioTime formats a duration for fio: in seconds without a unit, or in ms.
 func fioTime(d time.Duration) string {
 	if d%time.Second == 0 {
 		return strconv.FormatInt(int64(d/time.Second), 10)
@@ -176,8 +175,8 @@ func fioTime(d time.Duration) string {
 	return strconv.FormatInt(max(d.Milliseconds(), 1), 10) + "ms"
 }
 
-// jobName makes of a job's name one that fio can name files by. "global" would be
-// no job to it.
+// jobName converts a job's name to one that fio can use in file names. "global" is not a
+// job in fio.
 func jobName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' {

@@ -11,17 +11,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// maxText is how much of a tool's output is read, in bytes.
+// maxText is the maximum size of a tool's output, in bytes.
 const maxText = 16 << 20
 
-// parseFioJSON reads what fio prints for --output-format=json or json+, of fio 2
-// and 3. Lines before and after it are passed over; of several results, as
-// --status-interval makes them, the last is the whole.
+// parseFioJSON parses fio's --output-format=json or json+, of fio 2 and 3. It ignores
+// lines before and after. If there are several results, as with --status-interval, the
+// last one covers the whole run.
 //
-// The figures are fio's own, to the digit. Where it has several jobs, which is
-// without group_reporting, bytes and requests are added up and divided by the
-// longest run time, as in fio's "Run status group"; quantiles cannot be added up
-// and are 0.
+// Figures are fio's own, without rounding. Without group_reporting there are several
+// jobs. Their bytes and requests are summed and divided by the longest run time, as in
+// fio's "Run status group". Their quantiles cannot be combined and are 0.
 func parseFioJSON(text string) (output, error) {
 	out, err := decodeFio(text)
 	if err != nil {
@@ -30,8 +29,8 @@ func parseFioJSON(text string) (output, error) {
 	return out.result()
 }
 
-// runs are the results in the JSON: one of all jobs together, or of fio --client one of
-// each host and one of all of them.
+// runs returns the results in the JSON: one of all jobs, or with fio --client one per
+// host and their sum.
 func (out *fioOutput) runs() (all []*fioOutput) {
 	if len(out.Jobs) > 0 {
 		return []*fioOutput{out}
@@ -47,10 +46,10 @@ func (out *fioOutput) runs() (all []*fioOutput) {
 	return all
 }
 
-// allClients is the name that fio gives the sum of its clients.
+// allClients is fio's name for the sum of its clients.
 const allClients = "All clients"
 
-// result is that of all jobs together.
+// result returns the combined result of all jobs.
 func (out *fioOutput) result() (output, error) {
 	var sides [2][]flow // reads and writes of each job
 	if len(out.Jobs) == 0 {
@@ -86,11 +85,12 @@ func (out *fioOutput) result() (output, error) {
 	return o, nil
 }
 
-// fioOutput is what is taken of the JSON. Early versions of fio 2 have no
-// options, and none of fio 2 bw_bytes or times in ns, but clat and lat in µs.
+// fioOutput is the part of the JSON that is used. Early versions of fio 2 lack the
+// options. All versions of fio 2 lack bw_bytes and times in ns; they have clat and
+// lat in µs.
 type fioOutput struct {
 	Version string            `json:"fio version"`
-	Time    int64             `json:"timestamp"` // s since 1970, of the output
+	Time    int64             `json:"timestamp"` // s since 1970, of this output
 	Global  map[string]string `json:"global options"`
 	Jobs    []fioJob          `json:"jobs"`
 	Clients []fioJob          `json:"client_stats"` // of fio --client, instead of jobs
@@ -101,13 +101,13 @@ type fioJob struct {
 	Name    string            `json:"jobname"`
 	Group   int64             `json:"groupid"`
 	Error   int64             `json:"error"`
-	Elapsed int64             `json:"elapsed"` // s, since the run began
+	Elapsed int64             `json:"elapsed"` // s since the start of the run
 	Options map[string]string `json:"job options"`
 	Read    *fioFlow          `json:"read"`
 	Write   *fioFlow          `json:"write"`
 	Mixed   *fioFlow          `json:"mixed"`
-	Runtime int64             `json:"job_runtime"` // ms, of all threads together
-	User    float64           `json:"usr_cpu"`     // percent of that
+	Runtime int64             `json:"job_runtime"` // ms, sum over all threads
+	User    float64           `json:"usr_cpu"`     // percent of Runtime
 	System  float64           `json:"sys_cpu"`
 }
 
@@ -131,7 +131,7 @@ type fioLatency struct {
 	Percentiles map[string]float64 `json:"percentile"`
 }
 
-// decodeFio finds the objects that begin a line, of which the last counts.
+// decodeFio decodes the last of the objects that start at the begin of a line.
 func decodeFio(text string) (*fioOutput, error) {
 	var found *fioOutput
 	for {
@@ -159,7 +159,7 @@ func decodeFio(text string) (*fioOutput, error) {
 	return found, nil
 }
 
-// shortened keeps an error that quotes its input from being as long.
+// shortened truncates an error that quotes its input.
 func shortened(err error) error {
 	if s := err.Error(); len(s) > 200 {
 		return fmt.Errorf("%.200q", s)
@@ -167,7 +167,7 @@ func shortened(err error) error {
 	return err
 }
 
-// printable says whether a text is plain ASCII.
+// printable reports whether a text is plain ASCII.
 func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
@@ -186,10 +186,9 @@ func (j *fioJob) check(first *fioJob) error {
 	return nil
 }
 
-// The most that is believed of any device for years to come. Within it no sum of
-// bytes or time overflows.
+// Limits of plausible values. Within them no sum of bytes or times overflows.
 const (
-	maxBytes     = 1 << 53 // which float64 holds exactly
+	maxBytes     = 1 << 53 // exact in float64
 	maxIOs       = 1 << 53
 	maxBandwidth = 1e15 // bytes/s
 	maxIOPS      = 1e12
@@ -202,10 +201,10 @@ type flow struct {
 	record.Flow
 	runtime int64 // ms
 	mean    float64
-	rounded [2]float64 // bytes/s and IOPS that rounding may take or add
+	rounded [2]float64 // rounding error of bytes/s and IOPS
 }
 
-// flow takes the figures as they are, once they agree with each other.
+// flow checks the figures for consistency and returns them.
 func (f *fioFlow) flow() (flow, error) {
 	if f.Runtime < 0 || f.Runtime > maxRuntime {
 		return flow{}, fmt.Errorf("it ran for %d ms, which cannot be", f.Runtime)
@@ -224,7 +223,7 @@ func (f *fioFlow) flow() (flow, error) {
 	if err := out.check(0.01); err != nil {
 		return flow{}, err
 	}
-	if out.Bytes == 0 { // what was tried and failed is no request
+	if out.Bytes == 0 { // failed requests do not count
 		return flow{}, nil
 	}
 	var err error
@@ -232,16 +231,15 @@ func (f *fioFlow) flow() (flow, error) {
 	return out, err
 }
 
-// kibibytes says whether io_bytes is in KiB, as fio 2 has it by its version: what
-// fits the bandwidth is right.
+// kibibytes reports whether io_bytes is in KiB, which depends on the version of fio 2.
+// The unit that matches the bandwidth is right.
 func (f *fioFlow) kibibytes() bool {
 	return f.Runtime > 0 && float64(f.Bytes)*1000/float64(f.Runtime) < f.BW*32
 }
 
-// check holds the figures against each other; part is how far rounded ones may be
-// apart.
+// check checks the figures for consistency; part is the relative tolerance for rounding.
 func (f *flow) check(part float64) error {
-	if f.runtime > 0 && f.IOPS == 0 { // rounded to nothing
+	if f.runtime > 0 && f.IOPS == 0 { // rounded to 0
 		f.IOPS = float64(f.IOs) * 1000 / float64(f.runtime)
 	}
 	if f.runtime > 0 && f.Bandwidth == 0 {
@@ -262,17 +260,17 @@ func (f *flow) check(part float64) error {
 	return nil
 }
 
-// within says whether a figure is one, and from 0 to most.
-func within(v, most float64) bool { return v >= 0 && v <= most } // not for NaN
+// within reports whether v is between 0 and most.
+func within(v, most float64) bool { return v >= 0 && v <= most } // false for NaN
 
-// near says whether two figures agree but for a part of one, or an amount.
+// near reports whether two figures agree within a relative or an absolute tolerance.
 func near(a, b, part, amount float64) bool {
 	return math.Abs(a-b) <= max(math.Abs(b)*part, amount)
 }
 
-// latency is that of whole requests where fio was asked for its percentiles, and
-// else of their completion, for which it has them by default. The two are the
-// same with an engine that waits for every request.
+// latency returns the latency of whole requests if fio printed its percentiles. Otherwise
+// it returns the completion latency, which has percentiles by default. With an engine
+// that waits for every request the two are equal.
 func (f *fioFlow) latency() (record.Latency, float64, error) {
 	var from *fioLatency
 	unit := 1.0
@@ -306,7 +304,7 @@ func (f *fioFlow) latency() (record.Latency, float64, error) {
 	return l, from.Mean * unit, nil
 }
 
-// percentile is 0 where it was not asked for. Keys are "99.900000".
+// percentile returns 0 if fio did not print it. Keys look like "99.900000".
 func (l *fioLatency) percentile(p float64) float64 {
 	for key, value := range l.Percentiles {
 		if k, err := strconv.ParseFloat(key, 64); err == nil && math.Abs(k-p) < 1e-4 {
@@ -316,7 +314,7 @@ func (l *fioLatency) percentile(p float64) float64 {
 	return 0
 }
 
-// added is a claim of the reads and the writes of several jobs.
+// added returns the sum over several jobs, by direction.
 func added(sides [2][]flow) (c record.Reported, err error) {
 	for way, to := range []*record.Flow{&c.Read, &c.Write} {
 		f, err := together(sides[way])
@@ -328,8 +326,8 @@ func added(sides [2][]flow) (c record.Reported, err error) {
 	return c, nil
 }
 
-// together is what fio's run status says of several jobs: all bytes by the
-// longest run time, in whole bytes/s.
+// together sums jobs as fio's run status does: all bytes divided by the longest run time,
+// in whole bytes/s.
 func together(all []flow) (flow, error) {
 	if len(all) == 1 {
 		return all[0], nil

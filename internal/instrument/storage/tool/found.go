@@ -11,29 +11,29 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// output is what one run of a tool printed, found in a text that somebody kept.
-// Nothing is known of it but what it says itself.
+// output is the result of one tool run, found in a text. Only what the text contains is
+// known about it.
 type output struct {
-	Line    int         // where it begins, from 1
-	Job     storage.Job // as far as it says what was done
+	Line    int         // first line, from 1
+	Job     storage.Job // as far as the output describes it
 	Version string
-	Cache   string // record.CacheDirect, record.CacheBuffered or "", not said
+	Cache   string // record.CacheDirect, record.CacheBuffered or "" if unknown
 	Claim   record.Reported
-	Err     error // why it cannot be used; it has no claim then
-	Assumed bool  // dd's, whose direction nothing tells: taken for writing
-	Prepare bool  // sysbench's, of the files that it made
-	began   int64 // s since 1970, of a run of fio's by its JSON; 0 where it does not say
+	Err     error // why it is unusable; there is no claim then
+	Assumed bool  // dd without a known direction: assumed to write
+	Prepare bool  // sysbench prepare, which created the files
+	began   int64 // start in s since 1970, from fio's JSON; 0 if unknown
 }
 
-// How much of a text is read. Whoever sends a text decides what stands in it.
+// Limits on the input, which is untrusted.
 const (
-	maxFound   = 10_000   // outputs, those that cannot be used among them
-	maxReport  = 1 << 14  // lines of a report of sysbench's
-	maxDDWords = 16 << 10 // bytes of a line with a command of dd's
+	maxFound   = 10_000   // outputs, including unusable ones
+	maxReport  = 1 << 14  // lines of a sysbench report
+	maxDDWords = 16 << 10 // bytes of a line with a dd command
 )
 
-// find returns the outputs in a text, in their order. What looks like one and cannot be
-// read is among them, with its error; left is how many came after maxFound of them.
+// find returns the outputs in a text in order, including unreadable ones with their
+// error. left is the number of outputs beyond maxFound.
 func find(text *transcript.Stream) (found []output, left int) {
 	f := finder{Stream: text}
 	for f.at < len(f.Lines) {
@@ -43,19 +43,19 @@ func find(text *transcript.Stream) (found []output, left int) {
 	return f.found, f.left
 }
 
-// finder is a text as far as it has been searched.
+// finder is the state of the search in a text.
 type finder struct {
 	*transcript.Stream
 	at    int
 	fio   fioText
-	dd    string // the operands of the last command of dd
-	ddAt  int    // the line behind its last result, 0 before that
-	made  string // the version of the sysbench that makes files, until it has
+	dd    string // operands of the last dd command
+	ddAt  int    // the line after its last result; 0 if none yet
+	made  string // version of the sysbench that creates files, until it is done
 	found []output
 	left  int
 }
 
-// next looks at one line, and returns how many it has used.
+// next parses the output at the current line and returns the number of lines used.
 func (f *finder) next() int {
 	for _, tool := range []func() int{f.fioJSON, f.sysbenchReport, f.sysbenchPrepared, f.ddEnd} {
 		if n := tool(); n > 0 {
@@ -66,7 +66,7 @@ func (f *finder) next() int {
 	return 1
 }
 
-// take adds the output of a tool that begins at a line, or why there is none.
+// take adds an output that begins at a line, or its error.
 func (f *finder) take(what string, line int, o output, err error) {
 	if o.Line = line; err != nil {
 		o.Err = fmt.Errorf("%s: %w", what, err)
@@ -74,15 +74,15 @@ func (f *finder) take(what string, line int, o output, err error) {
 	f.add(o)
 }
 
-// same says whether two outputs after each other are of one run of fio's: its states
-// by --status-interval, or its JSON and the text that --output-format=json,normal prints after it.
+// same reports whether two consecutive outputs are of one fio run: states printed by
+// --status-interval, or the JSON and the text of --output-format=json,normal.
 func (o *output) same(next *output) bool {
 	switch {
 	case o.Err != nil || next.Err != nil || o.Job.Tool != storage.ToolFio || next.Job.Tool != storage.ToolFio:
 		return false
 	case o.began != 0 && next.began != 0:
 		return max(o.began-next.began, next.began-o.began) <= 1 && o.Job.RW == next.Job.RW && o.Job.BS == next.Job.BS && o.Claim.Seconds <= next.Claim.Seconds
-	case o.began == next.began: // two texts
+	case o.began == next.began: // both are text
 		return false
 	}
 	alike := func(a, b *record.Flow) bool { return near(float64(a.Bytes), float64(b.Bytes), 0.01, 0) }
@@ -98,7 +98,7 @@ func (f *finder) add(o output) {
 		o.Claim = record.Reported{}
 	}
 	if n := len(f.found); n > 0 && f.found[n-1].same(&o) {
-		if o.began != 0 { // the later state of the run, or the one with all digits
+		if o.began != 0 { // keep the later state, or the one with all digits
 			o.Line = f.found[n-1].Line
 			f.found[n-1] = o
 		}
@@ -107,8 +107,8 @@ func (f *finder) add(o output) {
 	f.found = append(f.found, o)
 }
 
-// fioJSON is known by what it begins with, and ends where its outermost object
-// does. Of JSON that breaks off, the line that is none is looked at again.
+// fioJSON detects fio's JSON by its first lines, up to the end of the outermost object.
+// If the JSON is truncated, the line that ends it is parsed again.
 func (f *finder) fioJSON() int {
 	head := f.Lines[f.at].Text
 	if head == "{" && f.at+1 < len(f.Lines) {
@@ -135,8 +135,7 @@ func (f *finder) fioJSON() int {
 	return used
 }
 
-// fioRW has one word for reads and writes at random places, and one for those in
-// order.
+// fioRW returns the canonical name of an I/O pattern of fio, without its modifier.
 func fioRW(rw string) string {
 	word, _, _ := strings.Cut(rw, ":")
 	if word == "readwrite" {
@@ -152,8 +151,8 @@ func cacheOf(direct bool) string {
 	return record.CacheBuffered
 }
 
-// sysbenchReport reads from sysbench's name, or the line after it, to the last line
-// of every report. Other tests of sysbench's than fileio are passed over.
+// sysbenchReport parses a report from the line with sysbench's name, or the line after
+// it, to its last line. It ignores tests other than fileio.
 func (f *finder) sysbenchReport() int {
 	if head := f.Lines[f.at].Text; !sysbenchBegins(head) && !sysbenchRuns(head) {
 		return 0
@@ -172,8 +171,8 @@ func (f *finder) sysbenchReport() int {
 	return n
 }
 
-// sysbenchPrepared reads the last line of sysbench's prepare, which may be all of it
-// that was kept.
+// sysbenchPrepared parses the last line of sysbench prepare. The text may contain no
+// other line of it.
 func (f *finder) sysbenchPrepared() int {
 	m := sbWritten().FindStringSubmatch(f.Lines[f.at].Text)
 	if m == nil {
@@ -192,9 +191,8 @@ func sysbenchRuns(line string) bool {
 	return strings.HasPrefix(line, "Running the test with following options")
 }
 
-// sysbenchText takes the lines of one report, of which a next one, or the output of
-// another tool, is the end where the report was cut off, and tells whether it is one
-// of files.
+// sysbenchText returns the lines of one report, and whether it is of fileio. A truncated
+// report ends where another report or the output of another tool begins.
 func (f *finder) sysbenchText() (text string, n int, files bool) {
 	other := func(line string) bool {
 		return fioCut().MatchString(line) || fioHead().MatchString(line) || ddCopied().MatchString(line) || ddLike().MatchString(line) || sbWritten().MatchString(line) || line == "{"
@@ -213,17 +211,17 @@ func (f *finder) sysbenchText() (text string, n int, files bool) {
 	return f.From(f.at, f.at+n), n, files
 }
 
-// ddCommandLine is dd with its operands, as typed on a console or quoted for a shell.
+// ddCommandLine matches dd with its operands, as typed or quoted for a shell.
 var ddCommandLine = storage.Pattern("(?:^|[\\s/;|&(`$#\"'])dd((?:\\s+[\"']?[a-z]{2,6}=[\"']?[^\\s\"'`;|&)]{1,400}[\"']?)+)")
 
-// ddOperand is one of them, without its quotes.
+// ddOperand matches one operand, without its quotes.
 var ddOperand = storage.Pattern(`([a-z]+)=["']?([^\s"']+)`)
 
-// ddLike is its last line in English, which may be cut off.
+// ddLike matches dd's last line in English, even if it is truncated.
 var ddLike = storage.Pattern(`^\d+ bytes .*(?:copied,|transferred in) `)
 
-// ddEnd reads dd's last line with the two before it. The direction is in the command only,
-// which may have several results, as in a loop.
+// ddEnd parses dd's last line and the two lines before. The direction is only in the
+// command, which may have several results, as in a loop.
 func (f *finder) ddEnd() int {
 	l := f.Lines[f.at]
 	if len(l.Text) <= maxDDWords {
@@ -239,7 +237,7 @@ func (f *finder) ddEnd() int {
 	for from > max(0, f.at-2) && ddRecordLine().MatchString(f.Lines[from-1].Text) {
 		from--
 	}
-	if f.ddAt != 0 && f.ddAt != from { // something is between it and the command's last result
+	if f.ddAt != 0 && f.ddAt != from { // other lines are between it and the last result of the command
 		f.dd = ""
 	}
 	f.ddAt = f.at + 1
@@ -250,8 +248,8 @@ func (f *finder) ddEnd() int {
 	return 1
 }
 
-// ddOf returns the direction and the cache of a command of dd. What is thrown away was
-// read, of /dev/zero and the like nothing was.
+// ddOf returns the direction and the cache mode of a dd command. Data sent to /dev/null
+// and the like was read; data from /dev/zero and the like was written.
 func ddOf(operands string) (rw, cache string, err error) {
 	of := map[string]string{}
 	for _, m := range ddOperand().FindAllStringSubmatch(operands, -1) {

@@ -13,33 +13,31 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The codes of what an import finds.
+// Codes of findings of an import.
 const (
 	FoundUnread    = "import-unread"      // outputs that could not be read
 	FoundLimit     = "import-limit"       // more outputs than are kept
-	FoundNumbered  = "import-numbered"    // outputs of one job that were told apart by a number
+	FoundNumbered  = "import-numbered"    // outputs of one job, distinguished by numbers
 	FoundDirection = "import-direction"   // of a dd without its command
-	FoundUnknown   = "import-environment" // what an imported record cannot say
+	FoundUnknown   = "import-environment" // facts that an imported record lacks
 )
 
-// maxUnread is how many of the outputs that could not be read are named.
+// maxUnread is the maximum of unreadable outputs that are listed.
 const maxUnread = 20
 
-// Imported is what the outputs in several texts make together: a record's plan and
-// lines.
+// Imported collects the outputs of several texts into a record: its plan and its lines.
 type Imported struct {
 	Plan     storage.Options
 	Targets  []record.Target
 	Cells    []record.Cell
 	Findings []record.Finding
-	Unread   []string // every output that could not be read: where it is, and why
+	Unread   []string // every unreadable output: where it is and why
 	texts    []keptText
 }
 
-// Told is what somebody says of all outputs in a text. It wins over what they say
-// themselves.
+// Told holds user settings for all outputs in a text. They override the outputs.
 type Told struct {
-	Label  string // whose they are; "": the text's name
+	Label  string // target name; "" means the name of the text
 	Volume string // a kind of volume, see record
 	Cache  string // record.CacheDirect, record.CacheBuffered
 }
@@ -52,11 +50,10 @@ type keptText struct {
 
 var label = storage.Pattern(`^[\pL\pN][\pL\pN._/+-]{0,63}$`)
 
-// IsLabel says whether a target can be called that.
+// IsLabel reports whether name is a valid target name.
 func IsLabel(name string) bool { return label().MatchString(name) }
 
-// LabelOf is what outputs are called after their file: people keep kata.txt beside
-// host.txt.
+// LabelOf returns a target name for a file: host for host.txt.
 func LabelOf(file string) string {
 	base := path.Base(file)
 	if base = strings.TrimSuffix(base, path.Ext(base)); !IsLabel(base) {
@@ -65,8 +62,7 @@ func LabelOf(file string) string {
 	return base
 }
 
-// Add takes the outputs of a text. Those that cannot be used cost nothing but
-// themselves, and are told.
+// Add adds the outputs of a text. Unusable outputs are skipped and reported.
 func (g *Imported) Add(name string, text *transcript.Stream, told Told) {
 	found, left := find(text)
 	if told.Label == "" {
@@ -106,9 +102,9 @@ func more(n int) string {
 	return fmt.Sprintf("; and %d more", n)
 }
 
-// Close makes the record's content. Outputs of one job in one text are different
-// targets, LABEL-1 and LABEL-2, since nothing says that they are of one machine;
-// those of one job in texts of one label are rounds.
+// Close fills in the record's content. Repeated outputs of a job in one text become
+// separate targets, LABEL-1 and LABEL-2, since they may be from different machines.
+// Outputs of a job in several texts with the same label are rounds.
 func (g *Imported) Close() {
 	names := g.jobs()
 	rounds := map[[4]string]int{}
@@ -152,8 +148,8 @@ func (g *Imported) take(c record.Cell) {
 	}
 }
 
-// jobs makes the plan, with every job once. An output that does not say its size,
-// as fio's text, is of the one job of its kind that does, if there is one only.
+// jobs sets the plan, with each job once. Some outputs, such as fio's text, lack the
+// size. They belong to the job of the same kind with a size, if there is exactly one.
 func (g *Imported) jobs() func(output) string {
 	g.Plan = storage.Options{Title: "imported results", Whom: terms.Whom{Targets: []string{}}, Volumes: []string{}, Cache: []string{}, Jobs: []storage.Job{}, Scale: 1}
 	sized := map[string][]string{} // by what else there is to a job
@@ -191,7 +187,7 @@ func (g *Imported) each(do func(output)) {
 	}
 }
 
-// kind and size tell one job from another: "randread 512k ×8 libaio" and "1G".
+// kind returns what identifies a job: "randread 512k ×8 libaio" and "1G".
 func (o *output) kind() (kind, size string) {
 	j := o.Job
 	kind = j.RW
@@ -229,7 +225,7 @@ func (o *output) kind() (kind, size string) {
 	return kind, ""
 }
 
-// cell is the record's line of an output.
+// cell returns the record line of an output.
 func (o *output) cell(source string, told Told) record.Cell {
 	kind, _ := o.kind()
 	c := record.Cell{Type: record.TypeCell, Target: told.Label, Volume: told.Volume, Cache: o.Cache, Job: kind,

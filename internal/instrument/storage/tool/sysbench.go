@@ -12,15 +12,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// sysbenchModes are its names for what a job does. Files are there already, so
-// that a sequential write is one over what they hold, as fio's.
+// sysbenchModes maps I/O patterns to sysbench's modes. The files exist already, so a
+// sequential write overwrites them, as with fio.
 var sysbenchModes = map[string]string{
 	storage.RWRead: "seqrd", storage.RWWrite: "seqrewr",
 	storage.RWRandRead: "rndrd", storage.RWRandWrite: "rndwr", storage.RWRandRW: "rndrw",
 }
 
-// sysbenchCommand is for sysbench 1.0. Its files lie in its working folder, which
-// it has no option for.
+// sysbenchCommand returns a command of sysbench 1.0. sysbench has no option for the
+// directory of its files; it uses the working directory.
 func sysbenchCommand(j storage.Job, at Place) ([]string, error) {
 	files, err := sysbenchFiles(j, at)
 	if err != nil {
@@ -42,13 +42,13 @@ func sysbenchCommand(j storage.Job, at Place) ([]string, error) {
 	return at.In(at.Dir, append(args, "run")...), nil
 }
 
-// wholeSeconds rounds up: sysbench has no parts of them, and 0 is for ever.
+// wholeSeconds rounds up: sysbench accepts only whole seconds, and 0 means no limit.
 func wholeSeconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)
 }
 
-// sysbenchFiles are those that its "prepare" would make, of whole blocks: with
-// others its last requests go beyond the end of a file.
+// sysbenchFiles returns the files that sysbench prepare would create, in whole blocks.
+// Otherwise the last requests go beyond the end of a file.
 func sysbenchFiles(j storage.Job, at Place) ([]File, error) {
 	size, err := fileSize(j)
 	switch {
@@ -66,9 +66,9 @@ func sysbenchFiles(j storage.Job, at Place) ([]File, error) {
 	return all, nil
 }
 
-// claim makes one of what was found, if it is all there and fits together.
+// claim returns the result if the text is complete and consistent.
 func (s *sysbenchText) claim() (c record.Reported, err error) {
-	if !s.has("time") && s.has("sum") && s.said["threads"] > 0 { // 1.1 prints no time; each thread is always in a request
+	if !s.has("time") && s.has("sum") && s.said["threads"] > 0 { // 1.1 prints no time; each thread always has a request in flight
 		s.said["time"] = s.said["sum"] / 1000 / s.said["threads"]
 	}
 	c.Seconds = s.said["time"]
@@ -100,8 +100,7 @@ func (s *sysbenchText) claim() (c record.Reported, err error) {
 	return c, nil
 }
 
-// counted is of 0.4 and 0.5, which count requests by direction, and print one
-// rate of all.
+// counted evaluates reports of 0.4 and 0.5, with counts by direction and one rate.
 func (s *sysbenchText) counted(c *record.Reported) error {
 	all := s.said["reads"] + s.said["writes"]
 	if all+s.said["other"] != s.said["operations"] {
@@ -125,7 +124,7 @@ func (s *sysbenchText) counted(c *record.Reported) error {
 	return nil
 }
 
-// requests gives a direction its requests, and the bytes that those are.
+// requests sets the requests of a direction and their bytes.
 func (s *sysbenchText) requests(to *record.Flow, n float64) error {
 	if block := s.out.Job.BS; !within(n, float64(maxBytes/block)) {
 		return fmt.Errorf("%g requests of %d bytes cannot be", n, block)
@@ -135,13 +134,12 @@ func (s *sysbenchText) requests(to *record.Flow, n float64) error {
 	return nil
 }
 
-// agree is wide enough for a total time with four places, and for one that was
-// taken a little later than the rate was.
+// agree tolerates a total time with four decimals, measured slightly later than the rate.
 func (s *sysbenchText) agree(printed, computed float64) bool {
 	return near(printed, computed, 0.05+0.0005/s.said["time"], 0.02)
 }
 
-// rated is of 1.0, which prints rates by direction.
+// rated evaluates reports of 1.0, with rates by direction.
 func (s *sysbenchText) rated(c *record.Reported) error {
 	took, block := s.interval(), float64(s.out.Job.BS)
 	for _, side := range []struct {
@@ -154,7 +152,7 @@ func (s *sysbenchText) rated(c *record.Reported) error {
 			}
 		}
 		rate, moved := s.said[side.requests], s.said[side.amounts]*(1<<20)
-		// Both have two places, and blocks at the end of a file may be short.
+		// Both have two decimals, and blocks at the end of a file may be short.
 		if !near(moved, rate*block, 0.01, 0.01*(1<<20)+0.01*block) {
 			return fmt.Errorf("%g requests a second of %.0f bytes are not %.2f MiB/s: it contradicts itself", rate, block, moved/(1<<20))
 		}
@@ -166,17 +164,17 @@ func (s *sysbenchText) rated(c *record.Reported) error {
 	return nil
 }
 
-// interval is what the rates were divided by, 0 where it cannot be told. Events
-// are reads, writes and the syncs in between; those at the end, of every file by
-// every thread, are counted as syncs and are no events. It is about the
-// total time: far shorter where threads waited for a CPU before they began, and
-// somewhat longer where the one that counts had to wait for it at the end.
+// interval returns the time that the rates were divided by, or 0 if unknown. Events are
+// reads, writes and the syncs in between. Syncs at the end, of every file by every
+// thread, count as syncs but not as events. The interval is close to the total time. It
+// is far shorter if threads waited for a CPU before they began. It is slightly longer if
+// the counting thread had to wait at the end.
 func (s *sysbenchText) interval() float64 {
 	events, rate := s.said["events"], s.said["reads/s"]+s.said["writes/s"]+s.said["fsyncs/s"]
 	all := s.said["threads"] * s.said["files"]
 	switch {
 	case s.has("sync each") && s.has("sync between"):
-		return 0 // the events of those in between do nothing
+		return 0 // events of the syncs in between do nothing
 	case s.has("sync each"):
 		rate -= s.said["fsyncs/s"]
 	case s.has("sync end") && s.said["writes/s"] > 0 && all == 0:
@@ -190,13 +188,13 @@ func (s *sysbenchText) interval() float64 {
 	return 0
 }
 
-// giveLatency gives it to the direction whose it is, or to all requests. Syncs in
-// between are requests, too, and then it is nobody's.
+// giveLatency assigns the latency to the only direction, or to all requests. With syncs
+// in between it is left out, since they count as requests, too.
 func (s *sysbenchText) giveLatency(c *record.Reported) {
 	ns := func(kind string) int64 { return nanoseconds(s.said[kind], 1e6) }
 	l := record.Latency{Min: ns("min"), Mean: ns("avg"), P50: ns("p50"), P95: ns("p95"), P99: ns("p99"), Max: ns("max")}
 	for q, to := range map[float64]*int64{0.5: &l.P50, 0.95: &l.P95, 0.99: &l.P99, 0.999: &l.P999} {
-		if v := s.quantile(q); v > 0 { // of three places, where the one that is printed has two
+		if v := s.quantile(q); v > 0 { // three decimals instead of the two of the printed value
 			*to = nanoseconds(v, 1e6)
 		}
 	}

@@ -1,10 +1,8 @@
-// Package tool knows the programs that load storage: which command does a job,
-// which files have to be there before, and what the program says of it at the
-// end. It runs nothing.
+// Package tool builds the commands of storage benchmarks, lists the files they need, and
+// parses their output. It runs nothing.
 //
-// fio is asked for JSON. dd and sysbench say what they did in words only, so
-// their text is read. [find] looks for all three in a text that somebody kept of
-// earlier runs.
+// fio prints JSON. dd and sysbench print text only, so that is parsed. [find] finds
+// output of all three in a text kept from earlier runs.
 package tool
 
 import (
@@ -17,24 +15,24 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Place is where a job is run.
+// Place is the environment of a job.
 type Place struct {
-	Program string                                    // the tool's path there
-	Dir     string                                    // the folder of its files: target.VolumePath
-	Device  string                                    // a block device instead of files, "" for none
-	Direct  bool                                      // past the page cache
-	Limit   time.Duration                             // when it has to stop, 0 for never
-	In      func(dir string, args ...string) []string // what runs a command in a folder
+	Program string                                    // path of the tool there
+	Dir     string                                    // directory of its files, subject.VolumePath
+	Device  string                                    // a block device instead of files; "" if none
+	Direct  bool                                      // direct I/O
+	Limit   time.Duration                             // time limit; 0 if none
+	In      func(dir string, args ...string) []string // wraps a command to run in a directory
 }
 
-// File is one that has to be there before a job.
+// File is a file that a job expects.
 type File struct {
 	Path string
 	Size int64 // bytes
 }
 
-// known are the tools: which command does a job, which files it wants to find, and
-// what the tool said of it.
+// known are the supported tools: how to build a job's command, list its files and parse
+// the output.
 var known = map[string]struct {
 	command func(storage.Job, Place) ([]string, error)
 	files   func(storage.Job, Place) ([]File, error)
@@ -45,8 +43,8 @@ var known = map[string]struct {
 	storage.ToolSysbench: {sysbenchCommand, sysbenchFiles, func(_ storage.Job, stdout, _ string) (output, error) { return parseSysbench(stdout) }},
 }
 
-// Command returns the command line of a job. The job is resolved: scaled, and
-// complete as plan says.
+// Command returns the command line of a job. The job must be resolved: scaled and with
+// all defaults filled in.
 func Command(j storage.Job, at Place) ([]string, error) {
 	if err := at.check(j); err != nil {
 		return nil, err
@@ -54,8 +52,8 @@ func Command(j storage.Job, at Place) ([]string, error) {
 	return known[j.Tool].command(j, at)
 }
 
-// Files returns the files that a job wants to find, under the names that its
-// command uses; none for one that makes its own. On a device that is the device.
+// Files returns the files that a job expects, with the names in its command. There are
+// none for a job that creates its own. For a device it returns the device.
 func Files(j storage.Job, at Place) ([]File, error) {
 	if err := at.check(j); err != nil {
 		return nil, err
@@ -63,8 +61,8 @@ func Files(j storage.Job, at Place) ([]File, error) {
 	return known[j.Tool].files(j, at)
 }
 
-// Parse reads what the tool said at its end, and its version, "" where it does
-// not say it. The command has exited with 0.
+// Parse parses the output of a successful tool run. version is "" if the output does not
+// contain it.
 func Parse(j storage.Job, stdout, stderr string) (c record.Reported, version string, err error) {
 	t, ok := known[j.Tool]
 	switch {
@@ -80,11 +78,11 @@ func Parse(j storage.Job, stdout, stderr string) (c record.Reported, version str
 	return o.Claim, o.Version, nil
 }
 
-// busybox is in the first line of the usage that it prints instead of a version.
+// busybox matches the first line of the usage text that it prints instead of a version.
 var busybox = storage.Pattern(`BusyBox v[0-9][0-9A-Za-z.+-]{0,40}`)
 
-// Version is what a tool says that was called with --version, in one line; ""
-// where it says nothing that is one.
+// Version returns the version from the output of --version in one line, or "" if there
+// is none.
 func Version(exit int, stdout, stderr string) string {
 	if name := busybox().FindString(stdout + "\n" + stderr); name != "" {
 		return name
