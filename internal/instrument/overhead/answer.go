@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// answer is what one idle sandbox of each runtime takes, a sentence a target, with whether
-// the overhead that the plan asks about is enough.
+// answer returns one sentence per target: the usage of one idle sandbox, and whether the
+// overhead in the plan is sufficient.
 func (j *Judgement) answer() (out []string) {
 	idle := fewestIdle(j.Tables)
 	for i := range j.Targets {
@@ -74,8 +74,8 @@ func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 	return text + "."
 }
 
-// why returns the reason for which a target has no idle figures; "" if it has some, or none
-// is known.
+// why returns why a target has no idle figures, or "" if it has some or the reason is
+// unknown.
 func (j *Judgement) why(target string, idle *Table) string {
 	reason := ""
 	if i := slices.IndexFunc(j.Record.Findings, func(f record.Finding) bool { return f.Target == target && gone(&f) }); i >= 0 {
@@ -91,5 +91,5 @@ func (j *Judgement) why(target string, idle *Table) string {
 	return page.Short(term.Clean(reason), 2*page.LongestName)
 }
 
-// gone reports whether a finding is that a target was weighed no further.
+// gone reports whether a finding means that a target was given up.
 func gone(f *record.Finding) bool { return f.Code == finding.OpenFailed || f.Code == finding.GivenUp }

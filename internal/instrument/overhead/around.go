@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// kindsAround are what a group around is charged for: after a sandbox has gone, what is left
-// is page cache, which the kernel drops when memory is short.
+// kindsAround are the kinds of memory that a parent group is charged for. After the
+// sandboxes are removed, page cache remains, which the kernel can reclaim.
 var kindsAround = []struct {
 	name, title string
 	of          func(*record.GroupMemory) int64
@@ -25,7 +25,7 @@ var kindsAround = []struct {
 	{"kernel", "kernel", func(m *record.GroupMemory) int64 { return m.Kernel }},
 }
 
-// leavings are what is looked for in a visit that came to its end.
+// leavings are the leftovers that are counted after a complete visit.
 var leavings = []struct {
 	quantity, of, title string
 	value               func(*ledger.Visit) (v float64, known bool)
@@ -68,8 +68,8 @@ var leavings = []struct {
 func signedCount(v float64) string { return page.Signed(v, page.Count) }
 func signedMiB(v float64) string   { return page.Signed(v, page.MiB[float64]) }
 
-// daemonMemory is what the engine's daemons have; not known where one was not read,
-// and of a target that has none.
+// daemonMemory returns the memory of the engine's daemons. It is unknown if one was not
+// read, or without a daemon.
 func daemonMemory(r *record.Reading) (bytes int64, known bool) {
 	for i := range r.Processes {
 		if p := &r.Processes[i]; p.Role == record.RoleDaemon {
@@ -82,8 +82,8 @@ func daemonMemory(r *record.Reading) (bytes int64, known bool) {
 	return bytes, known
 }
 
-// became counts what a cluster says of a visit's pods: the most of any reading, since
-// pods are the same throughout a visit, and what became of one stays so.
+// became returns a count over a visit's pods as the cluster reports it: the maximum of all
+// readings, since a visit keeps its pods and the counts do not decrease.
 func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
 	return func(v *ledger.Visit) (most float64, known bool) {
 		for i := range v.Phases {
@@ -102,10 +102,9 @@ func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
 	}
 }
 
-// livesIn counts restarts and the sandboxes that ended in a visit, also in phases that
-// failed for it.
+// livesIn counts restarts and ended sandboxes of a visit, including failed phases.
 func livesIn(v *ledger.Visit) (restarted, ended int) {
-	gone := map[int]bool{} // by lane: one that ended in a phase is gone in those after it
+	gone := map[int]bool{} // by lane: a sandbox that ended in one phase is also missing in later ones
 	for i := range v.Phases {
 		p := &v.Phases[i]
 		if p.Begin == nil || p.End == nil {
@@ -122,10 +121,9 @@ func livesIn(v *ledger.Visit) (restarted, ended int) {
 	return restarted, len(gone)
 }
 
-// around is what a target's sandboxes left: what was there after the last of them beside what
-// was there before the first, and what became of them in between. Of each cgroup in which those
-// of sandboxes are made it is what that was charged for before and after; its path has RUN for
-// the run's id.
+// around computes what a target's sandboxes left behind: the difference between before the
+// first and after the last, and restarts in between. For each parent group it also has the
+// charge before and after. RUN in its path stands for the run's id.
 func (j *judging) around() {
 	for i := range j.Targets {
 		var visits []*ledger.Visit
@@ -145,7 +143,7 @@ func (j *judging) around() {
 			if strings.HasSuffix(f.Labels.Get("of"), "memory") {
 				f.Unit = figure.Bytes
 			}
-			if quantity != "left-on-node" && f.Unit == figure.Count { // of what must not happen the most of any round
+			if quantity != "left-on-node" && f.Unit == figure.Count { // for events that must not happen, the maximum of all rounds
 				f.Estimate = figure.Most(values)
 			}
 			if f.Known() {
@@ -184,7 +182,7 @@ func (j *judging) around() {
 	}
 }
 
-// leftPage is what leaked.
+// leftPage shows what leaked.
 func leftPage(v *Judgement) *page.Section {
 	var columns []page.Quantity
 	for _, l := range leavings {
@@ -200,7 +198,7 @@ func leftPage(v *Judgement) *page.Section {
 	return s
 }
 
-// groupsAroundPage is what the groups around were charged for.
+// groupsAroundPage shows the charges of the parent groups.
 func groupsAroundPage(v *Judgement) *page.Section {
 	m := page.Names("target", "cgroup", "when")
 	rows := slices.DeleteFunc(v.Around.Parts("target", "cgroup", "when"), func(of figure.Set) bool { return of.Get("cgroup") == "" })

@@ -7,7 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// asked is what came of the load that workloads were asked by; nil where none was.
+// asked shows the results of the request load, or nil if there was none.
 func asked(j *Judgement) *page.Section {
 	m := page.Names("target")
 	var rows []*Cell

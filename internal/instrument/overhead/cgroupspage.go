@@ -6,7 +6,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// cgroups lists every target's groups as systemd-cgtop does.
+// cgroups lists the cgroups of every target as systemd-cgtop does.
 func cgroups(v *Judgement, t *Table, first bool) *page.Section {
 	var rows []ledger.Cgroup
 	m := page.Names("target", "cgroup")
@@ -50,10 +50,10 @@ func cgroups(v *Judgement, t *Table, first bool) *page.Section {
 	return s
 }
 
-// shownCgroup is how much of a path stands in the table.
+// shownCgroup is the maximum length of a path in the table.
 const shownCgroup = 36
 
-// known is a cell of what may not have been read.
+// known formats a value that may not have been read.
 func known[N int64 | float64](v *N, show func(N) string) page.Cell {
 	if v == nil {
 		return page.Words(page.None)

@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 )
 
-// memoryChart is whose memory it is, in every phase: what the node's memory in use
-// changed by, all but what other processes of the node did meanwhile.
+// memoryChart shows memory by role in every phase: the change of the node's memory, without
+// other processes.
 func memoryChart(j *Judgement) *page.Chart {
 	c := &page.Chart{
 		Name: "memory-by-role", Title: "Memory by role", Kind: page.Stacked,
@@ -34,7 +34,7 @@ func memoryChart(j *Judgement) *page.Chart {
 	return c
 }
 
-// sumsChart is one sum of every phase and target, over the rounds.
+// sumsChart shows one sum per phase and target, over the rounds.
 func sumsChart(j *Judgement, name string, of func(*Cell) *figure.Figure) *page.Chart {
 	c := &page.Chart{
 		Name: name + "-by-phase", Title: "The sandboxes' " + name, Kind: page.Intervals,
@@ -54,7 +54,7 @@ func sumsChart(j *Judgement, name string, of func(*Cell) *figure.Figure) *page.C
 	return c
 }
 
-// courseCharts are what the sandboxes' own cgroups were charged for over a phase.
+// courseCharts show the charge of the sandboxes' own cgroups over a phase.
 func courseCharts(t *Table) (all []*page.Chart) {
 	for i := range t.Cells {
 		for _, d := range coursesOf(&t.Cells[i], false) {

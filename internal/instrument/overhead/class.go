@@ -13,44 +13,44 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What a recommendation is rounded to.
+// Rounding of a recommendation: a factor, then up to a multiple.
 const (
 	classMargin = 1.1
 	classMemory = 4 << 20 // bytes
 	classCPU    = 10      // milli-CPUs
 )
 
-// A phase that is shorter, or has fewer ticks, says nothing of CPU.
+// A phase that is shorter or has fewer samples gives no CPU figure.
 const (
 	briefPhase = time.Second
 	fewTicks   = 10
 )
 
-// needs is the most that a phase needed of a pod's overhead in any round, per
-// sandbox.
+// needs is the maximum per sandbox that a phase needed of a pod's overhead in any
+// round.
 type needs struct {
-	where    string // phase and sandboxes
+	where    string // phase and number of sandboxes
 	rounds   int
-	round    int     // of memory, from 1
+	round    int     // the round of the maximum of memory, from 1
 	memory   float64 // bytes
-	own      float64 // of the guest's memory, the workload's own
-	open     open    // of the phase at any count
+	own      float64 // the workload's part of the guest's memory
+	open     open    // of the phase with any number of sandboxes
 	cpu      float64 // milli-CPUs
 	cpuKnown bool
-	brief    bool     // too short for its CPU to be taken
-	kept     bool     // memory has in it what the guest keeps of an earlier phase that held some
-	guest    float64  // milli-CPUs of a VMM with the guest's own work in them, not in cpu
-	parts    []string // by role, in words
+	brief    bool     // too short for a CPU figure
+	kept     bool     // memory includes what the guest kept from an earlier hold phase
+	guest    float64  // milli-CPUs of a VMM including the guest's work; not in cpu
+	parts    []string // by role, as text
 	cpuParts []string
 }
 
-// open is what the books of a round leave unexplained, bytes a sandbox.
+// open is the unexplained memory of a round, in bytes per sandbox.
 type open struct{ residual, uncertainty float64 }
 
-// most is the upper bound of what the sandbox may have taken of it.
+// most returns the upper bound of what may belong to the sandbox.
 func (o open) most() float64 { return max(o.residual+o.uncertainty, 0) }
 
-// openIn is what a phase leaves unexplained in all rounds and counts of sandboxes.
+// openIn returns the unexplained memory of a phase, over all rounds and counts.
 func (j *judging) openIn(target, phase string) (out open) {
 	first := true
 	for i := range j.Tables {
@@ -68,9 +68,9 @@ func (j *judging) openIn(target, phase string) (out open) {
 	return out
 }
 
-// overrules reports whether o decides where both are rounds of one phase. A residual beyond
-// its uncertainty counts in any round, the largest of several. What every round has is at
-// most the smallest upper bound.
+// overrules reports whether o takes precedence over another round of the same phase. A
+// residual above its uncertainty comes first, the largest of several. Otherwise the
+// smallest upper bound counts: it limits what all rounds have in common.
 func (o open) overrules(other open) bool {
 	beyond := o.residual > o.uncertainty
 	if beyond != (other.residual > other.uncertainty) {
@@ -83,7 +83,7 @@ func (o open) String() string {
 	return fmt.Sprintf("%s ±%s a sandbox are unexplained", finding.Bytes(o.residual), finding.Bytes(o.uncertainty))
 }
 
-// classes recommends an overhead for every target that has sandboxes.
+// classes recommends an overhead for every target with sandboxes.
 func (j *judging) classes() {
 	for i := range j.Targets {
 		t := &j.Targets[i]
@@ -96,15 +96,14 @@ func (j *judging) classes() {
 	}
 }
 
-// class takes the largest of what the phases need in any of their rounds. Kubernetes adds
-// overhead.podFixed to what the scheduler counts for a pod and to the limits of
-// the pod's cgroup; the workload's own memory is in the containers' requests and
-// limits already.
+// class returns the maximum that any phase needed in any round. Kubernetes adds
+// overhead.podFixed to the pod's requests and to the limits of the pod's cgroup. The
+// workload's own memory is already in the requests and limits of the containers.
 func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	c := RuntimeClass{Target: t.Name, Handler: handler(t.Name)}
 	var most, maxCPU needs
 	var unexplained string
-	held := 0.0 // bytes, with what is unexplained
+	held := 0.0 // bytes, including the residual
 	var charged *Cell
 	all := 0
 	var brief, guests, kept []string
@@ -173,11 +172,11 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	return c, true
 }
 
-// noKubelets are the kinds of targets that no kubelet runs: they have neither its pods nor
-// its engines.
+// noKubelets are the kinds of targets that a kubelet does not run: they lack its pods
+// or its engines.
 var noKubelets = []string{"oci", "docker", "podman", "isula", "command"}
 
-// ofAll says of how many phases something is the most; each round of one counts.
+// ofAll describes over how many phases a maximum was taken, each round counted.
 func ofAll(phases int) string {
 	if phases == 1 {
 		return "one phase of one round"
@@ -185,8 +184,7 @@ func ofAll(phases int) string {
 	return fmt.Sprintf("any of %d phases, those of all rounds counted", phases)
 }
 
-// cpuRule says where the CPU of an overhead comes from, and in which phases and of
-// which guests it could not be told.
+// cpuRule explains the CPU of an overhead, and which phases and guests gave none.
 func cpuRule(c *RuntimeClass, most *needs, brief, guests []string) (rule []string) {
 	switch {
 	case c.CPU > 0:
@@ -205,7 +203,7 @@ func cpuRule(c *RuntimeClass, most *needs, brief, guests []string) (rule []strin
 	return rule
 }
 
-// missing are the planned phases of a target without figures that count.
+// missing returns the planned phases of a target that have no complete figures.
 func (j *judging) missing(target string) []string {
 	var out []string
 	for _, s := range j.planned() {
@@ -216,8 +214,8 @@ func (j *judging) missing(target string) []string {
 	return out
 }
 
-// brief says of a phase that the CPU time in it is that of its begin and end more
-// than of its load: any of its rounds with figures was too short.
+// brief reports whether any measured round was too short for a CPU figure. The begin
+// and the end of such a phase outweigh its load.
 func (c *Cell) brief() bool {
 	return slices.ContainsFunc(c.closed, func(p *closedPhase) bool {
 		b, s := p.phase.Begin, p.phase.Series
@@ -225,7 +223,7 @@ func (c *Cell) brief() bool {
 	})
 }
 
-// needs weighs a phase in all its rounds: a limit has to hold in each of them.
+// needs evaluates a phase over all rounds: a limit has to hold in each of them.
 func (j *judging) needs(t *Table, c *Cell) needs {
 	out := needs{where: phaseWith(t.Phase, t.Sandboxes), rounds: len(c.counts), cpuKnown: true, brief: c.brief(), open: j.openIn(c.Target, t.Phase)}
 	for i, p := range c.counts {
@@ -242,18 +240,18 @@ func (j *judging) needs(t *Table, c *Cell) needs {
 	return out
 }
 
-// phaseWith names a phase with so many sandboxes in a sentence.
+// phaseWith describes a phase and its number of sandboxes for use in a sentence.
 func phaseWith(phase string, sandboxes int) string {
 	return fmt.Sprintf("phase %s with %s", phase, page.Sandboxes(sandboxes))
 }
 
-// notOverhead are the roles that are no part of a pod's overhead: the workload and what
-// runs it in a guest, the daemon, and what is not the sandbox's.
+// notOverhead are the roles outside a pod's overhead: the workload, the vCPUs that run
+// it, the daemon, and memory of no sandbox.
 var notOverhead = []record.Role{record.RoleWorkload, record.RoleVCPU, record.RoleDaemon, record.RoleKernelNode, record.RoleCache, record.RoleOthers}
 
-// needsIn weighs one round of a phase. What a daemon took is neither in the pod's
-// cgroup nor freed with the pod: it is the system's, and no pod's overhead. Negative
-// rows, noise or memory that a daemon gave back, do not make a sandbox cheaper.
+// needsIn evaluates one round of a phase. The daemon's usage is not in the pod's cgroup
+// and not freed with the pod, so it is not part of the overhead. Negative rows come
+// from noise or from memory that a daemon freed; they do not reduce the overhead.
 func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 	n, l := float64(t.Sandboxes), &p.ledger
 	var idle *ledger.Ledger
@@ -271,7 +269,7 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 		}
 		amount := max(float64(r.Memory.Held())/n, 0)
 		if idle != nil && r.Role == record.RoleRuntime && kind != PhaseIdle {
-			// The exec that brought the load in goes with the load.
+			// The exec that started the load ends with the load.
 			was := rowOf(idle, r.Role)
 			amount = min(amount, max(float64(was.Memory.Held())/n, 0))
 			r.CPU, r.CPUKnown = min(r.CPU, was.CPU), was.CPUKnown || was.Processes == 0
@@ -289,8 +287,8 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 	return out
 }
 
-// heldBefore says whether the probe held memory in these sandboxes before the phase.
-// A guest's kernel has that back, and the node does not.
+// heldBefore reports whether an earlier phase held memory in these sandboxes. The
+// guest's kernel has freed that memory, but the node has not got it back.
 func (p *closedPhase) heldBefore() bool {
 	for i := range p.visit.Phases {
 		q := &p.visit.Phases[i]
@@ -304,10 +302,10 @@ func (p *closedPhase) heldBefore() bool {
 	return false
 }
 
-// own is how much of the guest's memory is the workload's: what a calibrating
-// load was told to hold; in other loads, of what the guest grew by since it was
-// idle, as much as the container's limit lets it have. Without a limit all that
-// a guest keeps is the sandbox's: a container would have given its cache back.
+// own returns the workload's part of the guest's memory. For a hold phase it is the
+// requested amount. For other loads it is the growth since idle, up to the limit of
+// the container. Without a limit, memory that the guest keeps belongs to the sandbox:
+// an ordinary container would have freed its cache.
 func (j *judging) own(t *Table, l, idle *ledger.Ledger, guest float64) float64 {
 	switch kind := kindOf(t.Phase); {
 	case kind == PhaseHold:
@@ -323,8 +321,8 @@ func (j *judging) own(t *Table, l, idle *ledger.Ledger, guest float64) float64 {
 	return 0
 }
 
-// addCPU adds the CPU of a role. gVisor's sentry also runs the workload where that has no
-// processes of its own: the requested CPU of a spinning load is the workload's.
+// addCPU adds the CPU usage of a role. gVisor's sentry also runs the workload if that has
+// no processes of its own. The requested CPUs of a spinning load then are the workload's.
 func (n *needs) addCPU(r *ledger.Row, sandboxes, requested float64, l *ledger.Ledger, kind PhaseKind) {
 	if !r.CPUKnown {
 		n.cpuKnown = n.cpuKnown && r.Processes == 0
@@ -344,9 +342,9 @@ func (n *needs) addCPU(r *ledger.Row, sandboxes, requested float64, l *ledger.Le
 	}
 }
 
-// outside names the roles of the sandboxes with more than outsideBound charged
-// outside of the pod's group, and where. A runtime's exec is there as long as
-// the load that it brought in, and counts in idle phases only.
+// outside returns the roles with more than outsideBound charged outside the pod's
+// group, and the groups. A runtime's exec exists only as long as its load, so it
+// counts in idle phases only.
 func outside(l *ledger.Ledger, idle bool) []string {
 	var out []string
 	for _, p := range l.Places {

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// classes are the RuntimeClasses to be copied, and what they were made of.
+// classes shows the RuntimeClasses to copy, and their rules.
 func classes(v *Judgement) *page.Section {
 	if len(v.Classes) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func classes(v *Judgement) *page.Section {
 	return s
 }
 
-// checked is whether an overhead that is in use is enough.
+// checked shows whether an existing overhead is sufficient.
 func checked(c *Check, first bool) *page.Section {
 	s := &page.Section{Title: fmt.Sprintf("check of cpu %dm, memory %s for %s: %s", c.CPU, page.Size(float64(c.Memory)), page.Heading(c.Target), c.Answer), Style: term.Green}
 	if c.Answer != Enough {

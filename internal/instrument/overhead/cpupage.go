@@ -9,10 +9,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// leastCPU is what rounds up to a tenth of a milli-CPU.
+// leastCPU is the smallest value that rounds to 0.1 milli-CPU.
 const leastCPU = 0.00005
 
-// cpuByRole shows the roles that use some.
+// cpuByRole shows the roles that use CPU time.
 func cpuByRole(v *Judgement, t *Table, first bool) *page.Section {
 	unknown := false
 	show := func(role record.Role) page.Quantity {

@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// explained is the fact behind every role, memory by kind, and every path.
+// explained shows the rule behind every role, memory by kind, and all paths.
 func explained(t *Table) *page.Section {
 	s := titled(t, "why, by kind of memory in MiB, and which cgroups")
 	for i := range t.Cells {
@@ -67,7 +67,7 @@ func explainedRow(row *ledger.Row) []page.Item {
 	return items
 }
 
-// kinds are the kinds of memory that there is some of.
+// kinds formats the nonzero kinds of memory.
 func kinds(m *ledger.Memory) string {
 	var parts []string
 	for _, k := range kindsOf(m) {
@@ -78,12 +78,12 @@ func kinds(m *ledger.Memory) string {
 	return strings.Join(parts, ", ")
 }
 
-// problemsOf are the ways in which something could not be read, with how often.
+// problemsOf returns the kinds of read problems with their counts.
 func problemsOf(p *record.Problems) []named[int] {
 	return []named[int]{{"gone", p.Gone}, {"pids used again", p.Reused}, {"denied", p.Denied}, {"counters that went back", p.Backwards}, {"of an unknown form", p.Broken}}
 }
 
-// amounts are the ways in which something could not be read, with how often.
+// amounts formats the read problems that occurred.
 func amounts(p *record.Problems) string {
 	var parts []string
 	for _, one := range problemsOf(p) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Figures are all of the run's: over the rounds of every phase and target, of the
-// books of its median round, of one more sandbox, and of what Kubernetes is told.
+// Figures returns the figures of the run: per phase and target, of the ledger of the
+// median round, per extra sandbox, and of recommended overheads.
 func (j *Judgement) Figures() []figure.Figure {
 	l := listed{runID: j.Record.Header.RunID}
 	for i := range j.Tables {
@@ -35,34 +35,33 @@ func (j *Judgement) Figures() []figure.Figure {
 	return l.all
 }
 
-// listed are figures that are made one after the other; labels are those of all
-// that come next.
+// listed collects figures. labels are those of all figures added next.
 type listed struct {
 	labels figure.Labels
 	runID  string
 	all    []figure.Figure
 }
 
-// add appends a figure that was not estimated from several rounds.
+// add appends a figure that is not an estimate from several rounds.
 func (l *listed) add(quantity string, v float64, labels ...string) *figure.Figure {
 	l.all = append(l.all, Quantities.New(quantity, figure.Exactly(v), slices.Concat(l.labels, figure.Of(labels...))))
 	return &l.all[len(l.all)-1]
 }
 
-// kinds appends an amount of memory by its kinds.
+// kinds appends an amount of memory, one figure per kind.
 func (l *listed) kinds(quantity string, m *ledger.Memory, labels ...string) {
 	for _, k := range kindsOf(m) {
 		l.add(quantity, float64(k.n), append(labels, "kind", k.name)...)
 	}
 }
 
-// named is an amount with its name.
+// named is an amount with a name.
 type named[N int | int64] struct {
 	name string
 	n    N
 }
 
-// kindsOf are the kinds of memory.
+// kindsOf returns an amount of memory by kind.
 func kindsOf(m *ledger.Memory) []named[int64] {
 	return []named[int64]{{"anon", m.Anon}, {"shmem", m.Shmem}, {"kernel", m.Kernel}, {"huge", m.Huge}, {"swap", m.Swap}, {"cache", m.Cache}}
 }
@@ -105,7 +104,7 @@ func (l *listed) cell(t *Table, c *Cell) {
 	l.all = append(l.all, c.Series...)
 }
 
-// books are all figures of one round's.
+// books appends all figures of one round's ledger.
 func (l *listed) books(b *ledger.Ledger) {
 	for i := range b.Rows {
 		r := &b.Rows[i]
@@ -137,8 +136,7 @@ func (l *listed) books(b *ledger.Ledger) {
 	l.node(b)
 }
 
-// everyRound gives figures of the median round's books, which add up, the values
-// that the other rounds' have for the same.
+// everyRound adds the values of the other rounds to the figures of the median round.
 func (l *listed) everyRound(figures []figure.Figure, c *Cell) {
 	for _, p := range c.counts {
 		round := listed{labels: l.labels, runID: l.runID}
@@ -156,7 +154,7 @@ func (l *listed) everyRound(figures []figure.Figure, c *Cell) {
 	}
 }
 
-// charged is which cgroup pays for what.
+// charged appends the figures of cgroup charges.
 func (l *listed) charged(b *ledger.Ledger) {
 	for i := range b.Groups {
 		g := &b.Groups[i]
@@ -189,7 +187,8 @@ func (l *listed) charged(b *ledger.Ledger) {
 	}
 }
 
-// around is the path of a group around in words that are the same in every run.
+// around returns the path of a parent group with RUN for the run's id, so that it is the
+// same in every run.
 func around(path, runID string) string {
 	if runID == "" {
 		return path
@@ -197,8 +196,8 @@ func around(path, runID string) string {
 	return strings.ReplaceAll(path, runID, "RUN")
 }
 
-// cgroup is what groups of a kind do: paths bear ids, so it is told from others by
-// what is in it.
+// cgroup appends the usage of one kind of cgroups. Their paths contain ids, so the labels
+// are the kind and the roles.
 func (l *listed) cgroup(g *ledger.Cgroup) {
 	where := []string{"cgroup", string(g.Charge), "with", rolesText(g.Roles)}
 	switch {
@@ -223,7 +222,7 @@ func (l *listed) cgroup(g *ledger.Cgroup) {
 	}
 }
 
-// node is what the node changed by, and how it fared.
+// node appends the changes and the load of the node.
 func (l *listed) node(b *ledger.Ledger) {
 	for _, of := range []named[int64]{
 		{"node", b.Node}, {"sum", b.Sum}, {"others", b.Others}, {"others by node", b.OthersNode}, {"uncharged", b.Uncharged},
@@ -269,7 +268,7 @@ func (l *listed) scaling(s *Scaling) {
 	l.all = append(l.all, s.Fit)
 }
 
-// check is what was asked to be enough, and what every phase needed.
+// check appends a checked overhead and what every phase needed.
 func (l *listed) check(c *Check) {
 	l.labels = figure.Of("target", c.Target)
 	l.add("checked", float64(c.Memory), "resource", "memory").Verdict = string(c.Answer)

@@ -10,9 +10,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// chargedOutside tells of what of a sandbox's memory is charged outside of the pod's group.
-// What an overhead group is charged is the group's word; in a shared group only the
-// processes tell.
+// chargedOutside adds a finding about sandbox memory that is charged outside the pod's
+// group. For an overhead group that is its charge; for a shared group, the PSS of the
+// sandbox's processes.
 func (j *judging) chargedOutside(t *Table, c *Cell, put put) {
 	idle := kindOf(t.Phase) == PhaseIdle
 	sum := float64(outsideSum(&c.Ledger, idle))
@@ -40,8 +40,8 @@ func (j *judging) chargedOutside(t *Table, c *Cell, put put) {
 		"no limit of the pod bounds it, and the pod's statistics do not show it; with Kata set sandbox_cgroup_only=true, otherwise reserve it for the system (kube-reserved)")
 }
 
-// outsideSum is the larger of both views for overhead groups, and the processes'
-// for shared ones.
+// outsideSum returns the memory charged outside the pod: for overhead groups the larger of
+// charge and PSS, for shared groups PSS.
 func outsideSum(l *ledger.Ledger, idle bool) int64 {
 	var over, shared, charged int64
 	for _, p := range l.Places {
@@ -63,7 +63,7 @@ func outsideSum(l *ledger.Ledger, idle bool) int64 {
 	return shared + max(over, charged)
 }
 
-// each visits the cells of a target that have figures.
+// each calls visit for the cells of a target with figures.
 func (j *Judgement) each(target string, visit func(t *Table, c *Cell)) {
 	for i := range j.Tables {
 		for k := range j.Tables[i].Cells {
@@ -74,8 +74,8 @@ func (j *Judgement) each(target string, visit func(t *Table, c *Cell)) {
 	}
 }
 
-// unlimited finds an overhead group without a limit that grows under load: by the
-// most that it had in the phase, for many loads have ended when it is read.
+// unlimited adds a finding about an overhead group that grows under load and has no limit.
+// It uses the peak of the phase, because many loads have ended before the reading.
 func (j *judging) unlimited(t *Table, c *Cell, put put) {
 	idle := j.idleOf(c.Target, t.Sandboxes)
 	if idle == nil || kindOf(t.Phase) == PhaseIdle {
@@ -96,9 +96,9 @@ func (j *judging) unlimited(t *Table, c *Cell, put put) {
 	}
 }
 
-// unclaimed reports processes that come with sandboxes, share something with one and are in
-// no row, such as helpers that a runtime left behind. On a node where many of them come and
-// go the interval is wide, and nothing is reported.
+// unclaimed adds a finding about processes that appear with sandboxes, share something with
+// one and have no row, such as leftover helpers of a runtime. If many such processes come
+// and go, the interval is wide and nothing is reported.
 func (j *judging) unclaimed(s *Scaling) {
 	n, memory := &s.Slopes[ofOthersCount], &s.Slopes[ofOthers]
 	if !n.Bounded || n.Lo <= unclaimedBound || n.Hi-n.Lo > 2*unclaimedBound {

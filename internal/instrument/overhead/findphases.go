@@ -9,10 +9,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// put tells of one phase; by is how much it is off, so that the worst of a code is kept.
+// put adds a finding about one phase. by is its severity: per code only the worst is kept.
 type put func(by float64, code, level, message, advice string)
 
-// rules look at one target in one phase each. Their findings come in this order.
+// rules are the checks of one target in one phase, in the order of their findings.
 var rules = []struct {
 	codes []string
 	look  func(j *judging, t *Table, c *Cell, put put)
@@ -27,7 +27,7 @@ var rules = []struct {
 	{[]string{foundOthers}, (*judging).othersUnclear},
 }
 
-// cells are the findings of a target's single phases, of each code the worst.
+// cells adds the findings about a target's phases, the worst per code.
 func (j *judging) cells(target *record.Target) {
 	for _, rule := range rules {
 		if target.Kind == "host" && slices.Contains(rule.codes, foundOutside) {
@@ -87,9 +87,8 @@ func (j *judging) throttled(t *Table, c *Cell, put put) {
 	}
 }
 
-// calibration holds what was found of a load of known size against what it was told, and
-// against what it says itself where it came short of CPU time: that is of a longer time
-// than it was watched for.
+// calibration compares measured with requested load. If a spinning load got too little CPU
+// time, it compares with the load's own report, which covers a longer time.
 func (j *judging) calibration(t *Table, c *Cell, put put) {
 	if c.Expected <= 0 {
 		return
@@ -119,9 +118,8 @@ func (j *judging) calibration(t *Table, c *Cell, put put) {
 	put(share/bound, foundCalibration, level, fmt.Sprintf("%s, and %.4g were found (%+.1f %%)", what, c.Measured, 100*(c.Measured/used-1)), advice)
 }
 
-// overcounted tells where more kernel memory was charged by name than the node's
-// books grew by, at its worst. On a node that was still changing this is no
-// wonder, and nothing is told.
+// overcounted adds a finding if more kernel memory was charged than the node's counters
+// grew by, for the worst phase. It ignores nodes that had not settled.
 func (j *judging) overcounted(target string) {
 	var worst *closedPhase
 	for _, p := range j.booked(target) {
@@ -140,7 +138,7 @@ func (j *judging) overcounted(target string) {
 		Advice: "either it is counted twice, or something else gave kernel memory back: repeat on a quiet node, and read the kernel row as an upper bound"})
 }
 
-// length is how long the phase took, ns, on average over the rounds.
+// length returns the mean duration of the phase over the rounds, in ns.
 func (c *Cell) length() float64 {
 	sum, n := 0.0, 0
 	for _, p := range c.closed {
@@ -151,8 +149,8 @@ func (c *Cell) length() float64 {
 	return sum / float64(max(n, 1))
 }
 
-// nodePressure names a node that was short of something while sandboxes were
-// idle or held memory: then the load inside is not the cause.
+// nodePressure adds a finding if the node was short of a resource while sandboxes were idle
+// or held memory. The load inside is not the cause then.
 func (j *judging) nodePressure() {
 	var steal, cpu, io, mem []float64
 	for _, p := range j.phases {
@@ -167,7 +165,7 @@ func (j *judging) nodePressure() {
 		}
 		mem = append(mem, l.PSI.Memory)
 		io = append(io, l.PSI.IO)
-		if kind != PhaseSpin && kind != PhaseLoad { // which press by themselves
+		if kind != PhaseSpin && kind != PhaseLoad { // which cause pressure themselves
 			cpu = append(cpu, l.PSI.CPU)
 		}
 	}

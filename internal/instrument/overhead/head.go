@@ -8,12 +8,12 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// head is which run it was, and with which workload.
+// head identifies the run and its workload.
 func head(v *Judgement) []string {
 	return page.Head(v.Record, v.Plan.Rounds)
 }
 
-// whole says what ran where, and how it was held and read.
+// whole shows what ran where, with which settings.
 func whole(v *Judgement, o page.Options) *page.Section {
 	rec := v.Record
 	phases := make([]string, len(v.Plan.Phases))
@@ -28,7 +28,7 @@ func whole(v *Judgement, o page.Options) *page.Section {
 	return s
 }
 
-// titled is a section of a phase.
+// titled returns a section of a phase.
 func titled(t *Table, what string) *page.Section {
 	return &page.Section{Title: phaseName(t) + ": " + what, Style: term.Bold}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 )
 
-// FormatRuntimeClass is the form of report that can be applied to a cluster.
+// FormatRuntimeClass is the report format that can be applied to a cluster.
 const FormatRuntimeClass = "runtimeclass"
 
-// Instrument is what the rest of tare knows of this one.
+// Instrument describes this instrument to the rest of tare.
 var Instrument = instrument.Instrument{
 	Name:  Name,
 	Help:  "Whose memory and CPU a sandbox uses, and which cgroup is charged.",

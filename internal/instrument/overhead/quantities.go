@@ -2,9 +2,9 @@ package overhead
 
 import "github.com/tare-bench/tare/internal/core/figure"
 
-// Quantities are all that is said of what sandboxes add to a node. Those of a phase have the
-// labels target, phase and sandboxes, the others target. Those from role-memory to over-time
-// are of the books of one round.
+// Quantities are the figures of the instrument. Those of a phase have the labels target,
+// phase and sandboxes, the others target. Those from role-memory to over-time are of the
+// ledger of one round.
 var Quantities = figure.Catalogue{Experiment: Name, Quantities: []figure.Quantity{
 	{Name: "memory", Unit: figure.Bytes, Better: figure.Less, Headline: true, Is: "of all roles but others, page cache left out, over the rounds of a phase", More: "; its verdict says whether all of it could be read, its reasons the load inside"},
 	{Name: "residual", Unit: figure.Bytes, Headline: true, Is: "what the node's memory changed by and nothing explains, over the rounds of a phase"},

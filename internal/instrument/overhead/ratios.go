@@ -34,12 +34,11 @@ var divided = []struct {
 	}},
 }
 
-// ratios are how many times the baseline's the figures of a phase are, whether or not the
-// host was weighed.
+// ratios computes the figures of each phase relative to the baseline, even without the host.
 func (j *judging) ratios() {
 	wanted := ""
 	if at := slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Kind != "host" && t.Kind != "floor" && page.Kata(&t) == "" }); at >= 0 {
-		wanted = j.Targets[at].Name // overhead is told beside containers that share the kernel
+		wanted = j.Targets[at].Name // overhead is relative to containers that share the kernel
 	}
 	base := instrument.Baseline(wanted, j.Targets)
 	for i := range j.Tables {
@@ -73,7 +72,7 @@ func (j *judging) ratios() {
 	}
 }
 
-// byRound is what the books of each round say.
+// byRound returns a value of each round's ledger.
 func byRound(c *Cell, of func(*ledger.Ledger) (float64, bool)) stat.Rounds {
 	out := stat.Rounds{}
 	for _, p := range c.counts {
@@ -84,7 +83,7 @@ func byRound(c *Cell, of func(*ledger.Ledger) (float64, bool)) stat.Rounds {
 	return out
 }
 
-// ratiosPage has a row for each phase and quantity, and a column for each target.
+// ratiosPage has a row per phase and quantity, and a column per target.
 func ratiosPage(v *Judgement) *page.Section {
 	if len(v.Ratios) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// calibrations are the phases of which it was told what the workload is to use.
+// calibrations shows the phases with a requested usage.
 func calibrations(v *Judgement) *page.Section {
 	type load struct {
 		cell *Cell
@@ -69,7 +69,7 @@ func calibrations(v *Judgement) *page.Section {
 	return s
 }
 
-// oneMore is what one more sandbox costs, and how many fit.
+// oneMore shows what one more sandbox costs, and how many fit.
 func oneMore(v *Judgement) *page.Section {
 	if len(v.Scaling) == 0 {
 		return nil
@@ -122,14 +122,14 @@ func oneMore(v *Judgement) *page.Section {
 	return s
 }
 
-// warnings are what the intervals of slopes do not say, a note a target and
-// warning, with the slopes that it is of.
+// warnings returns what the intervals of slopes do not cover: one note per target and
+// warning, with its slopes.
 func warnings(scaling []Scaling) (notes []string) {
 	for i := range scaling {
 		c := &scaling[i]
 		of := map[string][]string{}
 		var order []string
-		for k := range c.Slopes[:ofOthers] { // those of the table
+		for k := range c.Slopes[:ofOthers] { // those in the table
 			for _, text := range c.Slopes[k].Reasons {
 				if of[text] == nil {
 					order = append(order, text)

@@ -25,7 +25,7 @@ func ratio(v float64, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-// orDot is a text, or a dot where there is nothing to say.
+// orDot returns a text, or a dot if there is none.
 func orDot(there bool, text string) page.Cell {
 	if !there {
 		text = page.Dot
@@ -33,13 +33,13 @@ func orDot(there bool, text string) page.Cell {
 	return page.Words(text)
 }
 
-// someMiB is an amount in MiB, with a dot for exactly nothing.
+// someMiB formats an amount in MiB, with a dot for zero.
 func someMiB(bytes int64) page.Cell {
 	return orDot(bytes != 0, page.MiB(bytes))
 }
 
-// difference is what is off, and by how much of the truth where that is at
-// least so much: in percent of next to nothing everything is off.
+// difference formats the deviation. It adds percent of truth if truth is at least least:
+// for tiny values the percentage means nothing.
 func difference(measured, truth, least float64, show func(float64) string) page.Cell {
 	c := page.Words(page.Signed(measured-truth, show))
 	if truth >= least && stat.Finite(measured) {
@@ -48,7 +48,7 @@ func difference(measured, truth, least float64, show func(float64) string) page.
 	return c
 }
 
-// within is the tail of a figure that several rounds agree on.
+// within formats the ± part of a figure over several rounds.
 func within(f *figure.Figure) string {
 	if !f.Bounded {
 		return ""

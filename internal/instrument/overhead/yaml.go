@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// handler is the runtime's name as Kubernetes takes it: a DNS label.
+// handler returns the runtime's name as a Kubernetes handler, which is a DNS label.
 func handler(target string) string {
 	name := target[strings.LastIndex(target, "/")+1:]
 	label := strings.Map(func(r rune) rune {
@@ -29,9 +29,10 @@ func handler(target string) string {
 	return label
 }
 
-// yamlOf is the RuntimeClass with the overhead. What the cluster's own has beside it stays:
-// a handler cannot be changed, and without its scheduling pods would go to nodes that
-// cannot run them. JSON is YAML; what cannot be shown as it is, or was redacted, is left out.
+// yamlOf returns the RuntimeClass with the overhead. It keeps the handler and scheduling of
+// the cluster's own RuntimeClass. The handler is immutable, and without scheduling, pods
+// could go to nodes that cannot run them. JSON is valid YAML; redacted or unprintable
+// text is omitted.
 func yamlOf(c *RuntimeClass, is *record.Kubernetes) string {
 	name, serves, scheduling := c.Handler, c.Handler, ""
 	if is != nil && is.RuntimeClass != "" {
@@ -50,7 +51,7 @@ func yamlOf(c *RuntimeClass, is *record.Kubernetes) string {
 	return fmt.Sprintf("apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata:\n  name: %q\nhandler: %q\noverhead:\n  podFixed:\n%s%s", name, serves, fixed.String(), scheduling)
 }
 
-// writeClasses writes all RuntimeClasses to apply, with what each was made of as comments.
+// writeClasses writes all RuntimeClasses to apply, with their rules as comments.
 func writeClasses(w io.Writer, j *Judgement) error {
 	why := "no RuntimeClass is recommended: no phase with sandboxes was read whole"
 	var all []string

@@ -9,27 +9,27 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What an imported cell must be to bound others.
+// Requirements for imported cells that bound other cells.
 const (
-	longRun  = 30.0     // s: longer than what memory holds lasts
-	largeRun = 32 << 30 // bytes, likewise
-	largeSet = 4 << 30  // bytes of files that are jumped about in, beyond what controllers hold
+	longRun  = 30.0     // s; long enough to outlast a cache
+	largeRun = 32 << 30 // bytes; large enough to exceed a cache
+	largeSet = 4 << 30  // bytes of files for random I/O; more than the caches of controllers
 )
 
-// memorySpeed is how many requests a second no device answers one after the
-// other: 5 µs for each are below what the fastest take, with the kernel's own path.
+// memorySpeed is a rate of sequential requests, per second, that no device reaches: 5 µs
+// per request is less than the fastest devices take, including the kernel's path.
 const memorySpeed = 200_000
 
-// bound is the most that a device gives in one direction.
+// bound is the maximum that a device delivers in one direction.
 type bound struct {
 	direction int
-	iops      bool    // of random requests, of bs or more; else bandwidth
+	iops      bool    // random requests of at least bs bytes; otherwise bandwidth
 	value     float64 // 1/s, bytes/s
 	bs        int64
-	inFlight  float64 // requests at a time; 0: as many as the device takes
-	device    string  // that gave it; "" where that is not known
-	from      string  // in words
-	figure    float64 // of a cell that is held beside it
+	inFlight  float64 // concurrent requests; 0 means as many as the device accepts
+	device    string  // the measured device; "" if unknown
+	from      string  // source, as text
+	figure    float64 // of the cell that is compared with it
 }
 
 func (b *bound) factor() float64 { return b.figure / b.value }
@@ -49,16 +49,16 @@ func timesText(factor float64) string {
 	return fmt.Sprintf("%.2g ×", factor)
 }
 
-// findBounds finds the bounds of each volume: what was measured on the host, and else
-// what can stand for that. Direct I/O of the host counts, for as long or as much as no
-// memory holds; where the host has none, that of targets that share its kernel.
+// findBounds sets the bounds of each volume: the ceilings measured on the host, or
+// substitutes for them. Direct I/O of the host counts if it ran longer or moved more than
+// a cache can hold. Without host figures, targets that share its kernel count.
 func (j *Judgement) findBounds() {
 	j.bounds = map[string][]bound{}
 	for volume, cells := range j.nearDevice() {
 		large := func(c *Cell) bool { return c.table.random() && c.table.job.Bytes() >= largeSet }
 		some := slices.ContainsFunc(cells, large)
 		for _, c := range cells {
-			if !some || !c.table.random() || large(c) { // smaller files may be in a controller's memory
+			if !some || !c.table.random() || large(c) { // smaller files may fit in a controller's cache
 				j.bounds[volume] = append(j.bounds[volume], c.bound())
 			}
 		}
@@ -73,8 +73,7 @@ func (j *Judgement) findBounds() {
 	maps.Copy(j.bounds, measured)
 }
 
-// nearDevice are the steady cells of each volume whose targets are nearest to the
-// device.
+// nearDevice returns the steady cells of each volume, of the targets nearest to the device.
 func (j *Judgement) nearDevice() map[string][]*Cell {
 	all := map[string][]*Cell{}
 	for _, c := range j.cells() {
@@ -91,10 +90,10 @@ func (j *Judgement) nearDevice() map[string][]*Cell {
 	return all
 }
 
-// bounds are those of the cell's volume and device. Notes that do not say where
-// something lay are taken to speak of the machine's own storage, which a root file
-// system and a folder of the host are on as well. An engine's root file system may lie
-// on another device than the run's own folders, and then is on none that is known.
+// bounds returns the bounds of the cell's volume and device. Imported results without a
+// place are assumed to be from the machine's own storage, as root file systems and host
+// directories are. An engine's root file systems may be on another device than the run's
+// directories. They then have no bounds.
 func (w *Cell) bounds() []bound {
 	all, volume := w.judge.bounds[w.table.Volume], w.table.Volume
 	if all == nil && (volume == record.VolumeRootfs || volume == record.VolumeBind) {
@@ -106,8 +105,8 @@ func (w *Cell) bounds() []bound {
 	return slices.DeleteFunc(slices.Clone(all), func(b bound) bool { return b.device != w.place.Device })
 }
 
-// standing is how near a target is to the device: 2 for the host, 1 for what
-// shares its kernel, 0 for the rest.
+// standing returns how near a target is to the device: 2 for the host, 1 for targets that
+// share its kernel, 0 for others.
 func standing(t *record.Target) int {
 	switch {
 	case hasGuest(t):
@@ -118,9 +117,9 @@ func standing(t *record.Target) int {
 	return 1
 }
 
-// steady says whether a cell's rates can be those of a device: one direction,
-// long or large, and direct. Buffered writes are too where every byte is
-// written once, by dd and sysbench, not where a file is written over and over.
+// steady reports whether a cell's rates can be those of a device: one direction, long or
+// large, and direct. Buffered writes of dd and sysbench count, too, because they write
+// every byte once. Buffered overwrites do not.
 func (w *Cell) steady() bool {
 	e := &w.facts
 	if w.Rounds == 0 || (e.bandwidth[reading] > 0) == (e.bandwidth[writing] > 0) || e.seconds < longRun && e.claimed.sum()/float64(e.rounds) < largeRun {
@@ -134,7 +133,7 @@ func (w *Cell) steady() bool {
 	return t.Cache == record.CacheDirect || once
 }
 
-// bound is what a steady cell shows.
+// bound returns the bound that a steady cell shows.
 func (w *Cell) bound() bound {
 	e, t := &w.facts, w.table
 	d := reading
@@ -151,10 +150,9 @@ func (w *Cell) bound() bound {
 	return b
 }
 
-// nearest is the bound that a figure of the cell goes farthest beyond, or comes
-// nearest to; nil where nothing bounds it. Of several bounds of one figure the
-// loosest counts. Bandwidth says something of all blocks, IOPS of random ones:
-// requests that follow each other can be joined.
+// nearest returns the bound that a figure exceeds most or comes nearest to, or nil. If a
+// figure has several bounds, the loosest counts. Bandwidth bounds all jobs; IOPS bounds
+// only random ones, because sequential requests can be merged.
 func (w *Cell) nearest(e *evidence) *bound {
 	bounds := w.bounds()
 	var out *bound
@@ -177,8 +175,8 @@ func (w *Cell) nearest(e *evidence) *bound {
 	return out
 }
 
-// loosest is the largest of a figure's bounds, for as many requests at a time as the
-// job has: more are answered at most that many times as fast.
+// loosest returns the largest bound of a figure, for as many concurrent requests as the
+// job has. With n times as many, at most n times the rate is possible.
 func (t *Table) loosest(bounds []bound, d int, iops bool) *bound {
 	var out *bound
 	for _, b := range bounds {
@@ -198,14 +196,14 @@ func (t *Table) loosest(bounds []bound, d int, iops bool) *bound {
 	return out
 }
 
-// impossible says why no device gives the cell's figures, "" where one may.
+// impossible returns why no device can deliver the cell's figures, or "".
 func (w *Cell) impossible(e *evidence) string {
 	n := w.table.inFlight()
 	kind := "direct"
 	if w.table.random() {
 		kind = "random"
 	} else if w.table.Cache != record.CacheDirect {
-		return "" // what follows in order is read ahead, and answered from there
+		return "" // sequential I/O is served from readahead
 	}
 	if total := e.iops.sum(); n > 0 && total > memorySpeed*n {
 		return fmt.Sprintf("%.0f %s IOPS with %.0f at a time are %.2g µs for each: no device answers in under %d", total, kind, n, 1e6*n/total, int(1e6/memorySpeed))

@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Findings of a storage run, besides those that other runs have too.
+// Codes of findings of storage runs only.
 const (
 	foundVersions     = "tool-versions-differ"
 	foundDisagree     = "rounds-disagree"
@@ -21,17 +21,17 @@ const (
 	foundIncomplete   = "incomplete"
 )
 
-// The bounds above which something is worth a finding.
+// Thresholds of findings.
 const (
-	ceilingDrift = 0.20     // between before and after
-	flushedShare = 0.10     // of the written bytes, and
-	flushedBytes = 16 << 20 // for each round
+	ceilingDrift = 0.20     // between before and after the rounds
+	flushedShare = 0.10     // of the written bytes; both have to be exceeded
+	flushedBytes = 16 << 20 // bytes per round
 	maxNamed     = 5        // cells in one finding
 )
 
-// disbelieved says of each verdict what its cells are not, and what to do.
+// disbelieved has a message and an advice per verdict other than Device.
 var disbelieved = []struct {
-	verdict      Verdict // with hyphens, the finding's code
+	verdict      Verdict // with hyphens it is the finding's code
 	what, advice string
 }{
 	{Contradicted, "contradict what their tool says of its time or its rate", "do not use these figures: the clock that the tool reads is off, or it counts what it did not wait for; compare with another tool or version, and with the sandbox's clock"},
@@ -46,7 +46,7 @@ var disbelieved = []struct {
 	{Noisy, "waver too much, or were disturbed", "stop what else uses this machine or the disk, or raise --rounds"},
 }
 
-// importedFindings begin the codes of what was found while notes were read.
+// importedFindings is the prefix of the codes of findings of an import.
 const importedFindings = "import-"
 
 func (j *Judgement) findings() []record.Finding {
@@ -67,7 +67,7 @@ func (j *Judgement) findings() []record.Finding {
 	return out
 }
 
-// stolen are the shares of all CPUs' time that the hypervisor took in each job.
+// stolen returns the share of all CPUs' time that the hypervisor took in each job.
 func (j *Judgement) stolen() (shares []float64) {
 	cpus := float64(max(j.Record.Header.Environment.CPUs, 1))
 	for i := range j.Record.Cells {
@@ -78,10 +78,10 @@ func (j *Judgement) stolen() (shares []float64) {
 	return shares
 }
 
-// where names a table in a sentence.
+// where describes a table for use in a sentence.
 func (t *Table) where() string { return t.Job + with(" on ", t.Volume, "") + with(", ", t.Cache, "") }
 
-// cells are those of all tables, in their order.
+// cells returns the cells of all tables in order.
 func (j *Judgement) cells() (all []*Cell) {
 	for _, t := range j.Tables {
 		all = append(all, t.Cells...)
@@ -98,10 +98,10 @@ func (j *Judgement) each(f func(w *Cell)) {
 	}
 }
 
-// listed are cells that a finding names, the first few of them.
+// listed collects the cells of a finding. It names only the first few.
 type listed struct {
 	cells []*Cell
-	facts []string // one for each
+	facts []string // one per cell
 }
 
 func (l *listed) add(w *Cell, fact string) {
@@ -132,7 +132,7 @@ func (l *listed) put(add func(record.Finding), code, level, what, advice string)
 	add(f)
 }
 
-// failed sums up cells without figures.
+// failed adds findings about cells without figures.
 func (j *Judgement) failed(add func(record.Finding)) {
 	for _, c := range j.cells() {
 		if c.Failed == 0 {
@@ -145,8 +145,8 @@ func (j *Judgement) failed(add func(record.Finding)) {
 	}
 }
 
-// storageAdvice is that of a failure. What tools say of a volume is more than
-// how they exited.
+// storageAdvice returns the advice for a failure. A tool's message about a volume says
+// more than its exit code.
 func storageAdvice(f *record.Failure) string {
 	said := strings.ToLower(f.Detail + " " + f.Output)
 	for _, x := range []struct{ words, advice string }{
@@ -170,14 +170,14 @@ func storageAdvice(f *record.Failure) string {
 	return finding.Advice(f)
 }
 
-// disbelieved names the cells whose figures are not the device's, once for each
-// verdict.
+// disbelieved adds a finding per verdict with the cells whose figures are not those of
+// the device.
 func (j *Judgement) disbelieved(add func(record.Finding)) {
 	total := 0
 	j.each(func(*Cell) { total++ })
 	for _, d := range disbelieved {
 		var l listed
-		level := finding.Note // memory is what a tmpfs is: no surprise
+		level := finding.Note // a tmpfs is memory: expected
 		j.each(func(w *Cell) {
 			if w.Verdict != d.verdict {
 				return
@@ -188,13 +188,13 @@ func (j *Judgement) disbelieved(add func(record.Finding)) {
 			}
 		})
 		if len(l.cells) > 0 {
-			l.facts[0] = l.cells[0].Because[0] // each cell has its own beside it
+			l.facts[0] = l.cells[0].Because[0] // the other cells have their own reasons
 		}
 		l.put(add, strings.ReplaceAll(string(d.verdict), " ", "-"), level, fmt.Sprintf("%d of %d cells %s", len(l.cells), total, d.what), d.advice)
 	}
 }
 
-// disagreeing names cells whose rounds, each judged alone, are not of one kind.
+// disagreeing adds a finding about cells whose rounds have different verdicts.
 func (j *Judgement) disagreeing(add func(record.Finding)) {
 	var l listed
 	j.each(func(w *Cell) {
@@ -217,8 +217,8 @@ func (j *Judgement) disagreeing(add func(record.Finding)) {
 	l.put(add, foundDisagree, finding.Warning, "rounds of one cell are of different kinds", "the median may be of neither: add rounds, and see in the record what was different in them")
 }
 
-// aboveCeiling names cells that outran what the device gave on the host though
-// the device saw all of it.
+// aboveCeiling adds a finding about cells that exceeded the ceiling measured on the host,
+// although the device saw all bytes.
 func (j *Judgement) aboveCeiling(add func(record.Finding)) {
 	var l listed
 	j.each(func(w *Cell) {

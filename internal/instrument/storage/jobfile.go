@@ -11,20 +11,20 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 )
 
-// What a job file of fio's may hold.
+// Limits of a fio job file.
 const (
 	MaxSections = 100
-	maxOptions  = 1000 // of all sections together
-	maxValue    = 4096 // bytes of an option's value
+	maxOptions  = 1000 // over all sections
+	maxValue    = 4096 // bytes, of one option's value
 )
 
-// Section is one of a job file of fio's.
+// Section is a section of a fio job file.
 type Section struct {
 	Name    string      `json:"name"`
 	Options []FioOption `json:"options"`
 }
 
-// FioOption is one line of a section. Value is "" for one without "=".
+// FioOption is one line of a section. Value is "" if the line has no "=".
 type FioOption struct {
 	Name  string `json:"name"`
 	Value string `json:"value,omitempty"`
@@ -42,22 +42,22 @@ func (o *FioOption) Declare(s *option.Set) {
 	option.Var(s, &o.Value, "value", "what stands behind it (default: there is no =)", option.Word)
 }
 
-// Global is the section whose options all later jobs have.
+// Global is the name of sections whose options apply to all later jobs.
 const Global = "global"
 
-// aliases are fio's other names of options that are looked at here.
+// aliases are fio's alternative names of the options that are used here.
 var aliases = map[string]string{
 	"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "timeout": "runtime", "io_limit": "io_size",
 }
 
-// FileJob is a job of a job file with all that it has from global sections before
-// it. Options are by the first of their names; one without a value is "1".
+// FileJob is a job of a job file, including options of the global sections before it.
+// Options have their canonical names; one without a value is "1".
 type FileJob struct {
 	Name    string
 	Options map[string]string
 }
 
-// FileJobs are the jobs of some sections, as fio has them.
+// FileJobs returns the jobs of some sections, the way fio reads them.
 func FileJobs(sections []Section) (jobs []FileJob) {
 	common := map[string]string{}
 	for _, s := range sections {
@@ -73,17 +73,17 @@ func FileJobs(sections []Section) (jobs []FileJob) {
 	return jobs
 }
 
-// first is the first of an option's names.
+// first returns the canonical name of an option.
 func (o *FioOption) first() string { return cmp.Or(aliases[o.Name], o.Name) }
 
-// Given is an option's value: one without switches it on.
+// Given returns the option's value; without a value the option is on.
 func (o *FioOption) Given() string { return cmp.Or(o.Value, "1") }
 
-// errNoJob is of sections that say nothing that is done.
+// errNoJob is the error for sections without a job.
 var errNoJob = errors.New("it has no job: write a section such as [randread]")
 
-// optionsWrong refuses what is not known to stay within tare's own files, wherever
-// the options come from: a plan may hold them without a job file.
+// optionsWrong rejects options unless they are known to stay within tare's own files. A
+// plan may contain options without a job file.
 func (j *Job) optionsWrong() option.FieldErrors {
 	var all option.FieldErrors
 	if j.Tool != ToolFio {
@@ -124,8 +124,8 @@ func checkSections(sections []Section) error {
 	return nil
 }
 
-// checkSection takes names that fio can name files by. Everything that begins
-// with "global" is a global section to fio.
+// checkSection accepts names that fio can use in file names. fio treats every name that
+// begins with "global" as a global section.
 func checkSection(name string) error {
 	switch {
 	case name == Global:

@@ -14,12 +14,12 @@ import (
 type flowRow struct {
 	*Cell
 	flow *Flow
-	way  string // "both", "read", "write"; "" where there is but one
-	main bool   // what is of the cell, and not of a direction, stands here
+	way  string // "both", "read", "write"; "" if there is only one direction
+	main bool   // the row that shows the figures of the whole cell
 }
 
-// flowRows are the rows of a table. A job that reads and writes has three for
-// each target: latencies are of one direction, CPU and the verdict of both.
+// flowRows returns the rows of a table. A job that reads and writes has three rows per
+// target. Latencies are per direction; CPU and verdict are of both.
 func flowRows(t *Table) (rows []flowRow, mixed bool) {
 	mixed = slices.ContainsFunc(t.Cells, (*Cell).mixed)
 	for _, c := range t.Cells {
@@ -32,8 +32,8 @@ func flowRows(t *Table) (rows []flowRow, mixed bool) {
 	return rows, mixed
 }
 
-// jobTable is one job on one volume with one cache, and below it why a figure is
-// none of the device's and what failed.
+// jobTable shows one job on one volume with one cache mode. Below it are the reasons of
+// verdicts and the failures.
 func jobTable(j *Judgement, t *Table, first bool, o page.Options) *page.Section {
 	s := &page.Section{Title: t.name() + ": " + page.Dotted(page.Heading(t.Tool), roundsWithFigures(t)), Style: term.Bold, Table: jobColumns(t, o)}
 	items := append(commands(t), movedBy(t)...)
@@ -46,8 +46,8 @@ func jobTable(j *Judgement, t *Table, first bool, o page.Options) *page.Section 
 	return s
 }
 
-// commands are what was run: the one of most targets, and others with the targets
-// that ran those. The host's has the host's paths.
+// commands returns the commands that ran: the most common one first, the others with
+// their targets. The host's command has the host's paths.
 func commands(t *Table) (items []page.Item) {
 	var all grouped
 	for _, c := range t.Cells {
@@ -66,7 +66,7 @@ func commands(t *Table) (items []page.Item) {
 	return items
 }
 
-// movedBy is how much each target moved in a round and how long that took, as tools
+// movedBy returns how much each target moved per round and how long that took, as tools
 // print it.
 func movedBy(t *Table) []page.Item {
 	var all []string
@@ -86,7 +86,7 @@ func movedBy(t *Table) []page.Item {
 	return []page.Item{{Key: "moved", Text: page.Dotted(all...)}}
 }
 
-// roundsWithFigures are those of the table's cells: "3 rounds", "2–3 rounds".
+// roundsWithFigures returns the number of rounds in the table: "3 rounds", "2–3 rounds".
 func roundsWithFigures(t *Table) string {
 	var all []int
 	for _, c := range t.Cells {
@@ -103,8 +103,8 @@ func roundsWithFigures(t *Table) string {
 	return fmt.Sprintf("%d–%s", slices.Min(all), page.Amount(slices.Max(all), "round"))
 }
 
-// jobColumns has the verdict among the columns that stand in every part of a
-// table that is too wide: no figure is to be read without it.
+// jobColumns puts the verdict among the columns that every part of a split table repeats:
+// no figure should be read without it.
 func jobColumns(t *Table, o page.Options) *page.Table {
 	rows, mixed := flowRows(t)
 	p := &jobPage{page.Names("target", "verdict"), rows}
@@ -123,7 +123,7 @@ func jobColumns(t *Table, o page.Options) *page.Table {
 	p.add("IOPS", func(r *flowRow) page.Cell {
 		out := page.WithHalf(&r.flow.IOPS, page.Significant, page.Dot)
 		if r.flow.Bandwidth.Known() && !o.Verbose {
-			out.Tail = "" // that of the bandwidth: all blocks are of one size
+			out.Tail = "" // the same as that of the bandwidth: all blocks have one size
 		}
 		return out
 	})
@@ -138,7 +138,7 @@ func jobColumns(t *Table, o page.Options) *page.Table {
 			return alone(&r.flow.Latency[i], page.Duration)
 		})
 	}
-	if t.Tool == ToolSysbench || o.Verbose { // whose reports have a prepare
+	if t.Tool == ToolSysbench || o.Verbose { // sysbench reports include its prepare step
 		p.ofCells("laid out MB/s", func(c *Cell) page.Cell {
 			out := alone(&c.LayoutRate, page.Megabytes)
 			if c.LayoutTime.Known() {
@@ -172,8 +172,8 @@ func jobColumns(t *Table, o page.Options) *page.Table {
 	return p.Table
 }
 
-// names of a row: the verdict stands in every one, the target in the first of it,
-// and in Markdown, whose tables are sorted and copied, everywhere.
+// names returns the first cells of a row. Every row has the verdict. Only the first row of
+// a target has its name, except in Markdown, where tables are sorted and copied.
 func (r *flowRow) names() []page.Cell {
 	name := page.Heading(r.Target)
 	target, says := page.Cell{Head: name, Label: name}, page.Words(r.says())
@@ -192,22 +192,21 @@ func (r *flowRow) names() []page.Cell {
 	return []page.Cell{target, says}
 }
 
-// alone is a figure without its interval, which would make a table of many columns
-// wide; CSV and JSON have it.
+// alone shows a figure without its interval, to keep wide tables narrow. CSV and JSON
+// have the interval.
 func alone(f *figure.Figure, show func(float64) string) page.Cell {
 	c := page.WithHalf(f, show, page.Dot)
 	c.Tail = ""
 	return c
 }
 
-// jobPage is a job's table with the rows that it is made of.
+// jobPage is a job's table with the rows that it shows.
 type jobPage struct {
 	*page.Table
 	rows []flowRow
 }
 
-// add adds a column with a dash for those without figures, unless nothing is known
-// of it anywhere.
+// add adds a column unless all its values are unknown. Rows without figures get a dash.
 func (p *jobPage) add(title string, show func(*flowRow) page.Cell) {
 	some := title == "MB/s"
 	cells := page.Each(p.rows, func(r *flowRow) page.Cell {
@@ -223,7 +222,7 @@ func (p *jobPage) add(title string, show func(*flowRow) page.Cell) {
 	}
 }
 
-// ofCells adds a column of what is of a cell, and not of one direction.
+// ofCells adds a column with values of the whole cell, not of a direction.
 func (p *jobPage) ofCells(title string, show func(*Cell) page.Cell) {
 	p.add(title, func(r *flowRow) page.Cell {
 		if !r.main {
@@ -233,8 +232,7 @@ func (p *jobPage) ofCells(title string, show func(*Cell) page.Cell) {
 	})
 }
 
-// reasons say why a figure is none of the device's, what failed, and what there
-// is not.
+// reasons returns the reasons of verdicts, the failures, and what is unavailable.
 func reasons(j *Judgement, t *Table) (items []page.Item) {
 	for _, c := range t.Cells {
 		name := page.Heading(c.Target)
@@ -263,7 +261,7 @@ func reasons(j *Judgement, t *Table) (items []page.Item) {
 	return items
 }
 
-// jobNotes explain the columns that some table of the report has.
+// jobNotes explains the columns that occur in the report.
 func jobNotes(j *Judgement) (notes []string) {
 	latency, cpu := false, false
 	j.each(func(c *Cell) {

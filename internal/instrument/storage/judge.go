@@ -10,12 +10,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// host is the target that is nearest to the device: the figures of the others are
-// held against its own.
+// host is the name of the target nearest to the device, the reference for the others.
 const host = "host"
 
-// Judge judges a record of a storage run, finished or not, or of what was
-// imported from tools' output.
+// Judge evaluates the record of a storage run, even if incomplete, or imported results.
 func Judge(rec *record.Record) (*Judgement, error) {
 	rec = onceCells(finding.Once(rec))
 	j := &Judgement{Record: rec, Targets: slices.Clone(rec.Targets), Places: rec.Places}
@@ -34,9 +32,9 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return j, nil
 }
 
-// onceCells leaves out cells that are there twice, as [finding.Once] does. Two imported
-// ones with one number are two runs, unless they were read from one place: they
-// are numbered anew, in the order in which they were found.
+// onceCells removes duplicate cells, as [finding.Once] does. Two imported cells with one
+// number are two runs, unless they have the same source. They are renumbered in the order
+// in which they were found.
 func onceCells(rec *record.Record) *record.Record {
 	type key struct{ target, volume, cache, job, tool string }
 	type place struct {
@@ -65,8 +63,8 @@ func onceCells(rec *record.Record) *record.Record {
 	return &out
 }
 
-// nameTargets adds those that only cells name: what was imported may have no
-// more than a name.
+// nameTargets adds targets that occur only in cells: imported results may have no more
+// than a name.
 func (j *Judgement) nameTargets() {
 	for _, c := range j.Record.Cells {
 		if !slices.ContainsFunc(j.Targets, func(t record.Target) bool { return t.Name == c.Target }) {
@@ -75,7 +73,7 @@ func (j *Judgement) nameTargets() {
 	}
 }
 
-// bestCeilings keeps of each device the best that was measured.
+// bestCeilings keeps the best ceiling of each device.
 func (j *Judgement) bestCeilings() {
 	for _, c := range j.Record.Ceilings {
 		if c.Failure != nil {
@@ -94,12 +92,12 @@ func (j *Judgement) bestCeilings() {
 	}
 }
 
-// weigh sorts the cells into tables, volume by volume as they were run.
+// weigh sorts the cells into tables, by volume in the order of the run.
 func (j *Judgement) weigh() {
 	for i := range j.Record.Cells {
 		c := &j.Record.Cells[i]
 		if c.Failure != nil && c.Failure.Kind == record.FailInterrupted {
-			continue // being told to stop is no fault of the target
+			continue // an interruption is not a failure of the target
 		}
 		t := j.tableOf(c)
 		w := t.cellOf(c.Target)
@@ -129,7 +127,7 @@ func (j *Judgement) weigh() {
 	})
 }
 
-// tableOf is the cell's table, a new one where there is none yet.
+// tableOf returns the table of a cell, and creates it if it does not exist.
 func (j *Judgement) tableOf(c *record.Cell) *Table {
 	for _, t := range j.Tables {
 		if t.Job == c.Job && t.Tool == c.Tool && t.Volume == c.Volume && t.Cache == c.Cache {
@@ -148,14 +146,14 @@ func (j *Judgement) tableOf(c *record.Cell) *Table {
 	return t
 }
 
-// cell appends a target's cell to a table.
+// cell adds a cell for a target to a table.
 func (j *Judgement) cell(t *Table, target string) *Cell {
 	c := &Cell{Target: target, judge: j, table: t, info: &j.Targets[j.rank(target)], place: j.placeOf(target, t.Volume)}
 	t.Cells = append(t.Cells, c)
 	return c
 }
 
-// cellOf is a target's cell, nil where the table has none.
+// cellOf returns the cell of a target, or nil.
 func (t *Table) cellOf(target string) *Cell {
 	for _, c := range t.Cells {
 		if c.Target == target {
@@ -165,8 +163,7 @@ func (t *Table) cellOf(target string) *Cell {
 	return nil
 }
 
-// describe finds what the plan does not say by what was moved: the block size and the
-// directions.
+// describe sets the block size and the directions from the results if the plan lacks them.
 func (t *Table) describe() {
 	var moved [directionCount]bool
 	for _, c := range t.Cells {
@@ -184,19 +181,18 @@ func (t *Table) describe() {
 	}
 }
 
-// random says whether the table's job jumps about.
+// random reports whether the table's job has random access.
 func (t *Table) random() bool { return strings.HasPrefix(t.RW, "rand") }
 
-// inFlight is how many requests the job has open at a time, 0 where that is not
-// known.
+// inFlight returns the number of concurrent requests of the job, or 0 if unknown.
 func (t *Table) inFlight() float64 {
-	if t.job.RW == "" { // it is not in the plan, or one of a job file
+	if t.job.RW == "" { // not in the plan, or defined by a job file
 		return 0
 	}
 	return float64(max(t.job.NumJobs, 1)) * float64(max(t.job.IODepth, 1))
 }
 
-// absent adds the targets that cannot have the table's volume.
+// absent adds cells for the targets on which the table's volume is unavailable.
 func (j *Judgement) absent(t *Table) {
 	for i := range j.Targets {
 		name := j.Targets[i].Name
@@ -212,12 +208,12 @@ func (j *Judgement) absent(t *Table) {
 	}
 }
 
-// rank is a target's place in Targets, which have all that cells name.
+// rank returns the index of a target. All targets of cells are in Targets.
 func (j *Judgement) rank(name string) int {
 	return slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == name })
 }
 
-// placeOf is what a volume is on a target, nil where that was not recorded.
+// placeOf returns what a volume is on a target, or nil if not recorded.
 func (j *Judgement) placeOf(target, volume string) *record.Place {
 	for i := range j.Places {
 		if p := &j.Places[i]; p.Target == target && p.Volume == volume {
@@ -227,8 +223,7 @@ func (j *Judgement) placeOf(target, volume string) *record.Place {
 	return nil
 }
 
-// planned is where something stands in the plan. What that does not name comes after
-// what it does.
+// planned returns the index of an item in the plan. Unplanned items come last.
 func planned[T any](all []T, is func(T) bool) int {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return i
@@ -240,7 +235,7 @@ func (j *Judgement) jobRank(job string) int {
 	return planned(j.Plan.Jobs, func(p Job) bool { return p.Name == job })
 }
 
-// volumeKind is that of "nfs=server:/path": nfs.
+// volumeKind returns the kind of a volume: nfs for "nfs=server:/path".
 func volumeKind(volume string) string {
 	kind, _, _ := strings.Cut(volume, "=")
 	return kind

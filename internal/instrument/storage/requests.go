@@ -9,18 +9,18 @@ import (
 	"github.com/tare-bench/tare/internal/core/finding"
 )
 
-// A page cache can answer a direct job without that a byte is missing at the
-// device: it reads ahead, each byte once and in large requests, or it joins what
-// was written. Then the bytes are right and the number of requests is not.
+// A page cache can serve a direct job although the device sees every byte: by large
+// readahead requests, or by merging writes. The bytes are then correct, but the number
+// of requests is too low.
 
-// The bounds of what a device's requests say of direct I/O.
+// Thresholds for the device's requests of a direct job.
 const (
-	joinedFactor = 0.5 // of the least requests that direct I/O can become
-	sparse       = 16  // blocks for each request in flight, from which on random ones do not meet
+	joinedFactor = 0.5 // of the fewest requests that direct I/O can cause
+	sparse       = 16  // blocks per concurrent request, above which random ones are rarely adjacent
 )
 
-// most is how many requests a job has open at a time, by its fields or by the
-// options of its job file; 0 where that cannot be told.
+// most returns the maximum of concurrent requests of a job, from its fields or from the
+// options of its job file, or 0 if unknown.
 func (t *Table) most() float64 {
 	if len(t.job.Options) == 0 {
 		return t.inFlight()
@@ -40,11 +40,9 @@ func (t *Table) most() float64 {
 	return total
 }
 
-// least is how many requests a device gets at least for an I/O that a job made
-// past the page cache. A thread's next I/O follows when the one before is done,
-// so that only those can be joined that are open at a time, and only if they lie
-// beside each other: random ones in large files do not. Splitting makes more. 0 where
-// it is not known how many are open.
+// least returns the minimum of device requests per direct I/O, or 0 if unknown. A thread
+// waits for an I/O before the next, so only concurrent ones can be merged, and only if
+// they are adjacent. Random I/Os in large files are not. Splitting only adds requests.
 func (t *Table) least() float64 {
 	n := t.most()
 	switch {
@@ -56,9 +54,9 @@ func (t *Table) least() float64 {
 	return 1 / n
 }
 
-// joined says that a direct job did not reach the device as it was made: that had
-// far fewer requests than direct I/O can become, or than were made while the page
-// cache grew by what they moved. "" where it did, or nothing can tell.
+// joined returns why a direct job did not reach the device unchanged, or "". Either the
+// device had far fewer requests than direct I/O can cause. Or it had fewer requests than
+// the job made, and the page cache grew by the moved bytes.
 func (w *Cell) joined(e *evidence) string {
 	least := w.table.least()
 	for d := range directionCount {
@@ -81,8 +79,8 @@ func (w *Cell) joined(e *evidence) string {
 	return ""
 }
 
-// ownThreads says that a job's threads read one file, each all of it, so that a
-// page cache has to have all but the first of each block.
+// ownThreads explains that several threads read the whole of one file. The page cache
+// then serves all but the first read of each block. It returns "" for other jobs.
 func (t *Table) ownThreads() string {
 	n := max(t.job.NumJobs, 1)
 	if t.Tool != ToolFio || n < 2 || max(t.job.Files, 1) > 1 || !strings.Contains(t.RW, "read") && !strings.Contains(t.RW, "rw") {

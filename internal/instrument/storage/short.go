@@ -9,18 +9,17 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// inShort is the table in the published report's own form: a row a target, a
-// column a job, and below each figure its ratio to the host's. What is none of
-// the device's has the verdict before it, on the same line, so that it cannot be
-// read, copied or quoted as a disk's.
+// inShort returns the summary table in the form of the published report: a row per target,
+// a column per job, and below each figure its ratio to the host's. A figure that is not
+// of the device has the verdict before it, so that it is not mistaken for one.
 func inShort(j *Judgement) *page.Section {
 	if len(j.Tables) == 0 {
 		return nil
 	}
 	varied, bases := variedOf(j.Tables), basesOf(j)
 	s := &page.Section{Title: varied.title("in short"), Style: term.Bold, Table: page.Names("target")}
-	s.Table.Sparse = true                  // of targets without ratios
-	type row struct{ target, base string } // with a base: the ratios to it
+	s.Table.Sparse = true                  // targets may lack ratios
+	type row struct{ target, base string } // base is set in rows with the ratios to it
 	var rows []row
 	for _, target := range j.Targets {
 		name := page.Heading(target.Name)
@@ -60,7 +59,7 @@ func inShort(j *Judgement) *page.Section {
 	return s
 }
 
-// basesOf are the targets that others are compared with, in the order of the tables.
+// basesOf returns the base targets in the order of the tables.
 func basesOf(j *Judgement) (all []string) {
 	j.each(func(c *Cell) {
 		if c.compared() && !slices.Contains(all, c.table.Base) {
@@ -70,7 +69,7 @@ func basesOf(j *Judgement) (all []string) {
 	return all
 }
 
-// timesEach is how ratios to the bases are titled.
+// timesEach returns the title of ratios to the bases.
 func timesEach(bases []string) string {
 	all := make([]string, len(bases))
 	for i, base := range bases {
@@ -79,8 +78,8 @@ func timesEach(bases []string) string {
 	return strings.Join(all, ", ")
 }
 
-// shortFigure is what the report of each tool gives: dd's bandwidth, sysbench's
-// with its total time, fio's IOPS with the bandwidth.
+// shortFigure returns the figures that each tool's report shows. For dd that is bandwidth,
+// for sysbench bandwidth and total time, for fio IOPS and bandwidth.
 func shortFigure(t *Table, c *Cell) page.Cell {
 	if c == nil || c.Rounds == 0 {
 		return page.Words(page.None)
@@ -151,7 +150,7 @@ func shortNotes(j *Judgement, bases []string) (notes []string) {
 	return notes
 }
 
-// missingFigures says of every dash why it is one; what is the same once.
+// missingFigures explains every dash. It merges equal reasons.
 func missingFigures(j *Judgement, varied *varied) (items []page.Item) {
 	for _, target := range j.Targets {
 		var where grouped // by the reason
@@ -176,12 +175,11 @@ func missingFigures(j *Judgement, varied *varied) (items []page.Item) {
 	return items
 }
 
-// longestReason is where a reason is cut in the summary; all of it stands below
-// the job's own table.
+// longestReason is the maximum length of a reason in the summary. The job's table has all
+// of it.
 const longestReason = 160
 
-// varied are tables by the parts of their names that tell them apart: what is the same
-// of all is said once, in the title.
+// varied says which parts of the tables' names differ. Equal parts are in the title only.
 type varied struct {
 	first               *Table
 	tool, volume, cache bool
@@ -210,7 +208,7 @@ func (d *varied) title(text string) string {
 	return text + ": " + strings.Join(parts, ", ")
 }
 
-// heading is a part of a name, none where it is not shown or not known.
+// heading returns part of a name, or nil if it is hidden or unknown.
 func heading(text string, shown bool) []string {
 	if !shown || text == "" {
 		return nil

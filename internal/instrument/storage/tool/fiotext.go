@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fio's text for people. Up to 2.16 its "KB" and "MB" are of 1024; later ones
-// write both kinds and mean what they write.
+// Patterns of fio's text output. Up to 2.16, "KB" and "MB" are powers of 1024. Later
+// versions use both kinds of units correctly.
 var (
 	fioBanner = storage.Pattern(`^fio[- ](\d+\.\d+[\w.-]{0,40})$`)
 	// "mix: (g=0): rw=randrw, bs=(R) 4096B-4096B, …, ioengine=psync, iodepth=1"
@@ -27,39 +27,38 @@ var (
 	// "clat (usec): min=68, max=20135, avg=890.93, stdev=1048.53"
 	fioSpread    = storage.Pattern(`^(clat|lat) \(([num]sec)\)\s*:\s*min=\s*([\d.]{1,20}[kKMG]?), max=\s*([\d.]{1,20}[kKMG]?), avg=\s*([\d.]{1,20}[kKMG]?),`)
 	fioQuantiles = storage.Pattern(`^(clat|lat) percentiles \(([num]sec)\)`)
-	// "99.90th=[ 1221]", with more places where --percentile_list has some that need them
+	// "99.90th=[ 1221]", with more decimals if --percentile_list needs them
 	fioPercentile = storage.Pattern(`(?:^|[\s,|])(50|95|99|99\.9)(?:\.0{1,6}|0{1,6})?th=\[\s*(\d{1,18})\]`)
 	// "issued rwts: total=1982,2114,0,0 short=…", "issued    : total=r=16384/w=0/d=0, short=…"
 	fioIssued = storage.Pattern(`^issued\s*(?:rwts?|r/w/d)?\s*: total=(?:r=)?(\d{1,18})[,/](?:w=)?(\d{1,18})`)
 )
 
-// roundedText is how far figures of three digits that follow from one another may
-// be apart.
+// roundedText is the relative tolerance between figures of three digits.
 const roundedText = 0.05
 
-// fioText is fio's text as far as it has been read.
+// fioText is the state of parsing fio's text.
 type fioText struct {
 	version   string
 	described map[string]storage.Job
 	run       *fioTextRun
 }
 
-// fioTextRun is a run: all jobs of one name and group, which ran at the same time.
-// Lone lines of figures are a run each.
+// fioTextRun is a run: all jobs of one name and group, which ran concurrently. A line of
+// figures without a head is a run of its own.
 type fioTextRun struct {
 	at          int // its line
 	name, group string
 	head        bool
 	jobs        int
 	sides       [2][]flow // reads and writes
-	last        *flow     // whose the details are that come
+	last        *flow     // the flow that the next details belong to
 	clat, lat   record.Latency
 	quantiles   *record.Latency
 	unit        float64 // ns, of the quantiles
 	err         error
 }
 
-// line reads the finder's line.
+// line parses the current line of the finder.
 func (t *fioText) line(f *finder) {
 	l := f.Lines[f.at]
 	if len(l.Text) > 1000 {
@@ -87,7 +86,7 @@ func (t *fioText) line(f *finder) {
 	}
 }
 
-// describe keeps what fio says of a job before it runs.
+// describe stores fio's description of a job.
 func (t *fioText) describe(m []string) {
 	j := storage.Job{RW: fioRW(m[2]), Engine: m[5], IODepth: numberOrNone(m[6])}
 	if m[3] == m[4] {
@@ -99,7 +98,7 @@ func (t *fioText) describe(m []string) {
 	t.described[m[1]] = j
 }
 
-// begin is the line that a job's figures begin with.
+// begin parses the line before a job's figures.
 func (t *fioText) begin(f *finder, m []string) {
 	if r := t.run; r == nil || !r.head || r.name != m[1] || r.group != m[2] {
 		f.flush()
@@ -118,8 +117,7 @@ func (t *fioText) begin(f *finder, m []string) {
 	}
 }
 
-// figures is the line of one direction: its amount, rate, the rate's unit and its
-// requests a second.
+// figures parses the line of one direction: amount, rate, unit of the rate, and IOPS.
 func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base float64) {
 	if t.run == nil || !t.run.head {
 		f.flush()
@@ -150,16 +148,16 @@ func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base
 	r.last = &(*to)[len(*to)-1]
 }
 
-// lastDigit is what one in the last digit of a figure is worth: fio may be asked to print
-// one digit only.
+// lastDigit returns the value of one unit in the last digit of a figure. fio can be set to
+// print only one digit.
 func lastDigit(figure string, base float64) float64 {
 	number := strings.TrimRight(figure, "kKMGTPi")
 	_, decimals, _ := strings.Cut(number, ".")
-	unit, _ := amount("1"+figure[len(number):], base) // its caller has the error
+	unit, _ := amount("1"+figure[len(number):], base) // the caller handles the error
 	return unit * math.Pow10(-len(decimals))
 }
 
-// detail reads latencies and counts, which follow their direction's figures.
+// detail parses latencies and counts, which follow the figures of their direction.
 func (r *fioTextRun) detail(text string) {
 	of := map[string]*record.Latency{"clat": &r.clat, "lat": &r.lat}
 	if m := fioQuantiles().FindStringSubmatch(text); m != nil {
@@ -181,8 +179,8 @@ func (r *fioTextRun) detail(text string) {
 	}
 }
 
-// settle gives the direction that ends its latency, by the rule of fio's JSON: of
-// whole requests where they have quantiles, else of their completion.
+// settle sets the latency of the current direction. As in fio's JSON, it is that of whole
+// requests if they have quantiles, otherwise that of their completion.
 func (r *fioTextRun) settle() {
 	if r.last != nil {
 		if r.last.Latency = r.clat; r.lat.P50 > 0 || r.clat == (record.Latency{}) {
@@ -193,7 +191,7 @@ func (r *fioTextRun) settle() {
 	r.last, r.quantiles, r.clat, r.lat = nil, nil, record.Latency{}, record.Latency{}
 }
 
-// flush ends the run that is being read.
+// flush completes the current run.
 func (f *finder) flush() {
 	t, r := &f.fio, f.fio.run
 	if t.run = nil; r == nil {
@@ -222,7 +220,7 @@ func (f *finder) flush() {
 
 var fioUnits = map[string]float64{"nsec": 1, "usec": 1e3, "msec": 1e6}
 
-// nanoseconds is 0, not said, for what no latency can be.
+// nanoseconds returns 0, for unknown, if v is not a plausible latency.
 func nanoseconds(v, unit float64) int64 {
 	if !within(v*unit, maxLatency) {
 		return 0
@@ -238,8 +236,8 @@ func duration(text string, unit float64) int64 {
 	return nanoseconds(v, unit)
 }
 
-// amount is a number with a prefix such as "M" or "Mi", in units of one. An "i"
-// means powers of 1024, whatever base says for the others.
+// amount parses a number with a prefix such as "M" or "Mi". An "i" means powers of 1024,
+// regardless of base.
 func amount(text string, base float64) (float64, error) {
 	number := strings.TrimRight(text, "kKMGTPi")
 	prefix, binary := strings.CutSuffix(text[len(number):], "i")

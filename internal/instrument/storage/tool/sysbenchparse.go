@@ -12,21 +12,21 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// sysbenchDoing are its words for what a job does.
+// sysbenchDoing maps sysbench's descriptions to I/O patterns.
 var sysbenchDoing = map[string]string{
 	"sequential write (creation)": storage.RWWrite, "sequential rewrite": storage.RWWrite, "sequential read": storage.RWRead,
 	"random read": storage.RWRandRead, "random write": storage.RWRandWrite, "random r/w": storage.RWRandRW,
 }
 
-// sysbenchSyncs say when it syncs, besides after so many writes.
+// sysbenchSyncs are the lines about syncs other than after a number of writes.
 var sysbenchSyncs = map[string]string{
 	"Calling fsync() at the end of test, Enabled.": "sync end",
 	"Calling fsync() after each write operation.":  "sync each",
 }
 
-// sbForms are the lines with figures that sysbench prints, and what each figure of
-// one is called here. 0.4 and 0.5 call KiB, MiB and GiB Kb, Mb and Gb; they are
-// bytes, and powers of 1024, in all versions.
+// sbForms are the lines with figures that sysbench prints, and names for the figures. 0.4
+// and 0.5 write Kb, Mb and Gb for KiB, MiB and GiB. In all versions these are bytes, in
+// powers of 1024.
 var sbForms = []struct {
 	form  func() *regexp.Regexp
 	kinds []string
@@ -46,14 +46,14 @@ var sbForms = []struct {
 	{sbForm(`fsyncs/s: +{n}`), []string{"fsyncs/s"}},
 	{sbForm(`read, MiB/s: +{n}`), []string{"read MiB/s"}},
 	{sbForm(`written, MiB/s: +{n}`), []string{"written MiB/s"}},
-	// and what comes after it
+	// later than 1.0
 	{sbForm(`read: +IOPS={n} {n} MiB/s \([0-9.]{1,20} MB/s\)`), []string{"reads/s", "read MiB/s"}},
 	{sbForm(`write: +IOPS={n} {n} MiB/s \([0-9.]{1,20} MB/s\)`), []string{"writes/s", "written MiB/s"}},
 	{sbFsync, []string{"fsyncs/s"}},
 
 	{sbForm(`(?:total time|time elapsed): +{n}s`), []string{"time"}},
 	{sbForm(`total number of events: +{n}`), []string{"events"}},
-	// Of latencies, in ms; other percentiles are not asked for by anybody.
+	// Latencies in ms; other percentiles are not used.
 	{sbForm(`min: +{n}(?:ms)?`), []string{"min"}},
 	{sbForm(`avg: +{n}(?:ms)?`), []string{"avg"}},
 	{sbForm(`max: +{n}(?:ms)?`), []string{"max"}},
@@ -63,7 +63,7 @@ var sbForms = []struct {
 	{sbForm(`(?:approx\. +)?99(?:th)? percentile: +{n}(?:ms)?`), []string{"p99"}},
 }
 
-// sbForm is a whole line with numbers, {n}, and sizes, {size}.
+// sbForm compiles a pattern of a line with numbers, {n}, and sizes, {size}.
 func sbForm(form string) func() *regexp.Regexp {
 	return storage.Pattern("^" + strings.NewReplacer("{n}", `([0-9.]{1,20})`, "{size}", `([0-9.]{1,18}[KMGT]?i?[Bb])`).Replace(form) + "$")
 }
@@ -77,8 +77,7 @@ var (
 	sbWritten = storage.Pattern(`^([0-9]{1,18}) bytes written in ([0-9.]{1,20}) seconds \(([0-9.]{1,20}) Mi?[Bb]/sec\)\.?$`)
 )
 
-// parsePrepared makes an output of what sysbench's prepare ends with. 0.4 and 0.5 call
-// MiB MB.
+// parsePrepared parses the last line of sysbench prepare. 0.4 and 0.5 write MB for MiB.
 func parsePrepared(m []string) (output, error) {
 	o := output{Job: storage.Job{Tool: storage.ToolSysbench, RW: storage.RWWrite}, Prepare: true}
 	var said [3]float64
@@ -100,30 +99,27 @@ func parsePrepared(m []string) (output, error) {
 	return o, nil
 }
 
-// sysbenchText is what is found in it: figures by what they are called here, and
-// the syncs that it speaks of.
+// sysbenchText is the content of a report: figures by the names of sbForms, and syncs.
 type sysbenchText struct {
 	out  output
 	said map[string]float64
-	bins []sbCount // of --histogram, ascending
+	bins []sbCount // from --histogram, ascending
 }
 
-// sbCount is how many requests took about so long, in ms.
+// sbCount is the number of requests with about the latency value, in ms.
 type sbCount struct{ value, count float64 }
 
 func (s *sysbenchText) has(kind string) bool { _, there := s.said[kind]; return there }
 
-// parseSysbench reads the output of "sysbench fileio run", of 0.4, 0.5, 1.0 and of
-// what comes after it.
+// parseSysbench parses the output of "sysbench fileio run" of 0.4, 0.5, 1.0 and later.
 //
-// A direction's bytes are its requests times the block size; what sysbench prints
-// in MiB is rounded, and is compared. 1.0 counts no requests by direction, but
-// their rates; the time that it divides by is that between its counts, which it
-// does not print: the rates and the number of events tell it, where that is about
-// its total time. Else requests and bytes are 0.
+// A direction's bytes are its requests times the block size. The MiB that sysbench prints
+// are rounded, and serve as a check. 1.0 prints rates by direction instead of counts. It
+// does not print the interval of these rates, which follows from the rates and the number
+// of events. If that is not close to the total time, requests and bytes are 0.
 //
-// Latencies are of all requests together, so only those of a job that went one
-// way, and did not sync in between, are one direction's.
+// Latencies cover all requests. They belong to a direction only if the job had one
+// direction and no syncs in between.
 func parseSysbench(text string) (output, error) {
 	s := sysbenchText{out: output{Job: storage.Job{Tool: storage.ToolSysbench}, Cache: record.CacheBuffered}, said: map[string]float64{}}
 	for line := range strings.Lines(text) {
@@ -148,8 +144,8 @@ func parseSysbench(text string) (output, error) {
 	return s.out, err
 }
 
-// take reads one line. The first of a kind in the output of one run is the only
-// one; a second one is of another run.
+// take parses one line. A second line of the same kind belongs to another run and is an
+// error.
 func (s *sysbenchText) take(line string) error {
 	if m := sbVersion().FindStringSubmatch(line); m != nil && s.out.Version == "" {
 		s.out.Version = "sysbench " + m[1]
@@ -180,7 +176,7 @@ func (s *sysbenchText) take(line string) error {
 	return nil
 }
 
-// bin takes a line of the histogram.
+// bin parses a line of the histogram.
 func (s *sysbenchText) bin(m []string) error {
 	value, err := sbNumber(m[1])
 	count, err2 := sbNumber(m[2])
@@ -191,7 +187,7 @@ func (s *sysbenchText) bin(m []string) error {
 	return err
 }
 
-// quantile is that of the histogram as sysbench itself takes one, in ms; 0 without.
+// quantile computes a quantile of the histogram as sysbench does, in ms; 0 without one.
 func (s *sysbenchText) quantile(q float64) float64 {
 	all := 0.0
 	for _, b := range s.bins {
@@ -206,8 +202,8 @@ func (s *sysbenchText) quantile(q float64) float64 {
 	return 0
 }
 
-// direct reads the flags: words in 1.0, a number of its own in 0.5, of which 3 is
-// direct, and the bits of open(2) in 0.4, O_DIRECT of x86 and of ARM.
+// direct reports whether the flags mean direct I/O. 1.0 prints words, 0.5 its own numbers
+// with 3 for direct, and 0.4 the bits of open(2), with O_DIRECT of x86 and ARM.
 func (s *sysbenchText) direct(flags string) bool {
 	n, err := strconv.ParseInt(flags, 0, 64)
 	if err != nil {
@@ -216,7 +212,7 @@ func (s *sysbenchText) direct(flags string) bool {
 	return strings.HasPrefix(s.out.Version, "sysbench 0.5") && n == 3 || n&(0o40000|0o200000) != 0
 }
 
-// sbNumber reads a number, or a size in bytes, that a form has let through.
+// sbNumber parses a number, or a size in bytes, that matched a form.
 func sbNumber(text string) (float64, error) {
 	v, err := amount(strings.TrimRight(text, "bB"), 1024)
 	if err != nil || v > maxBytes {
