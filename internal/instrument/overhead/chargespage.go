@@ -10,25 +10,25 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// shownPath is how much of a cgroup's path stands in a table; the list under
-// --details has all of it.
+// shownPath is the maximum length of a path in the table. The list under --details has
+// all of it.
 const shownPath = 32
 
-// charge is a line of the table of charges: a kind of the sandboxes' own cgroups,
-// or a group of others that a role of theirs is charged to. Of that the figures are
-// of all who are in it, the whole node's where it is the root, and say nothing.
+// charge is a line of the table of charges. It is a kind of the sandboxes' own cgroups, or
+// a shared group that one of their roles is charged to. A shared group has no figures of
+// its own here: they cover all its members, and the whole node for the root.
 type charge struct {
 	name   page.Cell
 	charge record.Charge
 	count  int
-	group  *ledger.GroupRow // nil: a group of others
-	own    int64            // bytes that processes of the sandboxes have there
+	group  *ledger.GroupRow // nil for a shared group
+	own    int64            // bytes of the sandboxes' processes in it
 	ownOK  bool
 	who    []record.Role
 	path   string
 }
 
-// chargesOf are a target's lines: its own groups, then where else its roles are.
+// chargesOf returns the lines of a target: its own groups, then shared ones.
 func chargesOf(c *Cell) (out []charge) {
 	l := &c.Ledger
 	for i := range l.Groups {
@@ -61,7 +61,7 @@ func chargesOf(c *Cell) (out []charge) {
 	return out
 }
 
-// charges is which cgroup pays for what.
+// charges shows which cgroup is charged.
 func charges(t *Table, first bool) *page.Section {
 	s := titled(t, "where it is charged")
 	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "charge"}}}
@@ -131,7 +131,7 @@ func rolesText(roles []record.Role) string {
 	return strings.Join(names, " ")
 }
 
-// engineSays is what the engine says, beside what is.
+// engineSays compares the engine's reports with the ledger.
 func engineSays(t *Table, first bool) *page.Section {
 	off := func(quantity string, least float64, show func(float64) string) page.Quantity {
 		return page.Quantity{Of: quantity, Titles: []string{"difference"}, Cell: func(row figure.Set) page.Cell {

@@ -7,9 +7,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// check says of an existing overhead whether it is enough, phase by phase and
-// without a margin. A phase that was left out, that failed or that could not be
-// read whole shows nothing, and of one that was too short its CPU is not known.
+// check reports whether an existing overhead is sufficient, per phase and without a margin.
+// A phase that was skipped, failed or read incompletely shows nothing. If it was too
+// short, its CPU usage is unknown.
 func (j *judging) check() {
 	for i := range j.Targets {
 		t := &j.Targets[i]
@@ -24,7 +24,7 @@ func (j *judging) check() {
 				continue
 			}
 			p := CheckPhase{Phase: s.name, Sandboxes: s.n, MemoryAnswer: NotShown, CPUAnswer: NotShown}
-			if cell != nil && cell.Ledger.Complete { // else too small to be a proof of anything
+			if cell != nil && cell.Ledger.Complete { // an incomplete value is too small to prove anything
 				p.measure(j.needs(table, cell), &c)
 			}
 			c.Answer = c.Answer.and(p.MemoryAnswer).and(p.CPUAnswer)
@@ -37,8 +37,8 @@ func (j *judging) check() {
 	}
 }
 
-// Asked is the overhead of a target that is to be checked: nil for none, nothing at all
-// for that of a RuntimeClass that declares none.
+// Asked returns the overhead to check for a target, or nil if there is none. It is zero if
+// the RuntimeClass declares no overhead.
 func (o *Options) Asked(t *record.Target) *PodFixed {
 	switch {
 	case o.Check == nil || !o.Check.Declared:
@@ -51,7 +51,7 @@ func (o *Options) Asked(t *record.Target) *PodFixed {
 	return &PodFixed{CPU: t.Kubernetes.Overhead.CPU, Memory: t.Kubernetes.Overhead.Memory}
 }
 
-// measure sets what was needed beside what is asked about.
+// measure compares what the phase needed with the checked overhead.
 func (p *CheckPhase) measure(n needs, c *Check) {
 	p.Rounds, p.Memory, p.CPU = n.rounds, int64(math.Ceil(n.memory)), n.cpu
 	fits := p.Memory <= c.Memory
@@ -59,9 +59,9 @@ func (p *CheckPhase) measure(n needs, c *Check) {
 		p.Open = n.open.String()
 	}
 	p.MemoryAnswer = enough(p.Open == "" && (fits || !n.kept), fits)
-	// Kubernetes counts in whole thousandths. Of a VMM with the guest's work in it
-	// only the sum is known: where that is enough, so is its part. What is too much
-	// already is so whatever could not be read.
+	// Kubernetes counts in whole milli-CPUs. For a VMM that includes the guest's work,
+	// only the sum is known: if the sum fits, its part fits, too. What exceeds the limit
+	// already does so regardless of unread values.
 	own, all := math.Round(n.cpu) <= float64(c.CPU), math.Round(n.cpu+n.guest) <= float64(c.CPU)
 	p.CPUAnswer = enough(!n.brief && (!own || n.cpuKnown && all), own)
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// rolesIn are the roles that some target has, in the order of rows, and those
-// that this version does not know behind them. The page cache and all other
-// processes of the node are no part of a target's sum.
+// rolesIn returns the roles in the table, in the order of rows, then roles that this version
+// does not know. Page cache and other processes are not part of a target's sum.
 func rolesIn(t *Table) []record.Role {
 	var all, present []record.Role
 	all = append(all, ledger.Roles...)
@@ -31,8 +30,7 @@ func rolesIn(t *Table) []record.Role {
 	})
 }
 
-// memoryByRole is the main table: whose memory it is, and whether the books
-// close.
+// memoryByRole shows the main table: memory by role, and the residual.
 func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 	var columns []page.Quantity
 	for _, role := range rolesIn(t) {
@@ -90,7 +88,7 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 	return s
 }
 
-// swapped is what of a target's memory is swapped out, bytes.
+// swapped returns the swapped memory of a target, in bytes.
 func swapped(l *ledger.Ledger) (bytes int64) {
 	for _, r := range l.Rows {
 		bytes += r.Memory.Swap
@@ -98,7 +96,7 @@ func swapped(l *ledger.Ledger) (bytes int64) {
 	return bytes
 }
 
-// failures say which targets have no figures, and why.
+// failures returns which targets have no figures, and why.
 func failures(v *Judgement, t *Table) (out []string) {
 	var absent []string
 	for _, target := range v.Targets {
@@ -123,7 +121,7 @@ func failures(v *Judgement, t *Table) (out []string) {
 	return out
 }
 
-// cacheAndNode closes the page cache's own books.
+// cacheAndNode shows the page cache and the change of the node.
 func cacheAndNode(t *Table, first bool) *page.Section {
 	return t.grid("the node, and page cache, MiB", first, []string{"target"},
 		page.Quantity{Of: "node-change", Titles: []string{"node", "others", "uncharged"}, Key: "of", Values: []string{"node", "others", "uncharged"}, Show: page.MiB[float64]},
@@ -131,7 +129,7 @@ func cacheAndNode(t *Table, first bool) *page.Section {
 		page.Quantity{Of: "node-change", Titles: []string{"available"}, Key: "of", Values: []string{"available"}, Show: page.Growth})
 }
 
-// nodeFared is what the whole node did meanwhile.
+// nodeFared shows the load of the whole node in the phase.
 func nodeFared(v *Judgement, t *Table, first bool) *page.Section {
 	cpus := float64(v.Record.Header.Environment.CPUs)
 	share := func(used float64) string {
@@ -153,7 +151,7 @@ func nodeFared(v *Judgement, t *Table, first bool) *page.Section {
 		}})
 }
 
-// grid is a section of the table's figures, with a legend where it is the first of its kind.
+// grid returns a section of the table's figures. Only the first of its kind has a legend.
 func (t *Table) grid(what string, first bool, labels []string, columns ...page.Quantity) *page.Section {
 	s := page.Grid(&Quantities, t.All, labels, columns)
 	if s == nil {

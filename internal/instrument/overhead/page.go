@@ -1,9 +1,9 @@
-// Package overhead answers what a sandbox adds to a node: whose memory and whose CPU
-// time it is, which cgroup is charged for it, idle and under load, for one sandbox
-// and for many, and which RuntimeClass follows from that.
+// Package overhead measures what a sandbox adds to a node: memory and CPU time by role,
+// the cgroups that are charged, idle and under load, for one sandbox and for many. It
+// recommends an overhead for the RuntimeClass.
 //
-// Here is what a record comes to: its judgement, figures and page. Package ledger
-// closes the books of each phase, and run performs the plan.
+// This package judges a record and makes figures and page from it. Package ledger does
+// the accounting of each phase, and package run performs the plan.
 package overhead
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Page is what a person reads of the run.
+// Page returns the report of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head, p.Answer = head(j), j.answer()
@@ -46,13 +46,12 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	return p
 }
 
-// phaseName is how a phase at a count of sandboxes is called everywhere.
+// phaseName returns the heading of a phase with a number of sandboxes.
 func phaseName(t *Table) string {
 	return page.Heading(t.Phase) + ", " + page.Sandboxes(t.Sandboxes)
 }
 
-// roundsIn are the rounds with figures of a table's targets: "3 rounds",
-// "2–3 rounds".
+// roundsIn returns the number of rounds in a table: "3 rounds", "2–3 rounds".
 func roundsIn(t *Table) string {
 	var rounds []int
 	for i := range t.Cells {
@@ -68,7 +67,7 @@ func roundsIn(t *Table) string {
 	return fmt.Sprintf("%d–%s", least, page.Amount(most, "round"))
 }
 
-// targetCell names the target of a row, in red where a round of it failed.
+// targetCell returns the name of a row's target, in red if one of its rounds failed.
 func targetCell(c *Cell) page.Cell {
 	out := page.Cell{Head: page.Heading(c.Target), Label: page.Heading(c.Target)}
 	if c.Failed > 0 {

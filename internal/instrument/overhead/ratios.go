@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// divided are the quantities of which there are ratios.
+// divided lists the quantities with ratios.
 var divided = []struct {
 	quantity, title string
 	of              func(*ledger.Ledger) (float64, bool)

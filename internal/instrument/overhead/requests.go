@@ -6,12 +6,12 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// everyTarget stands for a target's name where all have the same.
+// everyTarget replaces the target's name if all targets have the same requests.
 const everyTarget = "every"
 
-// requests are those without an overhead, with those that the plan names, and with
-// each one that is recommended. Where nothing is limited nothing is requested: a
-// kubelet takes limits for requests where those are not given.
+// requests computes pod requests without overhead, with the overheads in the plan, and with
+// each recommended one. Without limits there are no requests: a kubelet uses limits as
+// defaults of requests.
 func (j *judging) requests() {
 	limits := &j.Plan.Limits
 	if limits.CPU == 0 && limits.Memory == 0 {
@@ -52,8 +52,8 @@ func (j *judging) requests() {
 	}
 }
 
-// allocatable is what this node gives to pods, CPUs and bytes, and who says so; what is not
-// known is 0.
+// allocatable returns what the node offers to pods, in CPUs and bytes, and the source. It
+// returns 0 if unknown.
 func (j *Judgement) allocatable() (cpus, memory float64, whose string) {
 	if of := j.Plan.Allocatable; of != nil {
 		return float64(of.CPU) / 1000, float64(of.Memory), "as the plan says"
@@ -67,7 +67,7 @@ func (j *Judgement) allocatable() (cpus, memory float64, whose string) {
 	return float64(env.CPUs), float64(env.Memory), "all that the node has"
 }
 
-// requestsPage shows them as kubectl describe node does.
+// requestsPage shows the requests in the form of kubectl describe node.
 func requestsPage(v *Judgement) *page.Section {
 	var columns []page.Quantity
 	for _, of := range []struct {

@@ -10,17 +10,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// shortly is a line of the section: what there is of a target.
+// shortly holds the results of a target for one line of the section.
 type shortly struct {
-	why   string // it has failed
+	why   string // reason of a failure
 	idle  *Cell
 	slope *Slope
 	class *RuntimeClass
 }
 
-// inShort is the first thing to be read: a row a target with what one idle sandbox
-// takes, what one more costs, what the engine says, and what to put into a
-// RuntimeClass. There is none without an idle phase, a slope and a RuntimeClass.
+// inShort returns the summary: a row per target with the usage of an idle sandbox, the cost
+// of one more, the engine's report and the recommended overhead. It returns nil if there
+// is no idle phase, slope or RuntimeClass.
 func inShort(v *Judgement) *page.Section {
 	idle := fewestIdle(v.Tables)
 	if idle == nil && len(v.Scaling) == 0 && len(v.Classes) == 0 {
@@ -109,8 +109,7 @@ func inShort(v *Judgement) *page.Section {
 	return &page.Section{Title: "in short", Style: term.Bold, Table: m, Notes: notes}
 }
 
-// fewestIdle is the idle phase with the fewest sandboxes that has figures; nil:
-// there is none.
+// fewestIdle returns the idle phase with figures and the fewest sandboxes, or nil.
 func fewestIdle(tables []Table) *Table {
 	var found *Table
 	for i := range tables {
@@ -123,8 +122,8 @@ func fewestIdle(tables []Table) *Table {
 	return found
 }
 
-// outsidePod is what of a target's sum no pod's group is charged for: neither what
-// processes there have, nor those groups' kernel memory.
+// outsidePod returns the part of a target's sum that is not charged to pod groups: without
+// the memory of their processes and their kernel memory.
 func outsidePod(l *ledger.Ledger) int64 {
 	out := l.Sum
 	for _, p := range l.Places {

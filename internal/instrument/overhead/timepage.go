@@ -11,13 +11,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// course is a line of the section over time: a figure with its series.
+// course is a line of the section over time.
 type course struct {
 	name string
 	figure.Figure
 }
 
-// courses are the memory and the CPU of every target over time.
+// courses shows memory and CPU of every target over time.
 func courses(t *Table, first bool, o page.Options) *page.Section {
 	m := page.Names("target", "")
 	var rows []course
@@ -68,8 +68,8 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 	return s
 }
 
-// coursesOf are the memory and the CPU that the sandboxes' own groups were charged
-// for, or every series there is.
+// coursesOf returns memory and CPU charged to the sandboxes' own groups over time, or all
+// series.
 func coursesOf(c *Cell, all bool) (out []course) {
 	if all {
 		for _, f := range c.Series {
@@ -92,7 +92,7 @@ func coursesOf(c *Cell, all bool) (out []course) {
 	return out
 }
 
-// series is that of a name, nil where nothing was read of it.
+// series returns the series with a name, or nil if it has no values.
 func (c *Cell) series(name string) *figure.Figure {
 	i := slices.IndexFunc(c.Series, func(f figure.Figure) bool { return f.Labels.Get("series") == name })
 	if i < 0 || !slices.ContainsFunc(c.Series[i].Series.Values, stat.Finite) {
@@ -101,7 +101,7 @@ func (c *Cell) series(name string) *figure.Figure {
 	return &c.Series[i]
 }
 
-// together adds two series that were read at the same ticks.
+// together adds two series with the same sample times.
 func together(one, other *figure.Figure) figure.Figure {
 	f := *one
 	if other != nil && slices.Equal(one.Series.Times, other.Series.Times) && len(one.Series.Values) == len(other.Series.Values) {

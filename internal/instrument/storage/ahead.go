@@ -5,22 +5,22 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Ahead is what the jobs take, those of each target and round, with the files that are
-// laid out for them. How long one takes that runs until it is done is the question.
+// Ahead returns the expected time and bytes of all jobs, including the layout of their files.
+// The time of a job that runs to its end is unknown in advance.
 func (o *Options) Ahead(targets int) terms.Ahead {
 	a, visits := terms.Ahead{Budget: o.Budget}, float64(targets)*float64(o.Enough(o.Rounds, o.Comparisons(targets)))
 	o.eachCell(func(volume string, j *Job) { j.ahead(&a, volume, visits) })
 	return a
 }
 
-// Comparisons are those of a table of so many targets.
+// Comparisons returns the number of comparisons in the tables with the given targets.
 func (o *Options) Comparisons(targets int) (n int) {
 	o.eachCell(func(string, *Job) { n += max(targets-1, 0) })
 	return n
 }
 
-// eachCell calls do with the kind of volume and the job of each cell of a target. Of options
-// that are wrong there is none, which is said when a run begins.
+// eachCell calls do for the cells of one target. Invalid options have none; they are reported
+// when a run begins.
 func (o *Options) eachCell(do func(volume string, j *Job)) {
 	volumes, jobs, _ := o.Resolved()
 	for _, v := range volumes {
@@ -34,7 +34,7 @@ func (o *Options) eachCell(do func(volume string, j *Job)) {
 	}
 }
 
-// ahead adds so many visits with the job.
+// ahead adds the given number of visits with the job.
 func (j *Job) ahead(a *terms.Ahead, volume string, visits float64) {
 	if j.TimeBased {
 		a.Takes(visits, j.Runtime)
@@ -46,17 +46,17 @@ func (j *Job) ahead(a *terms.Ahead, volume string, visits float64) {
 	a.More = a.More || !known
 	a.Bytes += visits * written
 	switch {
-	case j.Tool == ToolDD && j.writes(): // makes its own file
-	case volume == record.VolumeRootfs: // of which each sandbox has its own
+	case j.Tool == ToolDD && j.writes(): // creates its own file
+	case volume == record.VolumeRootfs: // each sandbox has its own
 		a.Bytes += visits * float64(j.Bytes())
 	default:
 		a.Bytes += float64(j.Bytes())
 	}
 }
 
-// written is how much a job writes that was resolved, unless it is stopped before its
-// end. Half of what fio does at random in both directions are writes, and two fifths of
-// what sysbench does (--file-rw-ratio).
+// written returns the bytes that a resolved job writes, or false if it may stop early. Of
+// random I/O in both directions, half are writes with fio, and two fifths with sysbench
+// (--file-rw-ratio).
 func (j *Job) written() (bytes float64, known bool) {
 	switch {
 	case len(j.Options) > 0:

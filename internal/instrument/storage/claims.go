@@ -6,11 +6,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// ofClaims judges a cell of which no device was seen by what else the record
-// knows; "" where that says nothing against it.
+// ofClaims judges a cell without device readings by the rest of the record. It returns "" if
+// nothing contradicts the cell.
 func (w *Cell) ofClaims(e *evidence) (Verdict, []string) {
 	if e.seconds > 0 && e.seconds < shortRun || e.few() {
-		return TooShort, []string{w.tooShort(e)} // not even worth a comparison
+		return TooShort, []string{w.tooShort(e)} // too short for a comparison
 	}
 	because := w.beyond(e)
 	reference := w.reference()
@@ -28,14 +28,14 @@ func (w *Cell) ofClaims(e *evidence) (Verdict, []string) {
 	if w.table.Cache == record.CacheDirect {
 		because = append(because, "through direct I/O: it had no effect, or the device has a memory of its own")
 	}
-	// What answers faster than the host's own memory did is nearer.
+	// A cache faster than the host's memory is inside the guest.
 	if guest && (ahead || reference == nil || plausible) {
 		return GuestCache, because
 	}
 	return HostCache, because
 }
 
-// beyond says why the cell's figures cannot be the device's, nil where they can.
+// beyond returns why the cell's figures cannot be the device's, or nil.
 func (w *Cell) beyond(e *evidence) []string {
 	var because []string
 	if b := w.nearest(e); b != nil && b.factor() > beyondFactor {
@@ -47,9 +47,9 @@ func (w *Cell) beyond(e *evidence) []string {
 	return because
 }
 
-// reference is the cell that stands for what the storage gives in the same job:
-// the host's, or for a target with a kernel of its own the fastest of those that
-// share the host's. nil where there is none, or it is the cell itself.
+// reference returns the cell that shows the storage's performance in the same job: the
+// host's. For a target with its own kernel it may be the fastest of those that share the
+// host's kernel. It returns nil if there is none or it is the cell itself.
 func (w *Cell) reference() *Cell {
 	var best *Cell
 	for _, c := range w.table.Cells {
@@ -69,8 +69,8 @@ func (w *Cell) reference() *Cell {
 	return best
 }
 
-// ahead says whether the cell is faster than its reference by more than storage
-// explains.
+// ahead reports whether the cell is faster than its reference by more than storage can
+// explain.
 func (w *Cell) ahead(e *evidence, reference *Cell) (text string, ok bool) {
 	if reference == nil {
 		return "", false
@@ -87,9 +87,8 @@ func (w *Cell) ahead(e *evidence, reference *Cell) (text string, ok bool) {
 	return fmt.Sprintf("%s inside are %s the %s of %s in the same job", print(mine), timesText(mine/theirs), print(theirs), reference.Target), true
 }
 
-// unseen is the verdict where nothing was seen at the device and nothing that the
-// record knows speaks against the figures. Whether that says anything depends on
-// whether something could have.
+// unseen returns the verdict of a cell without device readings that nothing contradicts. It
+// depends on whether the record has anything that could.
 func (w *Cell) unseen(e *evidence) (Verdict, []string) {
 	const nothing = "nothing was seen at the device, and nothing that the record knows speaks against it"
 	switch b := w.nearest(e); {

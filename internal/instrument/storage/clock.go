@@ -8,29 +8,29 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The bounds beyond which what a tool says of its time is contradicted. They are wide:
-// readings lie around the job, and a tool leaves its beginning and end out of its time.
+// Tolerances for the time that a tool reports. They are wide: readings include some time
+// around the job, and tools exclude their start and end.
 const (
-	longerFactor = 1.1  // times as long as the tool's process lived, and
+	longerFactor = 1.1  // factor of the lifetime of the tool's process; longerSlack is added
 	longerSlack  = 0.1  // s
-	busyFactor   = 1.5  // times as long as the tool ran, the device worked for it, and
+	busyFactor   = 1.5  // factor of the tool's time, for the device's busy time; busySlack is added
 	busySlack    = 0.2  // s
-	busyBytes    = 1.25 // times the claimed bytes, and no more, the device moved then
-	openFactor   = 1.5  // times as many requests as the job has can be open at a time
+	busyBytes    = 1.25 // factor of the claimed bytes, up to which the device's busy time counts as the job's
+	openFactor   = 1.5  // factor of the job's concurrent requests
 )
 
-// contradicted returns why the tool's time cannot be true in most of the rounds, or nil.
+// contradicted returns why the tool's time cannot be true in most rounds, or nil.
 func (w *Cell) contradicted(rounds []*record.Cell) []string {
 	return inMost(rounds, w.contradiction)
 }
 
-// writtenLater returns how the kernel wrote to the device, in most of the rounds, after
-// the tool's time was over; or nil.
+// writtenLater returns how the kernel wrote to the device after the tool's time, in most
+// rounds, or nil.
 func (w *Cell) writtenLater(rounds []*record.Cell) []string {
 	return inMost(rounds, w.busyLonger)
 }
 
-// inMost returns the first answer of why if most of the rounds have one, or nil.
+// inMost returns the first result of why if most rounds have one, or nil.
 func inMost(rounds []*record.Cell, why func(*record.Cell) string) []string {
 	var first string
 	n := 0
@@ -51,14 +51,14 @@ func inMost(rounds []*record.Cell, why func(*record.Cell) string) []string {
 	return []string{first}
 }
 
-// contradiction holds a tool's own time against three others: that of its process, that
-// in which the device worked for it, and that which its requests took.
+// contradiction compares the tool's time with the lifetime of its process, with the busy time
+// of the device, and with the time that its requests took.
 func (w *Cell) contradiction(c *record.Cell) string {
 	ran, lived := secondsOf(c), float64(c.Ended-c.Begun)/1e9
 	if lived > 0 && ran > longerFactor*lived+longerSlack {
 		return fmt.Sprintf("the tool says that it ran %s, and its process lived %s", secondsText(ran), secondsText(lived))
 	}
-	// The page cache takes what is written, and the kernel writes it to the device later.
+	// Buffered writes go to the page cache; the kernel writes them to the device later.
 	if w.table.Cache != record.CacheBuffered || c.Reported.Write.Bytes == 0 {
 		if because := w.busyLonger(c); because != "" {
 			return because
@@ -75,7 +75,7 @@ func (w *Cell) contradiction(c *record.Cell) string {
 	return ""
 }
 
-// busyLonger returns how much longer than the tool ran the device worked for its bytes,
+// busyLonger returns how much longer than the tool's time the device was busy with its bytes,
 // or "".
 func (w *Cell) busyLonger(c *record.Cell) string {
 	ran, lived, d := secondsOf(c), float64(c.Ended-c.Begun)/1e9, deviceOf(c)

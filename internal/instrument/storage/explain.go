@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// jobExplained is everything behind the figures and the verdicts of a table.
+// jobExplained shows all facts behind the figures and the verdicts of a table.
 func jobExplained(j *Judgement, t *Table) *page.Section {
 	s := &page.Section{Title: t.name() + ": why", Style: term.Bold}
 	for _, c := range t.Cells {
@@ -33,7 +33,7 @@ func jobExplained(j *Judgement, t *Table) *page.Section {
 	return s
 }
 
-// addTexts appends the texts that there are, the first of them under the key.
+// addTexts appends the nonempty texts, the first one under the key.
 func addTexts(l *page.List, key string, texts ...string) {
 	for _, text := range texts {
 		if text != "" {
@@ -43,7 +43,7 @@ func addTexts(l *page.List, key string, texts ...string) {
 	}
 }
 
-// movedText is what the tool says it moved beside what the device saw.
+// movedText compares the bytes that the tool reports with those that the device saw.
 func (c *Cell) movedText(imported bool) string {
 	claimed := bothWays(&c.Read.Bytes, &c.Write.Bytes, c.Read.moves(), c.Write.moves())
 	if claimed == "" && c.Total.moves() {
@@ -70,8 +70,8 @@ func bothWays(read, written *figure.Figure, haveRead, haveWritten bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// cpuRatioText compares the CPU that a GiB costs. How it differs from the base's
-// is for the reader of the interval: no verdict is given on it.
+// cpuRatioText compares the CPU time per GiB with the base. It gives an interval and no
+// verdict.
 func (c *Cell) cpuRatioText() string {
 	if !c.CPURatio.Known() || c.Target == c.table.Base {
 		return ""
@@ -98,7 +98,7 @@ func (c *Cell) roundsText() string {
 	return page.Dotted(fmt.Sprintf("%d with figures, %d failed", c.Rounds, c.Failed), each, prepared, versionsOf(c))
 }
 
-// versionsOf are those of the tool that ran in some cells.
+// versionsOf returns the tool versions in some cells.
 func versionsOf(cells ...*Cell) string {
 	var all []string
 	for _, c := range cells {
@@ -109,8 +109,8 @@ func versionsOf(cells ...*Cell) string {
 	return page.Listed(all)
 }
 
-// layoutText is how the files were laid out and what was done before the job, in
-// the rounds in which it was.
+// layoutText describes the layout of the files and the preparation of the job, with the
+// number of rounds.
 func layoutText(ran []*record.Cell) string {
 	laidOut := ""
 	if l := ran[0].Layout; l != nil {

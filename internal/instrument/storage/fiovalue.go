@@ -10,10 +10,9 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 )
 
-// fioUnits are the units of sizes in job files, as fio reads them unless it is
-// told otherwise by kb_base, which no job file of tare's holds: k, kB and Ki are
-// 1024, and KiB is 1000 (fio(1), "kb_base": the other way around than in SI and
-// IEC, for old scripts' sake; fio 3.33 does so). Upper and lower case are one.
+// fioUnits are the units of sizes in job files. k, kB and Ki are 1024, and KiB is 1000: the
+// reverse of SI and IEC, for old scripts (fio(1), "kb_base"; fio 3.33 does so). Job files
+// of tare cannot set kb_base. Units are case-insensitive.
 var fioUnits = map[string]int64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "kb": 1 << 10, "ki": 1 << 10, "kib": 1e3,
@@ -22,9 +21,8 @@ var fioUnits = map[string]int64{
 	"t": 1 << 40, "tb": 1 << 40, "ti": 1 << 40, "tib": 1e12,
 }
 
-// ParseFioSize reads a size of a job file in bytes, from 0 to 16T. What depends on
-// the file or on chance, as percentages and ranges do, is refused: tare has to
-// know how much room a job takes.
+// ParseFioSize parses a size of a job file in bytes, from 0 to 16T. It rejects percentages and
+// ranges, since tare has to know how much space a job needs.
 func ParseFioSize(s string) (int64, error) {
 	n, unit, err := united(s, fioUnits)
 	switch {
@@ -38,13 +36,13 @@ func ParseFioSize(s string) (int64, error) {
 	return n * unit, nil
 }
 
-// fioTimes are the units of fio's times, which are seconds without one.
+// fioTimes are the units of fio's times; the default is seconds.
 var fioTimes = map[string]time.Duration{
 	"": time.Second, "s": time.Second, "ms": time.Millisecond, "msec": time.Millisecond, "us": time.Microsecond, "usec": time.Microsecond,
 	"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
 }
 
-// ParseFioTime reads a time of a job file, from 0 to [MaxRuntime].
+// ParseFioTime parses a time of a job file, from 0 to [MaxRuntime].
 func ParseFioTime(s string) (time.Duration, error) {
 	n, unit, err := united(s, fioTimes)
 	if err != nil || n > int64(MaxRuntime/unit) {
@@ -53,7 +51,7 @@ func ParseFioTime(s string) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// united reads a whole number without a sign, and the unit behind it.
+// united parses a whole number without a sign, followed by a unit.
 func united[U int64 | time.Duration](s string, units map[string]U) (n int64, unit U, err error) {
 	number := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	unit, known := units[strings.ToLower(s[len(number):])]

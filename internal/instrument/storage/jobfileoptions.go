@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// fioOptions are those that a job file may hold: they say how bytes are moved,
-// and no value of theirs is a path or a program. fio has some 250 more, and gets
-// new ones, so what is not known here is refused.
+// fioOptions are the options allowed in a job file. They define how bytes are moved, and
+// their values are neither paths nor programs. fio has some 250 more and adds new ones, so
+// unknown options are rejected.
 var fioOptions = strings.Fields(`
 	rw readwrite rw_sequencer bs blocksize bsrange blocksize_range bssplit ba blockalign bs_unaligned blocksize_unaligned bs_is_seq_rand
 	size io_size io_limit filesize filename nrfiles openfiles file_service_type number_ios loops offset offset_align offset_increment
@@ -28,16 +28,16 @@ var fioOptions = strings.Fields(`
 	nice prio prioclass cpus_allowed cpumask cpus_allowed_policy
 	gtod_reduce disable_lat disable_clat disable_slat exitall create_serialize create_fsync description`)
 
-// ourOptions are those that tare sets itself, or that change nothing that it
-// reads: they may be there, and are left out of the command.
+// ourOptions are allowed in a job file but not passed to fio. tare sets them itself, or they
+// do not affect what it reads.
 var ourOptions = strings.Fields(`direct buffered group_reporting percentile_list clat_percentiles lat_percentiles slat_percentiles description`)
 
-// fioEngines read and write files by themselves. fio's others use the network or
-// libraries, run programs, or move nothing.
+// fioEngines are the engines that read and write files. Others use the network or libraries,
+// run programs, or move nothing.
 var fioEngines = strings.Fields(`sync psync vsync pvsync pvsync2 libaio posixaio io_uring mmap splice`)
 
-// refusals say why options that people have in job files are refused, by patterns of
-// their names; the first that fits is said.
+// refusals explain why common options are rejected, by patterns of names. The first match
+// counts.
 var refusals = []struct{ names, why string }{
 	{"directory opendir filename_format", "files lie in a folder of tare's own on every volume, under names of fio's own: take the line out"},
 	{"stonewall wait_for_previous wait_for new_group startdelay", "jobs that run one after the other are not one figure: give each a job file of its own"},
@@ -50,10 +50,10 @@ var refusals = []struct{ names, why string }{
 	{"exec_* program arguments include* trigger*", "it runs a program or reads another file: take the line out"},
 }
 
-// IsOurs tells whether tare sets the option itself.
+// IsOurs reports whether tare sets the option itself.
 func (o *FioOption) IsOurs() bool { return slices.Contains(ourOptions, o.Name) }
 
-// check refuses what is not known to stay within tare's own files.
+// check rejects options unless they are known to stay within tare's own files.
 func (o *FioOption) check() error {
 	if !o.IsOurs() && !slices.Contains(fioOptions, o.Name) {
 		for _, r := range refusals {
@@ -71,9 +71,9 @@ func (o *FioOption) check() error {
 	return nil
 }
 
-// checkValue lets through the letters of plain values: fio hands ones with a $ to
-// a shell. Parts of a distribution, and of nothing else, have slashes. What tare
-// sets itself is not given to fio, so that it only has to be a line of text.
+// checkValue accepts the characters of plain values: fio passes values with a $ to a shell.
+// Slashes are allowed only in distributions. The options that tare sets are not passed to
+// fio, so any line of text is allowed.
 func (o *FioOption) checkValue() error {
 	letters := alphanumeric + "_.,:%+-"
 	if o.Name == "bssplit" || o.Name == "random_distribution" {
@@ -92,8 +92,8 @@ func (o *FioOption) checkValue() error {
 	return o.checkMeaning()
 }
 
-// checkMeaning refuses values of which tare knows that they lead out of its folder, run
-// something else than jobs on files, or cannot be reckoned with.
+// checkMeaning rejects values that leave tare's directory, run anything other than jobs on
+// files, or have no predictable size.
 func (o *FioOption) checkMeaning() error {
 	switch o.first() {
 	case "rw":

@@ -9,13 +9,13 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// The most that a job file may be.
+// Limits of a job file.
 const (
 	maxJobFile = 1 << 20 // bytes
-	maxLine    = 4096    // bytes: fio's own
+	maxLine    = 4096    // bytes: fio's own limit
 )
 
-// ReadJobFile makes a job of a job file of fio's, called after the file.
+// ReadJobFile reads a fio job file into a job named after the file.
 func ReadJobFile(path string) (Job, error) {
 	info, err := os.Stat(path) // opening a pipe would wait for a writer
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxJobFile) {
@@ -36,14 +36,13 @@ func ReadJobFile(path string) (Job, error) {
 	return Job{Name: term.Clean(name), Tool: ToolFio, Options: sections}, nil
 }
 
-// ParseJobFile reads a job file of fio's, see fio(1), "JOB FILE FORMAT". It takes
-// options that move bytes in files of tare's own folder, and refuses, with their
-// line, those that would leave it, run programs or write files on the side.
+// ParseJobFile parses a fio job file, see fio(1), "JOB FILE FORMAT". It accepts options that
+// move bytes in files of tare's own directory. It rejects options that leave the directory,
+// run programs or write other files, and reports their line.
 //
-// What tare sets for every cell may be there and is overridden: direct and
-// buffered by the cache, group_reporting and the percentiles by what a claim
-// holds. A runtime is kept where it is shorter than the limit. A directory is
-// refused, for it is tare's to choose.
+// Options that tare sets for every cell are allowed and overridden: direct and buffered by
+// the cache mode, group_reporting and percentiles by the reported figures. A runtime is kept
+// if it is shorter than the limit. A directory is rejected, because tare chooses it.
 func ParseJobFile(text string) ([]Section, error) {
 	if len(text) > maxJobFile {
 		return nil, fmt.Errorf("the job file is %d bytes long: at most %d are read", len(text), maxJobFile)
@@ -94,7 +93,8 @@ func ParseJobFile(text string) ([]Section, error) {
 	return sections, nil
 }
 
-// uncommented is a line without what fio leaves out: from a ; or # on, and blanks.
+// uncommented returns a line without comments, which begin with ; or #, and without spaces
+// around it.
 func uncommented(line string) string {
 	if i := strings.IndexAny(line, ";#"); i >= 0 {
 		line = line[:i]

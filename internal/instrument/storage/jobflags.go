@@ -8,11 +8,10 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 )
 
-// sysbenchRuns is how long its jobs run that nothing else ends.
+// sysbenchRuns is the duration of sysbench jobs without another limit.
 const sysbenchRuns = 10 * time.Second
 
-// What the tools do when nothing else is said: the jobs and blocks of the
-// published report.
+// Default jobs and block sizes of the tools: those of the published report.
 var (
 	usualJobs = map[string][]string{
 		ToolFio: {"randread", "read", "randwrite", "write"}, ToolDD: {"write", "read"}, ToolSysbench: {"rndrw"},
@@ -20,7 +19,7 @@ var (
 	usualBlocks = map[string]int64{ToolFio: defaultBlock, ToolDD: 4 << 10, ToolSysbench: 16 << 10}
 )
 
-// jobFlags make jobs on a command line.
+// jobFlags define jobs on a command line.
 type jobFlags struct {
 	names   []string
 	file    string
@@ -43,7 +42,7 @@ func (f *jobFlags) declare(s *option.Set, o *Options) {
 	s.Before(func(context.Context) error { return f.apply(s, o) })
 }
 
-// apply makes the jobs, if one of their flags was given.
+// apply creates the jobs if one of their flags was given.
 func (f *jobFlags) apply(s *option.Set, o *Options) error {
 	asked := s.Given("jobs", "size", "bs", "numjobs", "tool")
 	if s.Given("jobfile") {

@@ -10,15 +10,14 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 )
 
-// What DefaultJobs are where nothing else is said: those of the published
-// report, see plans/kata-io.yaml.
+// Defaults of DefaultJobs: those of the published report, see plans/kata-io.yaml.
 const (
 	defaultBlock   = 512 << 10
 	defaultFile    = 1 << 30
 	defaultNumJobs = 8
 )
 
-// What a measure is that says nothing of jobs and sizes: an answer in about a minute.
+// Defaults of a run without jobs and sizes: it takes about a minute.
 const (
 	quickFile = 256 << 20
 	quickRun  = 1500 * time.Millisecond // a run below a second shows nothing
@@ -26,7 +25,7 @@ const (
 
 var quickJobs = []string{"randread", "write"}
 
-// timed has jobs go on for a time, whatever the size of their files.
+// timed makes jobs run for a fixed time, whatever the size of their files.
 func timed(jobs []Job, runs time.Duration) []Job {
 	for i := range jobs {
 		jobs[i].TimeBased, jobs[i].Runtime = true, runs
@@ -34,16 +33,14 @@ func timed(jobs []Job, runs time.Duration) []Job {
 	return jobs
 }
 
-// jobNames are the jobs that have a name of their own, and what each does. rndrw is
-// sysbench's name.
+// jobNames maps the names of jobs to I/O patterns. rndrw is sysbench's name.
 var jobNames = map[string]string{
 	"randread": RWRandRead, "read": RWRead, "randwrite": RWRandWrite, "write": RWWrite, "rndrw": RWRandRW,
 }
 
-// DefaultJobs are the jobs of those names (randread, read, randwrite, write,
-// rndrw) with each block size: "randread 512k" and so on. A name that is none of
-// these becomes the job's rw as it is, which is refused. dd has one thread, whatever
-// numJobs says.
+// DefaultJobs returns a job per name (randread, read, randwrite, write, rndrw) and block
+// size: "randread 512k" and so on. An unknown name becomes the job's rw, which is rejected
+// later. dd always has one thread.
 func DefaultJobs(names []string, bs []int64, tool string, size int64, numJobs int) (all []Job) {
 	if tool == ToolDD {
 		numJobs = 0
@@ -56,8 +53,7 @@ func DefaultJobs(names []string, bs []int64, tool string, size int64, numJobs in
 	return all
 }
 
-// parseJob reads a job that is given by its name, with or without a block size:
-// "randread" or "randread 4k".
+// parseJob parses a job name with or without a block size: "randread" or "randread 4k".
 func parseJob(s string) (Job, error) {
 	name, size, sized := strings.Cut(strings.Join(strings.Fields(s), " "), " ")
 	if jobNames[name] == "" {
@@ -77,7 +73,7 @@ func unknownJob(s string) error {
 	return fmt.Errorf("%s is not a job: write randread, read, randwrite, write or rndrw, or all of its fields", option.Quote(s))
 }
 
-// nameOf is what a job without a name is called.
+// nameOf returns a name for a job without one.
 func nameOf(j *Job) string {
 	words := []string{j.RW}
 	if j.Tool != ToolFio {
@@ -89,10 +85,10 @@ func nameOf(j *Job) string {
 	return strings.TrimSpace(strings.Join(words, " "))
 }
 
-// Takes says whether the job is run with that cache on volumes of that kind.
+// Takes reports whether the job runs with a cache mode on volumes of a kind.
 func (j *Job) Takes(kind, cache string) bool {
 	return (len(j.Volumes) == 0 || slices.Contains(j.Volumes, kind)) && (len(j.Caches) == 0 || slices.Contains(j.Caches, cache))
 }
 
-// writes tells whether a job writes, beside reading or not.
+// writes reports whether a job writes.
 func (j *Job) writes() bool { return j.RW == RWWrite || j.RW == RWRandWrite || j.RW == RWRandRW }

@@ -12,14 +12,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The paths of which every target's size is told, as reports give it with df.
+// Paths with a reported size on every target, as with df.
 const (
 	rootPath = "/"
 	shmPath  = "/dev/shm"
 )
 
-// volumes says what each volume is on each target. Targets on which it is the
-// same are named together.
+// volumes shows what each volume is on each target. Targets with the same volume are merged.
 func volumes(places []record.Place) *page.Section {
 	var items []page.Item
 	var texts, targets grouped
@@ -73,7 +72,7 @@ func placeText(p *record.Place) string {
 	return cmp.Or(strings.Join(parts, ", "), "nothing is known of it")
 }
 
-// with is a text with what stands before and behind it, "" without one.
+// with returns text between before and behind, or "" if text is empty.
 func with(before, text, behind string) string {
 	if text == "" {
 		return ""
@@ -81,8 +80,8 @@ func with(before, text, behind string) string {
 	return before + text + behind
 }
 
-// mountOf is the file system of the volume itself: that of the root where the
-// volume has no other.
+// mountOf returns the file system of the volume, or that of the root if the volume has no
+// other.
 func mountOf(p *record.Place) *record.FileSystem {
 	var found *record.FileSystem
 	for i := range p.Mounts {
@@ -97,7 +96,7 @@ func mountOf(p *record.Place) *record.FileSystem {
 	return found
 }
 
-// sizes are those of / and /dev/shm, as df shows them.
+// sizes shows the sizes of / and /dev/shm, as df does.
 func sizes(j *Judgement) *page.Section {
 	s := &page.Section{Title: "sizes", Style: term.Bold, Table: page.Names("target")}
 	var names []string
@@ -136,11 +135,11 @@ func sizes(j *Judgement) *page.Section {
 	return s
 }
 
-// endless is more than file systems have, in bytes: gVisor gives its own as 10^18,
-// NFS servers and others that have no bound give as much or more.
+// endless is a size in bytes that no file system has. gVisor reports 10^18 for its own; NFS
+// servers and others without a limit report as much or more.
 const endless = 1 << 58
 
-// room is a size of a file system.
+// room formats the size of a file system.
 func room(bytes float64) string {
 	if bytes >= endless {
 		return "no limit"
@@ -148,7 +147,7 @@ func room(bytes float64) string {
 	return page.Size(bytes)
 }
 
-// fileSystem is one in a sandbox, with its figures.
+// fileSystem is a file system in a sandbox, with its figures.
 type fileSystem struct {
 	*record.FileSystem
 	size, free figure.Figure
@@ -166,7 +165,7 @@ func fileSystemOf(p *record.Place, f *record.FileSystem) *fileSystem {
 	return &fileSystem{f, of("file-system-size", f.Size), of("file-system-free", f.Free)}
 }
 
-// fileSystem is what the first of a target's places says of a path.
+// fileSystem returns the file system at a path from the first place of a target.
 func (j *Judgement) fileSystem(target, path string) *fileSystem {
 	for i := range j.Places {
 		p := &j.Places[i]
@@ -182,9 +181,9 @@ func (j *Judgement) fileSystem(target, path string) *fileSystem {
 	return nil
 }
 
-// ceilingColumns are what was measured of a device.
+// ceilingColumns are the measured properties of a device.
 var ceilingColumns = []struct {
-	name      string // in a sentence
+	name      string // for use in a sentence
 	title     string
 	direction int
 	iops      bool
@@ -197,7 +196,7 @@ var ceilingColumns = []struct {
 	{"write IOPS", "write IOPS", writing, true, func(c *record.Ceiling) *float64 { return &c.WriteIOPS }, page.Significant},
 }
 
-// ceilingFigures are those of ceilingColumns.
+// ceilingFigures returns the figures of ceilingColumns.
 func ceilingFigures(c *record.Ceiling) []figure.Figure {
 	out := make([]figure.Figure, len(ceilingColumns))
 	for i, x := range ceilingColumns {
@@ -213,13 +212,13 @@ func ceilingFigures(c *record.Ceiling) []figure.Figure {
 	return out
 }
 
-// devices are the most that each volume's device gave.
+// devices shows the ceiling of each volume's device.
 func devices(ceilings []record.Ceiling, o page.Options) *page.Section {
 	if len(ceilings) == 0 {
 		return nil
 	}
 	var rows []*record.Ceiling
-	var volumes grouped // of rows with the same figures
+	var volumes grouped // rows with equal figures
 	var commands []page.Item
 	same := func(c *record.Ceiling) string {
 		return fmt.Sprintln(c.Device, c.Read, c.Write, c.ReadIOPS, c.WriteIOPS)

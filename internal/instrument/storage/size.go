@@ -8,12 +8,12 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 )
 
-// MaxFile is the largest file of ext4, in bytes.
+// MaxFile is the size of the largest file of ext4, in bytes.
 const MaxFile = 16 << 40
 
-// parseSize reads bytes as fio does: "512k", "1G", "4096". The units are powers
-// of 1024, in either case. fio's KiB and MiB are powers of 1000, which nobody
-// expects, so those are refused, and kB with them.
+// parseSize parses bytes as fio does: "512k", "1G", "4096". Units are powers of 1024 and
+// case-insensitive. KiB and MiB are powers of 1000 in fio, which is unexpected, so these
+// and kB are rejected.
 func parseSize(s string) (int64, error) {
 	n, err := ParseFioSize(s)
 	if err != nil || n < 1 || strings.Trim(s, "0123456789kKmMgGtT") != "" {
@@ -22,13 +22,13 @@ func parseSize(s string) (int64, error) {
 	return n, nil
 }
 
-// Size is the kind of sizes.
+// Size is the option kind of sizes.
 var Size = option.Written(parseSize, FormatSize, option.Schema{
 	"anyOf": []option.Schema{{"type": "integer", "minimum": 1, "maximum": MaxFile}, {"type": "string", "pattern": "^[0-9]+[kKmMgGtT]?$"}},
 })
 
-// FormatSize writes bytes as fio does, in the largest unit that divides them:
-// "512k", "1G", "1000".
+// FormatSize formats bytes as fio does, in the largest unit that divides them: "512k", "1G",
+// "1000".
 func FormatSize(bytes int64) string {
 	units := "kMGT"
 	n, unit := bytes, ""

@@ -15,23 +15,23 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// maxSource is the longest path of a volume: PATH_MAX without its NUL.
+// maxSource is the maximum length of a path: PATH_MAX without its NUL.
 const maxSource = 4095
 
 var volumeKinds = []string{record.VolumeRootfs, record.VolumeBind, record.VolumeTmpfs, record.VolumeNFS, record.VolumeDevice}
 
-// Volume is a volume, parsed.
+// Volume is a parsed volume.
 type Volume struct {
-	Name   string // as it was written
+	Name   string // as written
 	Kind   string // record.VolumeRootfs, …
-	Source string // of nfs "server:/path", of a device its path, of bind a folder on the disk that is meant; "" is tare's own
+	Source string // "server:/path" for nfs, the path of a device, a directory for bind; "" means tare's own
 }
 
-// serverName is a host's name or an IPv4 address.
+// serverName matches a host name or an IPv4 address.
 var serverName = Pattern(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// ParseVolume reads "rootfs", "bind", "bind=/folder", "tmpfs", "nfs=server:/path" or
-// "device=/dev/vdb". An IPv6 address stands in brackets: "nfs=[fd00::1]:/path".
+// ParseVolume parses "rootfs", "bind", "bind=/folder", "tmpfs", "nfs=server:/path" or
+// "device=/dev/vdb". An IPv6 address is in brackets: "nfs=[fd00::1]:/path".
 func ParseVolume(s string) (Volume, error) {
 	kind, source, sourced := strings.Cut(s, "=")
 	v := Volume{Name: s, Kind: kind, Source: source}
@@ -74,8 +74,8 @@ func checkDevice(source string) error {
 	return checkPath(source, "/dev/", "write the path of a block device, device=/dev/vdb")
 }
 
-// checkPath takes what lies below a folder, and stands in a list with commas and in one
-// line of a report.
+// checkPath accepts paths below a directory that fit in a list with commas and in one line
+// of a report.
 func checkPath(p, below, otherwise string) error {
 	switch {
 	case !strings.HasPrefix(p, below):
@@ -90,7 +90,7 @@ func checkPath(p, below, otherwise string) error {
 	return nil
 }
 
-// parseVolumes returns those that can be used, and what is wrong with the others.
+// parseVolumes returns the valid volumes, and the errors of the others.
 func parseVolumes(names []string) (volumes []Volume, all option.FieldErrors) {
 	switch {
 	case len(names) == 0:
@@ -112,9 +112,8 @@ func parseVolumes(names []string) (volumes []Volume, all option.FieldErrors) {
 	return volumes, all
 }
 
-// Pattern is a regular expression that is compiled when it is first looked for: those
-// for everything that tools print would cost every command, which needs none of them,
-// more time than all else.
+// Pattern returns a regular expression that is compiled on first use. Compiling the patterns
+// of all tools would dominate the start of every command, and few commands need them.
 func Pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
