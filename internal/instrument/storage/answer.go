@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// answer is what each target loses against its base, a sentence a target, and how many cells
-// say nothing of a device.
+// answer returns one sentence per target that compares it with its base, and how many cells
+// have figures that are not those of a device.
 func (j *Judgement) answer() (out []string) {
 	if len(j.Tables) == 0 {
 		return []string{"No job was run."}
@@ -45,8 +45,8 @@ func (j *Judgement) answer() (out []string) {
 	return out
 }
 
-// against compares a target with the bases of its cells: those that differ by name, the
-// others by number.
+// against compares a target with the bases of its cells. It names the cells that differ and
+// counts the others.
 func (j *Judgement) against(target string, varied *varied) string {
 	base, same, open, undecided := "", 0, 0, false
 	var differ []string
@@ -82,7 +82,7 @@ func (j *Judgement) against(target string, varied *varied) string {
 	return text + "."
 }
 
-// mostAlone are the figures that are listed where nothing is compared.
+// mostAlone is how many figures are listed if nothing is compared.
 const mostAlone = 4
 
 // alone lists the first figures of the device.

@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 )
 
-// ratiosChart is how many times that of a base every figure is, with what it is a figure
-// of as its colour: what memory answered is not to be taken for a disk's.
+// ratiosChart shows every figure relative to a base. The colour is the verdict, so that a
+// figure of a cache is not mistaken for one of a disk.
 func ratiosChart(j *Judgement, varied *varied, base string) *page.Chart {
 	name := page.Heading(base)
 	c := &page.Chart{
@@ -24,7 +24,7 @@ func ratiosChart(j *Judgement, varied *varied, base string) *page.Chart {
 	return c
 }
 
-// quotients are how many times the base's value of the same round each one is.
+// quotients returns each round's value divided by the base's value of that round.
 func (c *Cell) quotients() (out []figure.Round) {
 	base := c.table.base.primary().Values()
 	for _, r := range c.primary().Rounds {
@@ -35,7 +35,7 @@ func (c *Cell) quotients() (out []figure.Round) {
 	return out
 }
 
-// speedCharts are the figures by which jobs are compared, one chart for each unit.
+// speedCharts shows the primary figures of jobs, one chart per unit.
 func speedCharts(j *Judgement, varied *varied) (all []*page.Chart) {
 	j.each(func(r *Cell) {
 		f := r.primary()

@@ -7,11 +7,11 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 )
 
-// units is said once, since the tools disagree: dd of GNU and fio 3 print
-// MB of 10^6, fio 2, sysbench and dd of busybox MB or Mb of 2^20.
+// units explains the units in the report, since tools disagree. GNU dd and fio 3 print MB of
+// 10^6; fio 2, sysbench and busybox dd print MB or Mb of 2^20.
 const units = "MB/s: 10^6 bytes a second, as GNU dd has it, whatever the tool prints · KiB, MiB and GiB: powers of 1024"
 
-// head is which run it was, or which outputs were imported.
+// head identifies the run, or the imported outputs.
 func head(j *Judgement) []string {
 	rec := j.Record
 	if j.Imported {
@@ -25,7 +25,7 @@ func head(j *Judgement) []string {
 	return []string{page.Identity(rec, j.Plan.Rounds)}
 }
 
-// whole says what ran where, and what a cell is; nil of what was imported.
+// whole shows what ran where, and how a cell is measured; nil for imported results.
 func whole(j *Judgement, o page.Options) *page.Section {
 	if j.Imported {
 		return nil
@@ -42,7 +42,7 @@ func whole(j *Judgement, o page.Options) *page.Section {
 	return s
 }
 
-// aCell is how the figures of one round come about.
+// aCell describes how one round of a cell is measured.
 func aCell(p *Options) string {
 	text := "one job in a fresh sandbox, its files laid out there before"
 	switch p.Drop {

@@ -5,7 +5,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 )
 
-// Instrument is what the rest of tare knows of this one.
+// Instrument describes this instrument to the rest of tare.
 var Instrument = instrument.Instrument{
 	Name:  Name,
 	Help:  "What I/O a runtime loses.",

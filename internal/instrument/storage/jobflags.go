@@ -80,7 +80,7 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 	o.Jobs = DefaultJobs(f.names, f.bs, f.tool, f.size, f.numJobs)
 	switch limited := s.Given("runtime-limit"); {
 	case f.tool == ToolSysbench && !limited:
-		for i := range o.Jobs { // which have no requests, and so no end of their own
+		for i := range o.Jobs { // they have no requests and would never end
 			o.Jobs[i].Runtime = sysbenchRuns
 		}
 	case f.tool == ToolFio && !published && !s.Given("size"):

@@ -126,8 +126,8 @@ func (o *Options) Wrong() option.FieldErrors {
 }
 
 // WrongToRun requires that a device is named twice, by the same path. With two spellings
-// the wrong device could be overwritten. A plan that is not run needs only one name,
-// because the second one is a command-line flag.
+// the wrong device could be overwritten. A plan that is not run is exempt: only the
+// command line allows overwriting.
 func (o *Options) WrongToRun() option.FieldErrors {
 	if len(o.Destroys) > maxVolumes {
 		return option.FieldErrors{option.Wrongf("i_know_this_destroys", "%d devices are too many: at most %d are allowed", len(o.Destroys), maxVolumes)}

@@ -2,8 +2,8 @@ package storage
 
 import "github.com/tare-bench/tare/internal/core/figure"
 
-// Quantities are all that is said of I/O. Those of a cell have the labels job, tool, rw, bs,
-// volume, cache and target; ceilings and file systems have those of their rows.
+// Quantities are the figures of the instrument. Those of a cell have the labels job, tool,
+// rw, bs, volume, cache and target. Ceilings and file systems have those of their rows.
 var Quantities = figure.Catalogue{Experiment: Name, Quantities: []figure.Quantity{
 	{Name: "bandwidth", Unit: figure.BytesPerSec, Better: figure.More, Headline: true, Labels: "direction", Is: "as the tool says, or by what it moved in its time"},
 	{Name: "iops", Unit: figure.PerSecond, Better: figure.More, Headline: true, Labels: "direction", Is: "likewise", More: "; the one of both that the target is compared by has `versus`: IOPS where blocks have at most 64 KiB"},

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// resolved is the job as it is run, see [Options.Resolved].
+// resolved returns the job as it runs, see [Options.Resolved].
 func (j *Job) resolved(scale float64) (Job, error) {
 	if scale == 0 {
 		scale = 1
@@ -21,7 +21,7 @@ func (j *Job) resolved(scale float64) (Job, error) {
 	r.Files, r.NumJobs = max(r.Files, 1), max(r.NumJobs, 1)
 	files := int64(r.Files)
 	blocks := max(scaled(j.Bytes(), scale)/files/j.BS, 1)
-	if scale != 1 { // every thread still has a block
+	if scale != 1 { // every thread needs a block
 		blocks = max(blocks, (int64(r.NumJobs)+files-1)/files)
 	}
 	r.FileSize = blocks * j.BS
@@ -44,11 +44,11 @@ func (j *Job) resolved(scale float64) (Job, error) {
 	return r, nil
 }
 
-// scaled is exact where nothing is scaled: a float64 holds 53 bits.
+// scaled multiplies n by scale. It is exact for scale 1: a float64 holds only 53 bits.
 func scaled(n int64, scale float64) int64 {
 	if scale == 1 {
 		return n
 	}
-	// The largest that is ever scaled is below 2^52, by at most 1000.
+	// Scaled values are below 2^52, and the scale is at most 1000.
 	return int64(float64(n) * scale)
 }

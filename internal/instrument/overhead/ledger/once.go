@@ -53,7 +53,7 @@ const unseenBound = 1 << 20
 // unseen adds anonymous memory that the sandboxes' own groups are charged for and
 // none of their processes has. The process has moved or exited and left it there,
 // or was not recognized. Groups and processes of a sandbox are summed, see shared.
-// That includes processes in shared groups, whose memory may have been charged
+// The sum includes processes in shared groups. Their memory may have been charged
 // before they moved, so the amount is a minimum.
 func (b *books) unseen() {
 	charged, _ := b.byLane(func(m *Memory) int64 { return m.Anon }, func(p *record.Process) int64 { return p.PSSAnon })

@@ -7,9 +7,9 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-// job is what was run, by the options that all jobs have alike; what fio does not
-// say, or says differently for several jobs, is left out. Early versions of fio 2
-// say none of them, and so not the cache either.
+// job returns the job that ran, from the options that all jobs share. Options that are
+// missing or differ between jobs are left out. Early versions of fio 2 print no options, so
+// the cache mode is unknown, too.
 func (out *fioOutput) job() (j storage.Job, cache string) {
 	j = storage.Job{
 		Tool: storage.ToolFio, RW: fioRW(out.option("rw", "readwrite")), Engine: out.option("ioengine"),
@@ -28,8 +28,8 @@ func (out *fioOutput) job() (j storage.Job, cache string) {
 	return j, cache
 }
 
-// cache is that of all jobs, "" where they differ. fio has two options for it, of which
-// one is the other's opposite.
+// cache returns the cache mode of all jobs, or "" if they differ. fio has two opposite
+// options for it.
 func (out *fioOutput) cache() string {
 	seen := map[bool]bool{}
 	for i := range out.Jobs {
@@ -41,10 +41,10 @@ func (out *fioOutput) cache() string {
 	return cacheOf(seen[true])
 }
 
-// pacing are fio's options that hold a job back, whatever its storage gives.
+// pacing are fio's options that limit the rate of a job, regardless of its storage.
 var pacing = []string{"rate", "rate_iops", "thinktime"}
 
-// paced is the first of those that some job has.
+// paced returns the first pacing option that some job sets.
 func (out *fioOutput) paced() string {
 	for _, name := range pacing {
 		for i := range out.Jobs {
@@ -57,7 +57,7 @@ func (out *fioOutput) paced() string {
 	return ""
 }
 
-// cpu is what the jobs used while they ran, in ns.
+// cpu returns the CPU time of the jobs, in ns.
 func (out *fioOutput) cpu() int64 {
 	sum := 0.0
 	for _, j := range out.Jobs {
@@ -66,20 +66,20 @@ func (out *fioOutput) cpu() int64 {
 	return nanoseconds(sum, 1)
 }
 
-// own is the value of one of these names for a job, whose own options win over those
-// of all.
+// own returns the value of one of these options for a job. The job's own options override the
+// global ones.
 func (out *fioOutput) own(job int, names ...string) (value string) {
 	for _, in := range []map[string]string{out.Global, out.Jobs[job].Options} {
 		for _, name := range names {
 			if v, ok := in[name]; ok {
-				value = cmp.Or(v, "1") // one without a value is switched on
+				value = cmp.Or(v, "1") // an option without a value is on
 			}
 		}
 	}
 	return value
 }
 
-// option is the value of one of these names, "" where jobs differ, or it is no plain
+// option returns the value of one of these options, or "" if jobs differ or it is not a plain
 // word.
 func (out *fioOutput) option(names ...string) (value string) {
 	for i := range out.Jobs {
@@ -95,8 +95,8 @@ func (out *fioOutput) option(names ...string) (value string) {
 	return value
 }
 
-// sizeOrNone reads one of fio's sizes; 0 for any other form, such as different
-// blocks for reads and writes, or a part of a device.
+// sizeOrNone parses a fio size, or returns 0 for other forms, such as different block sizes
+// for reads and writes, or a share of a device.
 func sizeOrNone(s string) int64 {
 	n, err := storage.ParseFioSize(s)
 	if err != nil {

@@ -9,19 +9,18 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-// fileJob are the options of a job of a job file.
+// fileJob holds the options of a job in a job file.
 type fileJob map[string]string
 
-// jobFileCommand gives fio the sections as options, and at the end of each job what
-// tare sets: of most options the last one counts.
+// jobFileCommand returns a fio command with the sections as options. tare's own options are at
+// the end of each job, because for most options the last one wins.
 func jobFileCommand(j storage.Job, at Place) ([]string, error) {
 	jobs := storage.FileJobs(j.Options)
 	args := []string{at.Program, "--output-format=json"}
 	for _, s := range j.Options {
 		args = append(args, option("name", s.Name))
 		if at.Device == "" {
-			// First of all: fio puts a file into the folder that it knows of when
-			// it reads the file's name.
+			// This has to be first: fio uses the directory known when it reads a file's name.
 			args = append(args, option("directory", at.Dir))
 		}
 		for _, o := range s.Options {
@@ -41,7 +40,7 @@ func jobFileCommand(j storage.Job, at Place) ([]string, error) {
 	return args, nil
 }
 
-// ours is what tare sets in a job.
+// ours returns the options that tare sets in a job.
 func (j fileJob) ours(at Place) (args []string, err error) {
 	if at.Device != "" {
 		if err := j.checkOnDevice(); err != nil {
@@ -50,7 +49,7 @@ func (j fileJob) ours(at Place) (args []string, err error) {
 		args = append(args, option("filename", at.Device))
 	}
 	args = append(append(args, option("direct", digit(at.Direct))), fioReporting...)
-	own, _ := storage.ParseFioTime(j["runtime"]) // which was checked, and is none where there is none
+	own, _ := storage.ParseFioTime(j["runtime"]) // already checked; 0 if not set
 	switch limit := shorter(own, at.Limit); {
 	case limit > 0:
 		args = append(args, option("runtime", fioTime(limit)))
@@ -60,7 +59,7 @@ func (j fileJob) ours(at Place) (args []string, err error) {
 	return args, nil
 }
 
-// checkOnDevice wants a job to say how much of a device it takes.
+// checkOnDevice requires that a job sets how much of a device it uses.
 func (j fileJob) checkOnDevice() error {
 	if j["size"] == "" {
 		return errors.New("it has no size: on a device it would take all of it")
@@ -71,7 +70,7 @@ func (j fileJob) checkOnDevice() error {
 	return nil
 }
 
-// jobFileFiles are the files that fio makes of the sections.
+// jobFileFiles returns the files that fio creates for the sections.
 func jobFileFiles(j storage.Job, at Place) ([]File, error) {
 	largest := map[string]int64{}
 	var paths []string
@@ -104,7 +103,7 @@ func (j fileJob) files(name string, at Place) ([]File, error) {
 	}
 	names := strings.Split(j["filename"], ":")
 	if j["filename"] != "" {
-		count = len(names) // at most as many as a line has bytes
+		count = len(names) // a line's length limits the number of names
 	}
 	size, err := j.extent(int64(threads), int64(count))
 	switch {
@@ -122,8 +121,8 @@ func (j fileJob) files(name string, at Place) ([]File, error) {
 	return all, nil
 }
 
-// extent is how far into each of its files a job goes, at most: each thread
-// begins offset_increment after the one before.
+// extent returns the maximum offset that a job uses in each of its files. Each thread starts
+// offset_increment after the previous one.
 func (j fileJob) extent(threads, files int64) (int64, error) {
 	size, each := sizeOrNone(j["size"]), sizeOrNone(j["filesize"])
 	if each == 0 {

@@ -42,8 +42,8 @@ func Free(path string) error {
 }
 
 // Check returns why the volume's device must not be written now, or nil. The path may
-// lead to another device, or the device may be in use. While it is held, nobody can
-// mount it or add it to a RAID. A loop device on top of it is possible, since that
+// lead to another device, or the device may be in use. While held, it
+// cannot be mounted or added to a RAID. A loop device on top of it is possible, since that
 // claims nothing. Open descriptors are those of the targets, so they are not checked.
 func (v *Volume) Check() error {
 	if v.claim == nil {
@@ -55,8 +55,9 @@ func (v *Volume) Check() error {
 	return v.claim.unused(false)
 }
 
-// claimed is a block device held with O_EXCL. Until its release, nobody can mount it or
-// its partitions, or add them to a RAID, swap or device mapper: all get EBUSY (open(2)).
+// claimed is a block device held with O_EXCL. Until its release, it and its
+// partitions cannot be mounted or added to a RAID, swap or device mapper: these get EBUSY
+// (open(2)).
 // A plain open, as by fio, dd and containers, still works. The kernel does not reuse
 // the device number in this time.
 type claimed struct {
