@@ -82,8 +82,8 @@ func daemonMemory(r *record.Reading) (bytes int64, known bool) {
 	return bytes, known
 }
 
-// became returns a count over a visit's pods as the cluster reports it: the maximum of all
-// readings, since a visit keeps its pods and the counts do not decrease.
+// became returns a count over a visit's pods as the cluster reports it. It is the maximum
+// of all readings: a visit keeps its pods, and the counts do not decrease.
 func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
 	return func(v *ledger.Visit) (most float64, known bool) {
 		for i := range v.Phases {
@@ -121,8 +121,8 @@ func livesIn(v *ledger.Visit) (restarted, ended int) {
 	return restarted, len(gone)
 }
 
-// around computes what a target's sandboxes left behind: the difference between before the
-// first and after the last, and restarts in between. For each parent group it also has the
+// around computes what a target's sandboxes left behind, from readings before the first
+// and after the last, and the restarts in between. For each parent group it also has the
 // charge before and after. RUN in its path stands for the run's id.
 func (j *judging) around() {
 	for i := range j.Targets {

@@ -249,9 +249,9 @@ func phaseWith(phase string, sandboxes int) string {
 // it, the daemon, and memory of no sandbox.
 var notOverhead = []record.Role{record.RoleWorkload, record.RoleVCPU, record.RoleDaemon, record.RoleKernelNode, record.RoleCache, record.RoleOthers}
 
-// needsIn evaluates one round of a phase. The daemon's usage is not in the pod's cgroup
-// and not freed with the pod, so it is not part of the overhead. Negative rows come
-// from noise or from memory that a daemon freed; they do not reduce the overhead.
+// needsIn evaluates one round of a phase. The daemon's usage is neither in the pod's
+// cgroup nor freed with the pod. It is not part of the overhead. Negative rows come from
+// noise or from memory that a daemon freed; they do not reduce the overhead.
 func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 	n, l := float64(t.Sandboxes), &p.ledger
 	var idle *ledger.Ledger

@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Figures returns the figures of the run: per phase and target, of the ledger of the
-// median round, per extra sandbox, and of recommended overheads.
+// Figures returns all figures of the run. They are per phase and target, of the ledger of
+// the median round, per extra sandbox, and of recommended overheads.
 func (j *Judgement) Figures() []figure.Figure {
 	l := listed{runID: j.Record.Header.RunID}
 	for i := range j.Tables {

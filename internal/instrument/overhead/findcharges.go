@@ -96,9 +96,9 @@ func (j *judging) unlimited(t *Table, c *Cell, put put) {
 	}
 }
 
-// unclaimed adds a finding about processes that appear with sandboxes, share something with
-// one and have no row, such as leftover helpers of a runtime. If many such processes come
-// and go, the interval is wide and nothing is reported.
+// unclaimed adds a finding about processes that appear with sandboxes and have no row,
+// such as leftover helpers of a runtime. Each shares something with a sandbox. If many
+// such processes come and go, the interval is wide and nothing is reported.
 func (j *judging) unclaimed(s *Scaling) {
 	n, memory := &s.Slopes[ofOthersCount], &s.Slopes[ofOthers]
 	if !n.Bounded || n.Lo <= unclaimedBound || n.Hi-n.Lo > 2*unclaimedBound {
@@ -117,7 +117,7 @@ func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
 	return nil
 }
 
-// blind finds engines that see less than half.
+// blind adds a finding about an engine that reports less than half of the memory.
 func (j *judging) blind(_ *Table, c *Cell, put put) {
 	for i := range c.Ledger.Engine {
 		r := &c.Ledger.Engine[i]

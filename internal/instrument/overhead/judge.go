@@ -137,8 +137,8 @@ type step struct {
 	n    int
 }
 
-// planned returns the planned steps of each target in order of the run: all phases with
-// the smallest number of sandboxes, then idle with each larger number.
+// planned returns the planned steps of each target in order of the run. All phases run
+// with the smallest number of sandboxes, and idle with each larger number.
 func (j *judging) planned() []step {
 	var out []step
 	for i, n := range j.Plan.Sandboxes {

@@ -146,8 +146,8 @@ type CheckPhase struct {
 	Memory    int64   // bytes
 	CPU       float64 // milli-CPUs
 	Open      string  // the residual part of memory, if it makes Memory exceed the configured value
-	// MemoryAnswer and CPUAnswer say whether each is sufficient. CPUAnswer is NotShown if
-	// the phase was too short, or if the sandbox's CPU time is unknown or not separable
+	// MemoryAnswer and CPUAnswer say whether each is sufficient. CPUAnswer is NotShown if the
+	// phase was too short. So it is if the sandbox's CPU time is unknown or not separable
 	// from the guest's.
 	MemoryAnswer, CPUAnswer Answer
 }

@@ -1,6 +1,6 @@
-// Package overhead measures what a sandbox adds to a node: memory and CPU time by role,
-// the cgroups that are charged, idle and under load, for one sandbox and for many. It
-// recommends an overhead for the RuntimeClass.
+// Package overhead measures what sandboxes add to a node, idle and under load. It shows
+// memory and CPU time by role, and the cgroups that are charged. It recommends an
+// overhead for the RuntimeClass.
 //
 // This package judges a record and makes figures and page from it. Package ledger does
 // the accounting of each phase, and package run performs the plan.

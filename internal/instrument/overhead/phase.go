@@ -199,8 +199,8 @@ func (p Phase) same(q Phase) bool {
 	return p.Kind == q.Kind && p.Bytes == q.Bytes && p.CPUs == q.CPUs
 }
 
-// phase also accepts sizes that YAML would parse as numbers, so that an invalid one gets
-// the same error as any other phase.
+// phase also accepts sizes that YAML parses as numbers. An invalid one then gets the same
+// error as any other phase.
 var phase = option.Written(func(s string) (string, error) { return strings.Join(strings.Fields(s), " "), nil }, nil, option.Schema{
 	"type": "string", "pattern": `^\s*(idle|load|[0-9]+[KMGT]|hold\s+[0-9]+\s*([KMGT]i?B?|ki?B?|B)?|spin\s+([0-9]+\.?[0-9]*|\.[0-9]+)\s*(cpus?)?)\s*$`,
 })

@@ -49,8 +49,8 @@ func checkKind() option.Kind[*PodFixed] {
 	return k
 }
 
-// podFixedKind returns a kind that is a mapping below key in a plan, and one word with
-// both values on a command line.
+// podFixedKind returns the option kind: a mapping below key in a plan, one word with both
+// values on a command line.
 func podFixedKind(key string) option.Kind[*PodFixed] {
 	return option.Kind[*PodFixed]{
 		Read: func(n option.Node) (*PodFixed, bool) {

@@ -18,9 +18,9 @@ type shortly struct {
 	class *RuntimeClass
 }
 
-// inShort returns the summary: a row per target with the usage of an idle sandbox, the cost
-// of one more, the engine's report and the recommended overhead. It returns nil if there
-// is no idle phase, slope or RuntimeClass.
+// inShort returns the summary, one row per target. It shows the usage of an idle sandbox,
+// the cost of one more, the engine's report and the recommended overhead. It returns nil
+// if there is no idle phase, slope or RuntimeClass.
 func inShort(v *Judgement) *page.Section {
 	idle := fewestIdle(v.Tables)
 	if idle == nil && len(v.Scaling) == 0 && len(v.Classes) == 0 {
@@ -122,8 +122,8 @@ func fewestIdle(tables []Table) *Table {
 	return found
 }
 
-// outsidePod returns the part of a target's sum that is not charged to pod groups: without
-// the memory of their processes and their kernel memory.
+// outsidePod returns the part of a target's sum that is not charged to pod groups. It
+// excludes the memory of their processes and their kernel memory.
 func outsidePod(l *ledger.Ledger) int64 {
 	out := l.Sum
 	for _, p := range l.Places {

@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// answer returns one sentence per target that compares it with its base, and how many cells
-// have figures that are not those of a device.
+// answer compares each target with its base, one sentence per target. It also returns how
+// many cells have figures that are not those of a device.
 func (j *Judgement) answer() (out []string) {
 	if len(j.Tables) == 0 {
 		return []string{"No job was run."}

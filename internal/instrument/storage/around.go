@@ -116,7 +116,7 @@ func (w *Cell) count(is func(*record.Cell) bool) int {
 }
 
 // ceilings adds findings about devices that changed between the first and the last
-// measurement, and about those that could not be measured.
+// measurement. It also reports devices that could not be measured.
 func (j *Judgement) ceilings(add func(record.Finding)) {
 	for i, c := range j.Record.Ceilings {
 		if c.Failure != nil {

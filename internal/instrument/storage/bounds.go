@@ -91,8 +91,8 @@ func (j *Judgement) nearDevice() map[string][]*Cell {
 }
 
 // bounds returns the bounds of the cell's volume and device. Imported results without a
-// place are assumed to be from the machine's own storage, as root file systems and host
-// directories are. An engine's root file systems may be on another device than the run's
+// place are assumed to be from the machine's own storage. So are root file systems and
+// host directories. An engine's root file systems may be on another device than the run's
 // directories. They then have no bounds.
 func (w *Cell) bounds() []bound {
 	all, volume := w.judge.bounds[w.table.Volume], w.table.Volume

@@ -187,9 +187,9 @@ func put(values stat.Rounds, round int, v float64) {
 // Above that, counters over the life of the process are not attributed to the job.
 const besideJob = 0.1
 
-// cpu adds the CPU usage of the target's roles in a round. ran is the duration of the
-// job in ns. Node readings cover the whole life of the process with start and exit,
-// which may take many times as long as the job.
+// cpu adds the CPU usage of the target's roles in a round. ran is the duration of the job
+// in ns. Node readings cover the whole life of the process. Its start and exit may take
+// many times as long as the job.
 func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByte stat.Rounds) {
 	if r.Observed == nil || len(r.Observed.CPU) == 0 {
 		return
@@ -278,9 +278,9 @@ func (j *Judgement) compare() {
 	})
 }
 
-// bases returns the possible base targets in order of preference: the requested
-// baseline, the host, targets that share its kernel, targets with their own kernel.
-// Imported results need not be from one machine, so they have only the first two,
+// bases returns the possible base targets in order of preference. The requested baseline
+// is first, then the host, targets that share its kernel, and targets with their own
+// kernel. Imported results need not be from one machine. They have only the first two,
 // unless one of the targets has a guest kernel.
 func (j *Judgement) bases() []string {
 	all := []string{j.Plan.Baseline, host}

@@ -51,8 +51,8 @@ func inMost(rounds []*record.Cell, why func(*record.Cell) string) []string {
 	return []string{first}
 }
 
-// contradiction compares the tool's time with the lifetime of its process, with the busy time
-// of the device, and with the time that its requests took.
+// contradiction compares the tool's time with three others: the lifetime of its process,
+// the busy time of the device, and the time of its requests.
 func (w *Cell) contradiction(c *record.Cell) string {
 	ran, lived := secondsOf(c), float64(c.Ended-c.Begun)/1e9
 	if lived > 0 && ran > longerFactor*lived+longerSlack {

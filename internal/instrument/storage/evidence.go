@@ -199,8 +199,8 @@ func (e *evidence) saw(direction int) float64 {
 	return e.device[direction]
 }
 
-// fetchedThrough are the file systems that read the device in the context of the
-// reading process, so that the kernel counts it for that process. Others use threads.
+// fetchedThrough are the file systems that read the device in the context of the reading
+// process. The kernel then counts the read for that process. Others use threads.
 var fetchedThrough = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"}
 
 // countsFetched reports whether fetched bytes are what the device read for the job.

@@ -40,9 +40,10 @@ func ReadJobFile(path string) (Job, error) {
 // move bytes in files of tare's own directory. It rejects options that leave the directory,
 // run programs or write other files, and reports their line.
 //
-// Options that tare sets for every cell are allowed and overridden: direct and buffered by
-// the cache mode, group_reporting and percentiles by the reported figures. A runtime is kept
-// if it is shorter than the limit. A directory is rejected, because tare chooses it.
+// Options that tare sets for every cell are allowed and overridden. The cache mode
+// decides direct and buffered; the reported figures decide group_reporting and
+// percentiles. A runtime is kept if it is shorter than the limit. A directory is
+// rejected, because tare chooses it.
 func ParseJobFile(text string) ([]Section, error) {
 	if len(text) > maxJobFile {
 		return nil, fmt.Errorf("the job file is %d bytes long: at most %d are read", len(text), maxJobFile)

@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Page returns the report: a summary with a row per target and a column per job, then
-// each job with the reasons of verdicts other than Device.
+// Page returns the report. It begins with a summary: a row per target, a column per job.
+// Each job follows, with the reasons of verdicts other than Device.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	if j.Imported {

@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/core/finding"
 )
 
-// A page cache can serve a direct job although the device sees every byte: by large
-// readahead requests, or by merging writes. The bytes are then correct, but the number
-// of requests is too low.
+// A page cache can serve a direct job although the device sees every byte. It reads ahead
+// in large requests, or merges writes. The bytes are then correct, but the number of
+// requests is too low.
 
 // Thresholds for the device's requests of a direct job.
 const (
@@ -19,8 +19,8 @@ const (
 	sparse       = 16  // blocks per concurrent request, above which random ones are rarely adjacent
 )
 
-// most returns the maximum of concurrent requests of a job, from its fields or from the
-// options of its job file, or 0 if unknown.
+// most returns the maximum of concurrent requests of a job, or 0 if unknown. It uses the
+// job's fields or the options of its job file.
 func (t *Table) most() float64 {
 	if len(t.job.Options) == 0 {
 		return t.inFlight()
@@ -41,8 +41,8 @@ func (t *Table) most() float64 {
 }
 
 // least returns the minimum of device requests per direct I/O, or 0 if unknown. A thread
-// waits for an I/O before the next, so only concurrent ones can be merged, and only if
-// they are adjacent. Random I/Os in large files are not. Splitting only adds requests.
+// waits for an I/O before the next, so only concurrent ones can be merged. They also have
+// to be adjacent. Random I/Os in large files are not. Splitting only adds requests.
 func (t *Table) least() float64 {
 	n := t.most()
 	switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// inShort returns the summary table in the form of the published report: a row per target,
-// a column per job, and below each figure its ratio to the host's. A figure that is not
-// of the device has the verdict before it, so that it is not mistaken for one.
+// inShort returns the summary table in the form of the published report. It has a row per
+// target, a column per job, and below each figure its ratio to the host's. A figure that
+// is not of the device has the verdict before it, so that it is not mistaken for one.
 func inShort(j *Judgement) *page.Section {
 	if len(j.Tables) == 0 {
 		return nil

@@ -267,9 +267,9 @@ func (w *Cell) figure() string {
 	return "bandwidth"
 }
 
-// shared returns the bytes that the device moved for other users, and a text about
-// them. Bytes charged to the sandbox's own cgroups do not count: they come from
-// readahead or from writing a whole block for a part of it.
+// shared returns the bytes that the device moved for other users, and a text about them.
+// Bytes charged to the sandbox's own cgroups do not count. They come from readahead, or
+// from writing a whole block for a part of it.
 func (e *evidence) shared() (bytes float64, text string) {
 	if !e.haveDevice {
 		return 0, ""

@@ -21,10 +21,10 @@ type used struct {
 }
 
 // cpu adds CPU time. The source is the clock of each process, with one exception.
-// Processes inside sandboxes, such as commands of a workload or gVisor's address
-// spaces, may exit before the phase ends, and their time would be lost. If the
-// sandboxes have their own groups, the workload's time is that of the groups less
-// their other members. Otherwise it is in the clocks of the parents that waited.
+// Processes inside sandboxes may exit before the phase ends, such as commands of a
+// workload or gVisor's address spaces. Their time would be lost. If the sandboxes have
+// their own groups, the workload's time is that of the groups less their other members.
+// Otherwise it is in the clocks of the parents that waited.
 func (b *books) cpu() {
 	took := b.took()
 	if took == 0 {
@@ -65,15 +65,15 @@ func (b *books) cpu() {
 	}
 }
 
-// vcpusOf reports whether the vCPU threads of a process are known: they used CPU
-// time, or the threads of a VMM are in a separate cgroup.
+// vcpusOf reports whether the vCPU threads of a process are known. Either they used CPU
+// time, or those of a VMM are in a separate cgroup.
 func vcpusOf(p *record.Process) bool {
 	return p.VCPU > 0 || p.Role == record.RoleVMM && len(p.Groups) > 1
 }
 
-// guestsInside marks the VMM row if a sandbox has a VMM without known vCPU threads:
-// the guest's work is then part of the VMM's time. The check is per sandbox, because
-// kernel workers of a VMM have its role and no vCPU.
+// guestsInside marks the VMM row if a sandbox has a VMM without known vCPU threads. The
+// guest's work is then part of the VMM's time. The check is per sandbox, because kernel
+// workers of a VMM have its role and no vCPU.
 func (b *books) guestsInside() {
 	vmm, told := map[int]bool{}, map[int]bool{}
 	for i := range b.end.Processes {

@@ -69,8 +69,8 @@ func holder(groups []*record.Group, path string) *record.Group {
 	return nil
 }
 
-// memoryPath returns the cgroup that a process's memory is charged to: the one of
-// the memory controller on v1, the only one on v2.
+// memoryPath returns the cgroup that a process's memory is charged to. On v1 it is the
+// group of the memory controller, on v2 the only one.
 func memoryPath(p *record.Process) (string, bool) {
 	if len(p.Groups) == 0 {
 		return "", false
@@ -154,9 +154,9 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 	b.l.Groups = append(b.l.Groups, r)
 }
 
-// limit returns the lowest memory limit of groups, or 0 if one has none. If some of
-// the groups hold the workload, only those count: with systemd's cgroup driver the
-// pause container of a pod has a group of its own without a limit.
+// limit returns the lowest memory limit of groups, or 0 if one has none. If some of the
+// groups hold the workload, only those count. With systemd's cgroup driver, a pod's pause
+// container has a group of its own without a limit.
 func (b *books) limit(charge record.Charge, groups []*record.Group) (lowest int64) {
 	bounding := slices.DeleteFunc(slices.Clone(groups), func(g *record.Group) bool {
 		return !slices.Contains(b.rolesIn([]*record.Group{g}, charge), record.RoleWorkload)

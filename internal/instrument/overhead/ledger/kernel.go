@@ -100,13 +100,13 @@ func known(m *record.GroupMemory) int64 {
 	return m.Kernel
 }
 
-// unmappedRule explains shared memory that a cgroup is charged for beyond what its
-// processes map: files in a tmpfs, and memory files of gVisor and VMMs.
+// unmappedRule explains shared memory that a cgroup is charged for and its processes do
+// not map. Examples are files in a tmpfs, and memory files of gVisor and VMMs.
 const unmappedRule = "and shared memory that its cgroup is charged for and no process maps"
 
-// shared adds shared memory that own groups are charged for and no process maps.
-// Groups and processes of a sandbox are summed: a process that was moved still maps
-// memory that is charged to its earlier group.
+// shared adds shared memory that own groups are charged for and no process maps. Groups
+// and processes of a sandbox are summed. A process that was moved still maps memory that
+// is charged to its earlier group.
 func (b *books) shared() {
 	excess, largest := b.byLane(func(m *Memory) int64 { return m.Shmem }, func(p *record.Process) int64 { return p.PSSShmem })
 	for _, n := range slices.Sorted(maps.Keys(largest)) {

@@ -54,8 +54,8 @@ type GroupRow struct {
 	Usage  int64  // bytes
 	Memory Memory // the charge by kind
 	Peak   int64
-	// Highest is the highest charge known for the phase, in bytes: the group's peak
-	// if it rose in the phase, otherwise its usage at the end.
+	// Highest is the highest charge known for the phase, in bytes. It is the group's peak if
+	// that rose in the phase, otherwise its usage at the end.
 	Highest int64
 	Limit   int64   // of one group; 0 if unlimited
 	CPU     float64 // mean CPUs over the phase

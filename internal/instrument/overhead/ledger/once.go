@@ -104,9 +104,9 @@ func (b *books) laneOf(lane int) int {
 	return lane
 }
 
-// elsewhere returns how much of a sandbox's shared memory is mapped by processes of
-// the daemon or of other sandboxes, which have it in their own rows. It is at most
-// the group's mapped memory less what the sandbox's own processes map.
+// elsewhere returns how much of a sandbox's shared memory the daemon or other sandboxes
+// map. They have it in their own rows. It is at most the group's mapped memory less what
+// the sandbox's own processes map.
 func (b *books) elsewhere(lane int) int64 {
 	var others, own, files, mapped int64
 	for i := range b.end.Processes {

@@ -1,5 +1,5 @@
-// Package run measures what a sandbox adds to a node: memory and CPU time by role and
-// by cgroup, idle and under load, for one sandbox and for many.
+// Package run measures what sandboxes add to a node, idle and under load. It measures
+// memory and CPU time by role and by cgroup.
 //
 // It defines one visit of a target; rounds are those of core/run. A visit
 //   - reads the node without sandboxes of the target,

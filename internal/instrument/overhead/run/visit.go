@@ -255,8 +255,8 @@ func (v *visit) host(ctx context.Context) record.Host {
 	return x.Host
 }
 
-// maxOfRoom is the share of available memory that the run may use, so that a node in
-// use does not run out of memory.
+// maxOfRoom is the share of available memory that the run may use. A node in use must not
+// run out of memory.
 const maxOfRoom = 0.8
 
 // roomFor reports whether the node has memory for count sandboxes, based on what

@@ -82,8 +82,8 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 	return nil
 }
 
-// roomForCeiling returns a failure if the file does not fit on the volume, or if the
-// device is in use by now.
+// roomForCeiling returns a failure if the file does not fit on the volume or the device
+// is in use by now.
 func (s *stage) roomForCeiling(ctx context.Context, size int64) *record.Failure {
 	if err := s.volume.Check(); err != nil {
 		return &fail(record.FailState, nil, "nothing was written: %v", err).Failure

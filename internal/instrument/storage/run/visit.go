@@ -151,9 +151,9 @@ func (v *visit) device() string { return v.lies().Answers }
 const grace = 20 * time.Second
 
 // measure runs the tool between two readings. If processes outside a guest serve its
-// files, the tool is loaded once before. A guest may drop a file's pages on open. It
-// then reads tens of megabytes of fio and its libraries through these processes in
-// each run, and these reads are not the job's.
+// files, the tool is loaded once before. A guest may drop a file's pages on open. Each
+// run then reads tens of megabytes of fio and its libraries through these processes.
+// These reads are not the job's.
 func (v *visit) measure(ctx context.Context, args []string, program string) error {
 	v.step("running")
 	boxes, err := v.boxes(ctx)

@@ -95,8 +95,8 @@ func (out *fioOutput) option(names ...string) (value string) {
 	return value
 }
 
-// sizeOrNone parses a fio size, or returns 0 for other forms, such as different block sizes
-// for reads and writes, or a share of a device.
+// sizeOrNone parses a fio size. It returns 0 for other forms, such as separate block
+// sizes for reads and writes, or a share of a device.
 func sizeOrNone(s string) int64 {
 	n, err := storage.ParseFioSize(s)
 	if err != nil {

@@ -202,8 +202,9 @@ func (s *sysbenchText) quantile(q float64) float64 {
 	return 0
 }
 
-// direct reports whether the flags mean direct I/O. 1.0 prints words, 0.5 its own numbers
-// with 3 for direct, and 0.4 the bits of open(2), with O_DIRECT of x86 and ARM.
+// direct reports whether the flags mean direct I/O. 1.0 prints words. 0.5 prints its own
+// numbers, with 3 for direct. 0.4 prints the flags of open(2), with O_DIRECT of x86 or
+// ARM.
 func (s *sysbenchText) direct(flags string) bool {
 	n, err := strconv.ParseInt(flags, 0, 64)
 	if err != nil {

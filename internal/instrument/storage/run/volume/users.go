@@ -30,9 +30,9 @@ func usersOf(name string, files bool) []string {
 	return users
 }
 
-// sharing returns the devices that share blocks with a device: its partitions, and for
-// a loop device also the device below with its partitions, recursively. A loop device
-// claims nothing below it (loop(4)), so that may be mounted.
+// sharing returns the devices that share blocks with a device, which are its partitions.
+// For a loop device it adds the device below with its partitions, recursively. A loop
+// device claims nothing below it (loop(4)), so that may be mounted.
 func sharing(name string) []string {
 	parts := partsOf(name)
 	for i := 0; i < len(parts); i++ { // parts grows in the loop

@@ -1,6 +1,6 @@
-// Package volume prepares the places for the files of storage jobs: a directory on a
-// disk, an NFS mount, a tmpfs size, or a block device that may be overwritten. What it
-// creates is in the run's own directory and bears the run's id.
+// Package volume prepares the places for the files of storage jobs. A place is a
+// directory on a disk, an NFS mount, a tmpfs size, or a block device that may be
+// overwritten. What it creates is in the run's own directory and bears the run's id.
 package volume
 
 import (
