@@ -22,8 +22,8 @@ const ThreadStack = 16 << 10
 // kernel memory.
 //
 // RoleKernelNode is the remaining growth of the node's slab, stacks, page tables and
-// per-CPU memory: network namespaces, mounts, structures of cgroups, and activity of
-// the rest of the node. Its kind is known, so it is not part of the residual. Its
+// per-CPU memory. It comes from network namespaces, mounts, structures of cgroups, and
+// activity of the rest of the node. Its kind is known, so it is not part of the residual. Its
 // owner is unknown. On a quiet node the sandboxes caused it; on a busy node it can be
 // many times their usage, with either sign. Therefore it is a separate figure and in
 // no sum. The slope over the number of sandboxes shows their part of it.

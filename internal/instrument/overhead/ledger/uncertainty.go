@@ -9,7 +9,7 @@ import (
 
 // Uncertainty returns how far the residual of a phase may be off, in ± bytes:
 //
-// |drift| · elapsed  +  1.96 · √2 · 1.4826 · MAD  +  granularity
+//	|drift| · elapsed  +  1.96 · √2 · 1.4826 · MAD  +  granularity
 //
 // Drift is the change of the node's usage over the whole visit, less the change in
 // other processes. Elapsed is the share of the visit that had passed when the phase
