@@ -172,8 +172,8 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	return c, true
 }
 
-// noKubelets are the kinds of targets that a kubelet does not run: they lack its pods
-// or its engines.
+// noKubelets are the kinds of targets that a kubelet does not run: they have neither
+// its pods nor its engines.
 var noKubelets = []string{"oci", "docker", "podman", "isula", "command"}
 
 // ofAll describes over how many phases a maximum was taken, each round counted.

@@ -151,7 +151,7 @@ func (m Memory) minus(n Memory) Memory {
 func unread(p *record.Problems) int { return p.Denied + p.Broken }
 
 // everyLane returns false if a sandbox has neither a process nor a group. It also
-// returns false if a daemon may have been replaced during the reading before.
+// returns false if a daemon may have been replaced while the reading before was taken.
 func (b *books) everyLane() bool {
 	lanes := map[int]bool{}
 	vanished := b.before.Problems.Gone+b.before.Problems.Reused > 0
