@@ -1,8 +1,8 @@
-// Package beside sets what tare found beside the figures of a publication, whatever
-// instrument they are of: every table of theirs as it was printed, with those of
-// our figures that are akin, and the sentences of theirs that their own figures
-// contradict. Theirs are of other machines and versions, so nothing is computed
-// between the two.
+// Package beside compares tare's figures with those of a publication, for any
+// instrument. It shows each published table as printed, with tare's related figures,
+// and the published sentences that the published figures contradict. The published
+// figures come from other machines and versions, so nothing is computed across the
+// two.
 package beside
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// noVerdict stands with every such report.
+// noVerdict is part of every comparison.
 const noVerdict = "theirs and ours are of different machines, kernels and versions: a difference between the two is not one between engines, and none is computed"
 
-// Page is our runs beside a publication, and its figures, with the label
-// side=theirs.
+// Page returns the comparison of runs with a publication, and the published figures,
+// with the label side=theirs.
 func Page(all []instrument.Judged, p *published.Report, o page.Options) (*page.Page, []figure.Figure) {
 	out := &page.Page{Title: title(p), Command: "tare " + p.Experiment, Head: []string{noVerdict + "."}}
 	runs := make([]run, len(all))
@@ -53,8 +53,9 @@ func Page(all []instrument.Judged, p *published.Report, o page.Options) (*page.P
 	return out, theirs
 }
 
-// InDocument is the page of those records of a document that are of the publication's experiment,
-// without their findings, which the document has; nil where none is.
+// InDocument returns the page for those records of a document that match the
+// publication's experiment, or nil if there are none. It has no findings, since the
+// document has them.
 func InDocument(all []instrument.Judged, p *published.Report, o page.Options) *page.Page {
 	all = slices.DeleteFunc(slices.Clone(all), func(j instrument.Judged) bool { return j.Record.Header.Experiment != p.Experiment })
 	if len(all) == 0 {
@@ -65,24 +66,24 @@ func InDocument(all []instrument.Judged, p *published.Report, o page.Options) *p
 	return out
 }
 
-// run is one of ours.
+// run is one of tare's runs.
 type run struct {
 	rec     *record.Record
 	name    string
 	figures []figure.Figure
 }
 
-// ours is a column of our figures in a table: those of one run that are akin to
-// one of their columns, and of one target where its figures are of targets.
+// ours is a column of tare's figures: the figures of one run, and of one target if
+// they have targets, that are related to a published column.
 type ours struct {
 	title   string
-	run     string // of which run
-	target  string // "" where its figures are of none
-	lanes   string // "" where the table's operations are not at once
+	run     string // name of the run
+	target  string // "" if the figures have no target
+	lanes   string // "" if the table's operations do not run in parallel
 	figures []figure.Figure
 }
 
-// section is one table of theirs with ours.
+// section returns one published table with tare's figures.
 func section(p *published.Report, t *published.Table, all []run) (*page.Section, []figure.Figure) {
 	table, group := page.Names(""), 0
 	for i := range t.Rows {
@@ -156,14 +157,14 @@ func section(p *published.Report, t *published.Table, all []run) (*page.Section,
 	return &page.Section{Title: t.Title + "; theirs on " + p.Machine(t.Machine).Name, Style: term.Bold, Table: table, Notes: notes}, theirs
 }
 
-// comparable reports whether two columns of ours are of one run, of as many lanes, and of CRI
-// engines driven the same way.
+// comparable reports whether two of tare's columns have the same run, the same lanes
+// and, for CRI engines, the same way of driving them.
 func comparable(a, b *ours) bool {
 	ways := strings.Contains(a.target, "+cli/") != strings.Contains(b.target, "+cli/")
 	return a.run == b.run && a.lanes == b.lanes && !(ways && strings.HasPrefix(a.target, "cri+"))
 }
 
-// printed is a value of theirs as a figure, if tare has such a quantity.
+// printed returns a published value as a figure, if tare has the quantity.
 func printed(p *published.Report, t *published.Table, row *published.Row, c *published.Column, akin published.Ours, value published.Figure) (figure.Figure, bool) {
 	v, err := strconv.ParseFloat(string(value), 64)
 	unit := published.Units[akin.Unit]
@@ -179,11 +180,11 @@ func printed(p *published.Report, t *published.Table, row *published.Row, c *pub
 	return f, true
 }
 
-// columns are ours that are akin to a column of theirs in any row; with nil, those of
-// targets that are akin to no column of the publication.
+// columns returns tare's columns related to a published column in any row. If c is nil
+// it returns those of targets related to no published column.
 func columns(p *published.Report, t *published.Table, c *published.Column, all []run) (out []ours) {
 	if c != nil && len(c.Targets) == 0 && c.Quantity == "" && c.Labels == nil {
-		return nil // there is none like it
+		return nil // nothing is related
 	}
 	for _, one := range all {
 		found := ofRun(p, t, c, one, "")
@@ -209,8 +210,8 @@ func columns(p *published.Report, t *published.Table, c *published.Column, all [
 	return out
 }
 
-// ofRun are the columns of a run, each of one target; with patterns of lanes, those of
-// other lanes than the table's, each of one number.
+// ofRun returns the columns of a run, one per target. With lanes, a pattern, it
+// returns columns with other lanes than the table's, one per number of lanes.
 func ofRun(p *published.Report, t *published.Table, c *published.Column, one run, lanes string) (out []ours) {
 	if lanes == "" && t.Lanes > 0 {
 		lanes = strconv.Itoa(t.Lanes)
@@ -233,7 +234,7 @@ func ofRun(p *published.Report, t *published.Table, c *published.Column, one run
 	return out
 }
 
-// at is what is akin, of so many lanes.
+// at returns akin for the given lanes.
 func at(lanes string, akin published.Ours) published.Ours {
 	if lanes != "" {
 		akin.Labels["lanes"] = lanes
@@ -241,9 +242,9 @@ func at(lanes string, akin published.Ours) published.Ours {
 	return akin
 }
 
-// belongs tells whether a target's figures can stand in that column: any in one that
-// names no targets; in none of theirs those that no column names, where operations are
-// of pods those of pods.
+// belongs reports whether a target's figures fit a column. A column without targets
+// takes any. If c is nil, targets fit that no column names; for pod operations they
+// must be pods.
 func belongs(p *published.Report, t *published.Table, c *published.Column, rec *record.Record, target string) bool {
 	if c != nil {
 		return len(c.Targets) == 0 || c.Akin(target)
@@ -256,7 +257,7 @@ func belongs(p *published.Report, t *published.Table, c *published.Column, rec *
 	return t.Pods == (known && runp.Absent == "")
 }
 
-// akinTo tells whether a figure is what a publication's value is of.
+// akinTo reports whether a figure measures the same as a published value.
 func akinTo(f *figure.Figure, akin published.Ours) bool {
 	if f.Quantity != akin.Quantity || akin.Quantity == "" || string(f.Unit) != published.Units[akin.Unit].Base || !f.Known() {
 		return false
@@ -272,8 +273,8 @@ func akinTo(f *figure.Figure, akin published.Ours) bool {
 	return true
 }
 
-// cell holds what is akin, in their unit, with what it is a figure of where that
-// was judged. Where several are, all of a few.
+// cell formats the related figures in the published unit, with their context if
+// judged. If there are a few it shows all.
 func (c *ours) cell(akin published.Ours) page.Cell {
 	var texts []string
 	var shown *figure.Figure
@@ -300,7 +301,7 @@ func (c *ours) cell(akin published.Ours) page.Cell {
 	return page.Cell{Head: strings.Join(texts, ", "), Figure: shown}
 }
 
-// number has four digits, or all before the point.
+// number formats with four digits, or with all digits before the point.
 func number(v float64) string {
 	if math.Abs(v) >= 1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -315,7 +316,7 @@ func with(number, unit string) string {
 	return number + " " + unit
 }
 
-// title names a publication.
+// title returns the title of a publication.
 func title(p *published.Report) string {
 	title := p.Title
 	if p.OriginalTitle != "" {
@@ -329,7 +330,7 @@ func title(p *published.Report) string {
 	return "Beside " + page.Short(term.Clean(title), 200)
 }
 
-// sides are the machines and the versions of both.
+// sides lists the machines and versions of both sides.
 func sides(p *published.Report, all []run) *page.Section {
 	s := &page.Section{Title: "whose figures are of what", Style: term.Bold}
 	theirs := page.List{Heading: "theirs"}
@@ -365,8 +366,8 @@ func sides(p *published.Report, all []run) *page.Section {
 	return s
 }
 
-// claims are the sentences of the publication that its own figures contradict, each
-// beside the figures that show it; nil where none is known.
+// claims returns the published sentences that the published figures contradict, each
+// with these figures. It is nil if none is known.
 func claims(p *published.Report) *page.Section {
 	if p.Claims == nil {
 		return nil
@@ -386,7 +387,7 @@ func claims(p *published.Report) *page.Section {
 	return s
 }
 
-// method is what the publication says of how it measured, and what it does not say.
+// method returns the publication's description of its method, and what it omits.
 func method(p *published.Report) *page.Section {
 	s := &page.Section{Title: "how they measured", Style: term.Bold}
 	var items []page.Item

@@ -8,25 +8,28 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What a charge has to be before it shows by itself that programs are in it.
+// The thresholds for a charge to prove that it includes programs.
 const (
-	quotaMostly = 2.0  // times the clients' own work that it has to be
-	quotaHeld   = 0.10 // of the periods in which the quota was used up, at least
-	quotaNoise  = 0.01 // of all chosen programs' run time, below which a program decides nothing
+	quotaMostly = 2.0  // minimum ratio of the charge to the clients' own work
+	quotaHeld   = 0.10 // minimum share of periods with exhausted quota
+	quotaNoise  = 0.01 // share of total run time below which a program is ignored
 )
 
-// quotaCharge tells whose time a step's cgroup was charged. What a request costs the
-// clients themselves is the charge for each of a lighter step, in the round in which it
-// was most, which is too much rather than too little, as it has the lighter programs in
-// it. Times the requests of this step that is about their own work in it, and the rest
-// can only be the heavier programs: nothing else differs. Where the quota was used up in more periods than
-// their own work would fill twice over, it was programs that used it up, and it held
-// them back. That needs no CPU beyond the limit, which a small node does not have.
+// quotaCharge splits the charge of a step's cgroup into clients and programs.
+//
+// The cost of a request to the clients is the charge per request of a lighter step, in
+// its most expensive round. This overestimates, as it includes the lighter programs.
+// Multiplied by the requests of this step it gives their own work; the rest belongs to
+// the heavier programs, the only difference.
+//
+// If the quota was exhausted in more than twice the periods that their own work fills,
+// the programs exhausted it and were throttled. This proof needs no CPU beyond the
+// limit, which a small node lacks.
 type quotaCharge struct {
-	own float64 // CPUs that the clients themselves take in the step, about; NaN: not known
+	own float64 // estimated CPUs of the clients themselves; NaN: unknown
 }
 
-// chargeOf is that of a step, by the lightest one.
+// chargeOf returns the charge of step i, with the lightest step as reference.
 func chargeOf(steps []quotaFacts, i int) quotaCharge {
 	f, light := &steps[i], &steps[0]
 	if i == 0 || light.heavy >= f.heavy || !(light.each > 0) {
@@ -35,12 +38,12 @@ func chargeOf(steps []quotaFacts, i int) quotaCharge {
 	return quotaCharge{own: light.each * f.rate}
 }
 
-// programs tells whether most of the charge is programs'.
+// programs reports whether most of the charge belongs to programs.
 func (c quotaCharge) programs(f *quotaFacts) bool {
 	return f.charged() >= quotaMostly*c.own && f.bpf >= f.charged()/quotaMostly
 }
 
-// holds tells whether the charge shows by itself that programs count.
+// holds reports whether the charge alone proves that programs count.
 func (c quotaCharge) holds(limit float64, f *quotaFacts) bool {
 	return c.programs(f) && f.throttled >= quotaHeld && f.throttled*limit >= quotaMostly*c.own
 }
@@ -50,12 +53,11 @@ func (c quotaCharge) fact(limit float64, f *quotaFacts) string {
 		cpus(c.own), 100*f.throttled, cpus(f.throttled*limit), cpus(limit))
 }
 
-// inCalls is the part of the programs' run time that can only have been spent in
-// the clients' own calls, as a share of one core. A cgroup_sock_addr runs nowhere
-// else. Of the calls of a sock_ops for one connection one may come in softirq, on
-// whose account that may be: when the connection is established (tcp_input.c,
-// tcp_finish_connect); the others are made by connect itself. Where other kinds run
-// is not known.
+// inCalls returns the part of the programs' run time spent in the clients' own calls,
+// as a share of one core. A cgroup_sock_addr always runs there. For a sock_ops one
+// call per connection may run in softirq, on any account: when the connection is
+// established (tcp_input.c, tcp_finish_connect). Its other calls come from connect
+// itself. Where other types run is unknown.
 func inCalls(m *measured, kinds map[uint32]string) float64 {
 	connects := int64(0)
 	for i := range m.load.Runs {
@@ -71,9 +73,9 @@ func inCalls(m *measured, kinds map[uint32]string) float64 {
 	return max(m.bpfCore()-elsewhere/m.took(), 0)
 }
 
-// forClients tells whether chosen programs ran for the load's clients and for nobody
-// else: all that ran are called by a connect, each was called once for every connect of
-// the clients, and none while the node was idle. Programs below [quotaNoise] may be others'.
+// forClients reports whether the chosen programs ran only for the load's clients. All
+// must be types called by connect, run once per connect, and not run while the node
+// was idle. Programs below [quotaNoise] are ignored.
 func forClients(m *measured, kinds map[uint32]string) bool {
 	if m.load.Sent == nil || m.idle == nil {
 		return false
@@ -99,7 +101,7 @@ func forClients(m *measured, kinds map[uint32]string) bool {
 	return m.ran() && !slices.ContainsFunc(m.idle.Runs, ran) && !slices.ContainsFunc(m.load.Runs, func(r record.ProgramRun) bool { return !exactly(r) })
 }
 
-// The kernel's names of the kinds of programs that the reference datapath has.
+// The kernel's names for the program types of the reference datapath.
 const (
 	kindSockAddr = "cgroup_sock_addr"
 	kindSockOps  = "sock_ops"
@@ -115,7 +117,7 @@ func partElsewhere(r *record.ProgramRun, kind string, connects int64) float64 {
 	return 1
 }
 
-// kinds are those of the record's programs.
+// kinds returns the types of the record's programs.
 func (j *judging) kinds() map[uint32]string {
 	all := map[uint32]string{}
 	for i := range j.rec.Programs {

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// head is which run it was, or which outputs were imported.
+// head identifies the run, or the imported outputs.
 func head(v *Judgement) []string {
 	if v.Imported != nil {
 		return page.Imported(v.Record, v.Imported, "the machines, programs, CPU time and limits are not known")
@@ -17,8 +17,8 @@ func head(v *Judgement) []string {
 	return []string{page.Identity(v.Record, v.Plan.Rounds)}
 }
 
-// whole says what ran where, and what percent are of: published reports have "12.99 %" and
-// "1.62 %" for the same time. It is nil of what was imported.
+// whole states the environment and the base of percentages. Published reports show
+// "12.99 %" and "1.62 %" for the same time. It is nil for imported results.
 func whole(v *Judgement, o page.Options) *page.Section {
 	if v.Imported != nil {
 		return nil
@@ -39,7 +39,7 @@ func whole(v *Judgement, o page.Options) *page.Section {
 	return s
 }
 
-// chosen says which programs were measured.
+// chosen describes the measured programs.
 func chosen(v *Judgement) string {
 	p := &v.Plan
 	if p.Datapath != "" {
@@ -86,7 +86,7 @@ func cpuLimits(v *Judgement) string {
 	return text
 }
 
-// howMeasured says how the load was made and what the figures are.
+// howMeasured describes the load and the figures.
 func howMeasured(v *Judgement) *page.Section {
 	p := &v.Plan
 	s := &page.Section{Title: "what was measured", Style: term.Bold, Part: page.Method}
@@ -140,7 +140,7 @@ func howMeasured(v *Judgement) *page.Section {
 	return s
 }
 
-// under are texts of which the first is told by a key.
+// under lists texts; the first one gets the key.
 func under(key string, texts []string, most int) (items []page.Item) {
 	for _, text := range texts {
 		items = append(items, page.Item{Key: key, Text: page.Short(term.Clean(text), most)})
@@ -149,7 +149,7 @@ func under(key string, texts []string, most int) (items []page.Item) {
 	return items
 }
 
-// client is what sent the load, with its version.
+// client returns the load generator with its version.
 func (j *Judgement) client() string {
 	for i := range j.Rows {
 		if by := j.Rows[i].Client; by != "" {
@@ -173,7 +173,7 @@ func asked(v *Judgement) (all []string) {
 	return all
 }
 
-// cleanList names the first few of a list that a plan has.
+// cleanList lists the first few items of an option.
 func cleanList(all []string) string {
 	clean := make([]string, len(all))
 	for i, one := range all {

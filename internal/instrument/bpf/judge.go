@@ -10,10 +10,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Name of the instrument: its verb, its key in a plan, its word in a record.
+// Name is the instrument's verb, its key in a plan and its name in a record.
 const Name = "bpf"
 
-// Judge judges a record of what BPF programs cost, finished or not.
+// Judge judges a record of the cost of BPF programs, complete or not.
 func Judge(rec *record.Record) (*Judgement, error) {
 	j := &judging{rec: rec, b: &Judgement{Record: rec, CPUs: rec.Header.Environment.CPUs}}
 	if err := instrument.ReadPlan(&rec.Header, Name, &j.b.Plan); err != nil {
@@ -32,16 +32,15 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return j.b, nil
 }
 
-// judging weighs one record.
+// judging is the state of Judge.
 type judging struct {
-	rec      *record.Record // with every phase of a point once
+	rec      *record.Record // without duplicate phases
 	b        *Judgement
-	asked    []record.Asked // what is told apart, in the order of the plan
+	asked    []record.Asked // distinct points, in plan order
 	measured map[record.Asked][]*measured
 }
 
-// measured is one point of one round: its phases, of which those that were not
-// reached are nil.
+// measured is one point of one round. Phases that were not reached are nil.
 type measured struct {
 	round      int
 	statistics bool
@@ -50,15 +49,15 @@ type measured struct {
 	cool       *record.Point
 }
 
-// apart is what points are told apart by: not whether statistics were on, which
-// pairs them, nor the address and the seconds, which may be a phase's own.
+// apart returns the fields that identify a point. Statistics pair two points, and
+// address and seconds may belong to a phase.
 func apart(a record.Asked) record.Asked {
 	a.Statistics, a.URL, a.Seconds = false, "", 0
 	return a
 }
 
-// asks is what a point asks for, without what it cannot: services are those of tare's
-// own programs.
+// asks returns the identity of a point without inapplicable fields: only tare's own
+// programs have services.
 func (j *judging) asks(p *record.Point) record.Asked {
 	a := apart(p.Asked)
 	if j.b.Plan.Datapath == "" {
@@ -67,8 +66,8 @@ func (j *judging) asks(p *record.Point) record.Asked {
 	return a
 }
 
-// group puts the phases of a point together. Of a phase that is there twice the first
-// counts, and the record is said to be damaged.
+// group merges the phases of each point. A duplicate phase is ignored and the record
+// is reported as damaged.
 func (j *judging) group() {
 	rec := *j.rec
 	j.rec, j.measured = &rec, map[record.Asked][]*measured{}
@@ -98,7 +97,7 @@ func (j *judging) group() {
 		slices.SortStableFunc(j.measured[a], func(a, b *measured) int { return cmp.Compare(a.round, b.round) })
 		for _, m := range j.measured[a] {
 			if m.interrupted() {
-				continue // no fault of the point
+				continue // not a failure of the point
 			}
 			j.b.Total++
 			if m.failure() != nil {
@@ -108,14 +107,14 @@ func (j *judging) group() {
 	}
 }
 
-// planned compares values by where they stand in the plan. Those that do not stand in it
-// are behind all others: their place, -1, is the largest without a sign.
+// planned compares values by their position in the plan. Values outside the plan come
+// last: their position, -1, is the largest unsigned number.
 func planned[T cmp.Ordered](plan []T, a, b T) int {
 	return cmp.Or(cmp.Compare(uint(slices.Index(plan, a)), uint(slices.Index(plan, b))), cmp.Compare(a, b))
 }
 
-// measuredOf is the point that a phase belongs to. The node is looked at idle and
-// cooling with statistics only.
+// measuredOf returns the point of a phase. Idle and cooling phases belong to the point
+// with statistics.
 func (j *judging) measuredOf(p *record.Point) *measured {
 	key := j.asks(p)
 	all, known := j.measured[key]
@@ -133,15 +132,14 @@ func (j *judging) measuredOf(p *record.Point) *measured {
 	return m
 }
 
-// sameLoad tells whether two lines can be one load, written twice. A failure beside
-// a load that went well is that of another one, and so is one at another time:
-// statistics are not known of all that failed.
+// sameLoad reports whether two lines may be the same load, written twice. A failure
+// and a success are different loads, as are failures at different times. Not every
+// failure records whether statistics were on.
 func sameLoad(a, b *record.Point) bool {
 	return (a.Failure == nil) == (b.Failure == nil) && (a.Failure == nil || a.Begun == b.Begun)
 }
 
-// failure is why the point gives no figures. After the load nothing can take them
-// away.
+// failure returns why the point has no figures. Failures after the load do not count.
 func (m *measured) failure() *record.Failure {
 	for _, p := range []*record.Point{m.idle, m.load} {
 		if p != nil && p.Failure != nil && p.Failure.Kind != record.FailInterrupted {
@@ -155,7 +153,7 @@ func (m *measured) interrupted() bool {
 	return m.failure() == nil && (m.idle != nil && m.idle.Failure != nil || m.load != nil && m.load.Failure != nil)
 }
 
-// loaded is the point's load, nil where it gives no figures.
+// loaded returns the point's load, or nil if it has no figures.
 func (m *measured) loaded() *record.Point {
 	if m.load == nil || m.load.Failure != nil || m.idle != nil && m.idle.Failure != nil || m.load.Ended <= m.load.Begun {
 		return nil
@@ -163,9 +161,9 @@ func (m *measured) loaded() *record.Point {
 	return m.load
 }
 
-// programs are those of the record, each once: a data path that is loaded anew at
-// each point has other ids every time, of which those of one point are taken, and
-// of others what is called otherwise.
+// programs sets the record's programs, each once. A data path reloaded at each point
+// has new ids every time. It uses the ids of one point, and from other points only
+// programs with other names.
 func (j *judging) programs() {
 	var most []record.ProgramRun
 	for i := range j.rec.Points {
@@ -194,7 +192,7 @@ func (j *judging) programs() {
 	j.memory()
 }
 
-// memory is that of all programs and of each map once, used or not.
+// memory sets the memory of all programs, and of each map once, used or not.
 func (j *judging) memory() {
 	at, users := map[uint32]int{}, map[uint32]int{} // places in Maps, and programs that use it, by a map's id
 	add := func(m mapRow) {
@@ -229,7 +227,7 @@ func (j *judging) memory() {
 	}
 }
 
-// plus adds amounts up, of which one that is not known (-1) makes the sum so.
+// plus adds two amounts; the sum is unknown (-1) if either is.
 func plus(sum, v int64) int64 {
 	if sum < 0 || v < 0 || sum > math.MaxInt64-v {
 		return -1

@@ -1,4 +1,5 @@
-// Package bpf asks what eBPF programs cost, and whose limit pays for them.
+// Package bpf measures the cost of eBPF programs, and which CPU limit they count
+// against.
 package bpf
 
 import (
@@ -19,64 +20,65 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What a measurement of BPF programs may ask for.
+// Limits of the options.
 const (
 	maxConnections = 100_000
 	maxQPS         = 10_000_000
 	maxInstances   = 256
-	maxServices    = 131_070 // those of 198.18.0.0/15, see package datapath
+	maxServices    = 131_070 // addresses of 198.18.0.0/15; see package datapath
 	maxHeavy       = 10_000_000
 	maxPoints      = 100
 	minLoad        = 100 * time.Millisecond
 	maxLoad        = 24 * time.Hour
 	maxRequest     = time.Hour
 
-	// shortest is what a scale leaves of a load: in less, a crowded machine may not
-	// have made its connections.
+	// shortest is the minimum duration of a scaled load. A crowded machine may not
+	// connect in less.
 	shortest = 500 * time.Millisecond
 
 	maxChosen = 100
 	maxPath   = 4095 // PATH_MAX without its NUL
 )
 
-// DatapathReference are tare's own programs.
+// DatapathReference selects tare's own programs.
 const DatapathReference = "reference"
 
-// Options are what a measurement of BPF programs can be asked for.
+// Options are the options of a BPF measurement.
 type Options struct {
 	Title string
 	// Case is record.CaseLoad, CaseQuota or CaseMemory.
 	Case string
-	// Datapath is "reference", tare's own programs; "" for what is loaded already,
-	// of which the choice is.
+	// Datapath is "reference" for tare's own programs, or "" for loaded programs
+	// selected by Choice.
 	Datapath string
 	Choice
-	// URL is who is asked; "": a server of tare's own on loopback.
+	// URL is the server to load; "" for tare's own server on loopback.
 	URL         string
 	Connections []int
-	QPS         float64 // 0: as many as it can
+	QPS         float64 // 0: unlimited
 	KeepAlive   bool
-	ResolveEach bool          // the URL's host, anew for each connection
+	ResolveEach bool          // resolve the host of the URL for each connection
 	Duration    time.Duration // of the load at each point
-	Idle        time.Duration // before each load, and after it
+	Idle        time.Duration // before and after each load
 	Rounds      int
-	// CPUs is the limit of the load's clients: 1 is one CPU; Instances clients
-	// share it, each with its part.
+	// CPUs is the CPU limit shared by all clients. Instances is the number of clients;
+	// each gets an equal part.
 	CPUs      float64
 	Instances int
-	Heavy     []int64 // rounds of the loop in the reference datapath's programs
-	Services  []int   // in its map
+	Heavy     []int64 // loop rounds of the reference datapath's programs
+	Services  []int   // number in the reference datapath's map
 	Budget    time.Duration
-	Timeout   time.Duration // of each request
+	Timeout   time.Duration // per request
 	Seed      uint64
 
 	loaded func() string
 }
 
-// ShowLoaded sets what says which programs are loaded, for a command line that chooses none.
+// ShowLoaded sets the function that lists the loaded programs, for a command line
+// without a choice.
 func (o *Options) ShowLoaded(loaded func() string) { o.loaded = loaded }
 
-// Choice chooses programs that are loaded already.
+// Choice selects loaded programs.
 type Choice struct {
 	Kmesh   bool
 	Names   []string // globs
@@ -86,15 +88,15 @@ type Choice struct {
 	IDs     []int
 }
 
-// empty reports whether it chooses nothing.
+// empty reports whether nothing is selected.
 func (c *Choice) empty() bool {
 	return !c.Kmesh && len(c.Names)+len(c.Pins)+len(c.Cgroups)+len(c.Owners)+len(c.IDs) == 0
 }
 
-// Owner is the pid or the name of a process that holds programs, or a recognised owner.
+// Owner is the pid or name of a process that holds programs, or a recognized owner.
 type Owner string
 
-// UnmarshalJSON reads the number that older records have for a pid, too.
+// UnmarshalJSON also accepts pids as numbers, as in older records.
 func (o *Owner) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, (*string)(o)) != nil {
 		*o = Owner(text)
@@ -109,8 +111,8 @@ func owner(o Owner) error {
 	return named(string(o))
 }
 
-// DefaultsOfLoad are the options of a measurement that says nothing, on tare's own
-// programs: as many rounds as an interval takes.
+// DefaultsOfLoad returns the default options, with tare's own programs and enough
+// rounds for an interval.
 func DefaultsOfLoad() Options {
 	return Options{
 		Case: record.CaseLoad, Datapath: DatapathReference,
@@ -119,7 +121,8 @@ func DefaultsOfLoad() Options {
 	}
 }
 
-// DefaultsOfQuota are those of the question whose limit pays.
+// DefaultsOfQuota returns the defaults of the question which limit the programs count
+// against.
 func DefaultsOfQuota() Options {
 	o := DefaultsOfLoad()
 	o.Case, o.CPUs, o.Connections, o.Duration, o.Rounds = record.CaseQuota, 1, []int{64}, 3*time.Second, 3
@@ -127,14 +130,13 @@ func DefaultsOfQuota() Options {
 	return o
 }
 
-// DefaultsOfMemory are those of the question what services cost.
+// DefaultsOfMemory returns the defaults for measuring the memory of services.
 func DefaultsOfMemory() Options {
 	o := DefaultsOfLoad()
 	o.Case, o.Services, o.Connections, o.Duration, o.Rounds = record.CaseMemory, []int{1, 100, 1000}, []int{100}, 3*time.Second, 1
 	return o
 }
 
-// Declare declares the options.
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	option.Text(s, &o.Case, "case", "a load on programs, the question whose limit pays for them, or what services cost in memory",
@@ -168,7 +170,7 @@ func (o *Options) Declare(s *option.Set) {
 	})
 }
 
-// Declare declares what chooses programs.
+// Declare declares the options that select programs.
 func (o *Choice) Declare(s *option.Set) {
 	texts := option.ListOf(option.TextOf[string]())
 	option.Bool(s, &o.Kmesh, "kmesh", "the programs of Kmesh, known by their pins and maps", option.OmitEmpty)
@@ -185,8 +187,8 @@ func (o *Choice) Declare(s *option.Set) {
 		option.OmitEmpty, option.Flag("id"), option.AtMost(maxChosen), option.Bounds(1, 1<<32-1, "an id"))
 }
 
-// settleChoice lets flags choose alone, where one of them does: an empty name
-// chooses nothing, which is not the same as not to choose.
+// settleChoice lets flags replace the plan's choice. An empty name selects nothing,
+// unlike no choice.
 func (o *Options) settleChoice(s *option.Set) {
 	s.Before(func(context.Context) error {
 		if s.Given("kmesh") && o.Kmesh || s.Given("name", "pin", "cgroup", "owner", "id") {
@@ -202,16 +204,17 @@ func (o *Options) settleChoice(s *option.Set) {
 			}
 		}
 		if o.Datapath == "" && !s.Given("heavy") {
-			o.Heavy = []int64{0} // only tare's own can be made heavier
+			o.Heavy = []int64{0} // only tare's own programs can be made heavier
 		}
 		if o.Datapath == "" && !s.Given("services") {
-			o.Services = []int{1} // and only in their map are services made
+			o.Services = []int{1} // only their map has services
 		}
 		return nil
 	})
 }
 
-// declareLimit declares the clients' limit, which one flag says with its parts.
+// declareLimit declares the clients' limit; one flag sets the limit and the number of
+// clients.
 func (o *Options) declareLimit(s *option.Set) {
 	cpus := option.Number
 	cpus.Parse, cpus.Type = func(text string) (float64, error) {
@@ -231,8 +234,8 @@ func (o *Options) declareLimit(s *option.Set) {
 		option.Some("write 1 or more"), option.Bounds(1, maxInstances, "a number of clients"))
 }
 
-// parseCPUs reads a limit: a number of CPUs ("1", "0.5"), milli-CPUs ("250m"), or
-// several clients that share it, each with its part ("4x250m").
+// parseCPUs parses a limit: CPUs ("1", "0.5"), milli-CPUs ("250m"), or several clients
+// with a part each ("4x250m").
 func parseCPUs(s string) (cpus float64, instances int, err error) {
 	instances = 1
 	each := strings.TrimSpace(s)
@@ -285,7 +288,7 @@ func address(s string) error {
 	return nil
 }
 
-// Wrong says what is wrong between options.
+// Wrong returns the conflicts between options.
 func (o *Options) Wrong() option.FieldErrors {
 	var all option.FieldErrors
 	wrong := func(is bool, field, message string) {
@@ -316,15 +319,15 @@ func (o *Options) Wrong() option.FieldErrors {
 	return all
 }
 
-// Ahead is what it takes: each point with and without statistics.
+// Ahead returns the expected duration: each point with and without statistics.
 func (o *Options) Ahead(int) terms.Ahead {
 	a := terms.Ahead{Budget: o.Budget}
 	a.Takes(float64(o.Rounds)*float64(len(o.Services)*len(o.Heavy)*len(o.Connections)), 2*o.Duration+2*o.Idle)
 	return a
 }
 
-// MarshalJSON writes what a record holds.
+// MarshalJSON encodes the options as in a record.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

@@ -12,14 +12,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// How many programs of a point, and programs and maps in all, a page shows. Verbose
-// it shows all, as JSON and CSV do.
+// Maximum numbers of programs per point, and of programs and maps in total, on a page.
+// Verbose pages, JSON and CSV show all.
 const (
 	maxProgramsOfPoint = 12
 	maxProgramsShown   = 40
 )
 
-// byProgram has every program at every point, the heaviest first.
+// byProgram returns the section with every program at every point, heaviest first.
 func byProgram(v *Judgement, o page.Options) *page.Section {
 	columns, lead := pointColumns(v)
 	m := &page.Table{Columns: append(columns, page.Column{Title: "program"})}
@@ -68,8 +68,8 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 	return s
 }
 
-// programOf finds the program of a row, by its name where it was loaded anew since;
-// but not with another number of services, with which its maps have another size.
+// programOf returns the program of a row. A program that was reloaded is found by
+// name, unless the number of services varies, because then its maps differ in size.
 func programOf(v *Judgement, row *ProgramRow) *record.Program {
 	i := slices.IndexFunc(v.Programs, func(p record.Program) bool { return p.ID == row.ID })
 	if i < 0 && len(v.Plan.Services) <= 1 {
@@ -81,7 +81,7 @@ func programOf(v *Judgement, row *ProgramRow) *record.Program {
 	return &v.Programs[i]
 }
 
-// inMaps is what the maps that a program uses occupy.
+// inMaps returns the memory of a program's maps.
 func inMaps(p *record.Program) (sum int64) {
 	for _, m := range p.Maps {
 		sum = plus(sum, plus(m.Memory, m.InnerMemory))
@@ -89,7 +89,7 @@ func inMaps(p *record.Program) (sum int64) {
 	return sum
 }
 
-// unlessNone is a text of a number that was told.
+// unlessNone returns text, or a dot if n is 0.
 func unlessNone(n int64, text string) page.Cell {
 	if n == 0 {
 		text = page.Dot
@@ -97,7 +97,8 @@ func unlessNone(n int64, text string) page.Cell {
 	return page.Words(text)
 }
 
-// shown are as many as a section has room for, which says how many are left out.
+// shown returns as many items as a section may show. The section states how many are
+// left out.
 func shown[T any](s *page.Section, all []T, o page.Options) []T {
 	if o.Verbose || len(all) <= maxProgramsShown {
 		return all
@@ -106,7 +107,7 @@ func shown[T any](s *page.Section, all []T, o page.Options) []T {
 	return all[:maxProgramsShown]
 }
 
-// counted is a number that there should be none of.
+// counted formats a number that should be 0.
 func counted(n int64, none string) page.Cell {
 	if n == 0 {
 		return page.Words(none)
@@ -114,7 +115,7 @@ func counted(n int64, none string) page.Cell {
 	return page.Cell{Head: strconv.FormatInt(n, 10), Style: term.Yellow}
 }
 
-// programsTable are the programs as they are loaded.
+// programsTable returns the section with the loaded programs.
 func programsTable(v *Judgement, o page.Options) *page.Section {
 	if len(v.Programs) == 0 {
 		return nil
@@ -165,7 +166,7 @@ func programsTable(v *Judgement, o page.Options) *page.Section {
 	return s
 }
 
-// mapIDs names a program's maps by their numbers.
+// mapIDs lists the ids of a program's maps.
 func mapIDs(p *record.Program) string {
 	var ids []string
 	for _, m := range p.Maps {
@@ -174,7 +175,7 @@ func mapIDs(p *record.Program) string {
 	return cmp.Or(page.Listed(ids), page.None)
 }
 
-// bpfHolders are who keeps the programs.
+// bpfHolders lists the owners of the programs.
 func bpfHolders(all []record.Program) []page.List {
 	var items []page.Item
 	for i := range all {
@@ -199,7 +200,8 @@ func bpfHolders(all []record.Program) []page.List {
 	return []page.List{{Items: items}}
 }
 
-// mapsTable are all maps of the programs and those that somebody keeps, each once.
+// mapsTable returns the section with all maps that the programs use or a process
+// holds, each once.
 func mapsTable(v *Judgement, o page.Options) *page.Section {
 	if v.Maps == nil {
 		return nil

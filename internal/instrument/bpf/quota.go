@@ -10,40 +10,40 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// quotaPeriod is the kernel's period of a quota where nobody sets another one
-// (kernel/sched/fair.c, default_cfs_period), ns.
+// quotaPeriod is the kernel's default quota period, ns (kernel/sched/fair.c,
+// default_cfs_period).
 const quotaPeriod = 100e6
 
-// quotaFacts are what one weight of the programs gave, in one round or as medians
-// over several. CPU times are shares of one core, NaN where they are not known.
+// quotaFacts are the measurements at one program weight, in one round or as medians
+// over rounds. CPU times are shares of one core; NaN is unknown.
 type quotaFacts struct {
 	heavy             int64
-	round             int // allRounds of medians over them
+	round             int // allRounds for medians over all rounds
 	usage, ticks, bpf float64
-	own               float64 // of bpf, that can only have run in the clients' own calls; NaN of programs that run for others, too
-	throttled         float64 // share of the periods
+	own               float64 // part of bpf spent in the clients' own calls; NaN if programs also run for others
+	throttled         float64 // throttled share of the periods
 	qps               float64
-	rate              float64 // requests that were begun, per second
-	each              float64 // charge of a request, CPU seconds; of medians the most of the rounds
-	client            float64 // of the control, which may have no group
-	node              float64 // share of the node that was busy
-	edge              float64 // parts of the limit that a window can hold beyond it
+	rate              float64 // started requests per second
+	each              float64 // charge per request, CPU seconds; for medians the maximum over rounds
+	client            float64 // usage of the control, which may have no group
+	node              float64 // busy share of the node
+	edge              float64 // share of the limit that a window can hold in excess
 }
 
-// values are all that medians are made of.
+// values returns all values that medians are computed of.
 func (f *quotaFacts) values() []*float64 {
 	return []*float64{&f.usage, &f.ticks, &f.bpf, &f.own, &f.throttled, &f.qps, &f.rate, &f.each, &f.client, &f.node, &f.edge}
 }
 
-// charged is what the cgroup was charged: the larger of what is known, since cpuacct
-// books long times in the kernel to others now and then.
+// charged returns the usage charged to the cgroup. It is the larger known value, since
+// cpuacct sometimes books long kernel times elsewhere.
 func (f *quotaFacts) charged() float64 { return most(f.usage, f.ticks) }
 
-// taken is what workload and programs took together, as far as that was in the
-// clients' own calls.
+// taken returns the joint usage of workload and programs, as far as it was spent in
+// the clients' own calls.
 func (f *quotaFacts) taken() float64 { return most(f.own, f.charged()) }
 
-// most is the largest of the values that are known, NaN of none.
+// most returns the largest known value, or NaN.
 func most(values ...float64) float64 {
 	out := math.NaN()
 	for _, v := range values {
@@ -54,10 +54,10 @@ func most(values ...float64) float64 {
 	return out
 }
 
-// allRounds is the round of medians over all of them.
+// allRounds is the round number of medians over all rounds.
 const allRounds = -1
 
-// quota answers whose limit pays.
+// quota answers which limit the programs count against.
 func (j *judging) quota() *Quota {
 	q := &Quota{Limit: j.b.Plan.CPUs}
 	steps, control := j.quotaSteps()
@@ -85,8 +85,8 @@ func (j *judging) quota() *Quota {
 	return q
 }
 
-// quotaSteps are the weights under the limit, the lightest first, and the heaviest
-// without one, nil where that was not measured.
+// quotaSteps returns the weights under the limit, lightest first. control is the
+// heaviest weight without a limit, or nil if not measured.
 func (j *judging) quotaSteps() (steps []*QuotaStep, control *QuotaStep) {
 	var limited, free []quotaFacts
 	kinds, reference := j.kinds(), j.b.Plan.Datapath != ""
@@ -119,8 +119,8 @@ func (j *judging) quotaSteps() (steps []*QuotaStep, control *QuotaStep) {
 	return steps, control
 }
 
-// stepsOf puts points of several numbers of connections or services together, by their
-// weight and in the order of the rounds.
+// stepsOf merges points with different numbers of connections or services by weight,
+// ordered by round.
 func stepsOf(all []quotaFacts) (steps []*QuotaStep) {
 	slices.SortStableFunc(all, func(a, b quotaFacts) int {
 		return cmp.Or(cmp.Compare(a.heavy, b.heavy), cmp.Compare(a.round, b.round))
@@ -143,7 +143,7 @@ func factsOf(m *measured) quotaFacts {
 	took := m.took()
 	f.edge = quotaPeriod / took
 	f.bpf, f.client = m.bpfCore(), part(p.ClientCPU, took)
-	f.node = min(part(p.NodeCPU, took*float64(p.CPUs)), 1) // by ticks: up to one of each CPU too many
+	f.node = min(part(p.NodeCPU, took*float64(p.CPUs)), 1) // ticks may add up to one per CPU
 	if p.Sent != nil {
 		f.qps, f.rate = p.Sent.QPS, float64(p.Sent.Requests)/took*1e9
 	}
@@ -169,7 +169,7 @@ func (s *QuotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
 	return values
 }
 
-// medians are those of steps that have figures in the round.
+// medians returns the medians of the steps with figures in the round.
 func medians(steps []*QuotaStep, round int) (all []quotaFacts) {
 	for _, s := range steps {
 		if m := s.median(round); m != nil {
@@ -179,7 +179,8 @@ func medians(steps []*QuotaStep, round int) (all []quotaFacts) {
 	return all
 }
 
-// median is what a step gave in one round, or [allRounds]; nil where that has no figures.
+// median returns the figures of a step in one round, or in [allRounds]; nil if there
+// are none.
 func (s *QuotaStep) median(round int) *quotaFacts {
 	if s == nil {
 		return nil
@@ -198,13 +199,13 @@ func (s *QuotaStep) median(round int) *quotaFacts {
 	out.each = math.NaN()
 	for _, f := range in.facts {
 		if out.each = most(out.each, f.each); stat.Finite(f.bpf) && !stat.Finite(f.own) {
-			out.own = math.NaN() // one round in which others ran them is enough
+			out.own = math.NaN() // one round with runs for others is enough
 		}
 	}
 	return out
 }
 
-// figures makes those of the step.
+// figures sets the figures of the step.
 func (s *QuotaStep) figures(limit float64) {
 	labels := labelsOf(&record.Asked{Heavy: s.Heavy, CPUs: limit})
 	if s.Heavy == 0 {
@@ -225,7 +226,7 @@ func (s *QuotaStep) figures(limit float64) {
 	s.BPF = of("quota-bpf", func(f *quotaFacts) float64 { return f.bpf })
 	s.Workload = of("quota-workload", func(f *quotaFacts) float64 {
 		if f.usage < f.bpf || math.IsNaN(f.own) {
-			return math.NaN() // misbooked, or spent for others: there is no telling
+			return math.NaN() // misbooked or spent for others: unknown
 		}
 		return f.usage - f.bpf
 	})
@@ -233,8 +234,8 @@ func (s *QuotaStep) figures(limit float64) {
 	s.QPS = of("quota-requests", func(f *quotaFacts) float64 { return f.qps })
 }
 
-// misbooked says what of a step cannot be: less CPU time of the cgroup than its
-// programs ran, or another one by the clock than by the tick.
+// misbooked returns an inconsistent measurement of a step. Either the cgroup was
+// charged less than its programs ran (below), or clock and ticks disagree.
 func (s *QuotaStep) misbooked(limit float64) (f *quotaFacts, below bool) {
 	for i := range s.facts {
 		if f := &s.facts[i]; f.own > (1+quotaSlack)*f.usage && f.own > quotaSlack*limit {

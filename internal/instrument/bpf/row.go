@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// rows are the points that had a load, over the rounds.
+// rows sets the points with a load, over all rounds.
 func (j *judging) rows() {
 	for _, asked := range j.asked {
 		all := j.measured[asked]
@@ -33,8 +33,8 @@ func (j *judging) rows() {
 func (j *judging) row(asked record.Asked, all []*measured) Row {
 	row := Row{Asked: asked}
 	row.Asked.Statistics = true
-	var loaded []*measured                        // that have figures, with statistics
-	with, without := stat.Rounds{}, stat.Rounds{} // QPS with statistics and without
+	var loaded []*measured                        // with figures and statistics
+	with, without := stat.Rounds{}, stat.Rounds{} // QPS with and without statistics
 	for _, m := range all {
 		if failure := m.failure(); failure != nil {
 			row.Failed++
@@ -53,7 +53,7 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 				row.addSent(p.Sent, len(with) == 0)
 				with[m.round] = p.Sent.QPS
 			}
-		case p.Sent != nil && !countedFor(p): // else it had statistics, too
+		case p.Sent != nil && !countedFor(p): // otherwise statistics were on as well
 			without[m.round] = p.Sent.QPS
 		}
 	}
@@ -83,11 +83,11 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 	return row
 }
 
-// rowFigures are the figures of a row, each with what it is of one point: CPU times
-// are shares of one core, time over the time of the phase; NaN is not known.
+// rowFigures are the figures of a row, with their value for one point. CPU times are
+// shares of one core over the duration of the phase; NaN is unknown.
 var rowFigures = []struct {
 	quantity string
-	labels   []string // a name and a value
+	labels   []string // name and value
 	value    func(m *measured, took float64, cpus int) float64
 }{
 	{"requests", nil, func(m *measured, _ float64, _ int) float64 {
@@ -105,7 +105,7 @@ var rowFigures = []struct {
 	{"cpu", []string{"role", "server"},
 		func(m *measured, took float64, _ int) float64 { return part(m.load.ServerCPU, took) }},
 	{"node-busy", nil, func(m *measured, took float64, cpus int) float64 {
-		return min(part(m.load.NodeCPU, took*float64(cpus)), 1) // the kernel counts it in ticks of 10 ms, of each CPU
+		return min(part(m.load.NodeCPU, took*float64(cpus)), 1) // the kernel counts ticks of 10 ms per CPU
 	}},
 	{"limit-usage", nil, func(m *measured, took float64, _ int) float64 {
 		if g := m.load.Group; g != nil && g.Limit > 0 {
@@ -134,7 +134,7 @@ func latency(of func(*record.Sent) int64) func(*measured, float64, int) float64 
 	}
 }
 
-// part is a time as a share of another one.
+// part returns a time as a share of another.
 func part(ns int64, of float64) float64 {
 	if ns < 0 || of <= 0 {
 		return math.NaN()
@@ -142,7 +142,7 @@ func part(ns int64, of float64) float64 {
 	return float64(ns) / of
 }
 
-// requests are those of the load, 0 where there were none.
+// requests returns the number of requests of the load.
 func (m *measured) requests() float64 {
 	if m.load.Sent == nil {
 		return 0
@@ -150,12 +150,11 @@ func (m *measured) requests() float64 {
 	return float64(m.load.Sent.Requests)
 }
 
-// took is how long the load's phase was, ns.
+// took returns the duration of the load phase, ns.
 func (m *measured) took() float64 { return float64(m.load.Ended - m.load.Begun) }
 
-// bpfCore is what the programs took during the load less what they took per second
-// while idle, as a share of one core, NaN where none was seen to run. Less than nothing
-// is noise of next to nothing.
+// bpfCore returns the programs' CPU time during the load minus that while idle, as a
+// share of one core. It is NaN if no program ran. A negative difference is noise.
 func (m *measured) bpfCore() float64 {
 	if !m.ran() {
 		return math.NaN()
@@ -163,12 +162,12 @@ func (m *measured) bpfCore() float64 {
 	return max(bpfShare(m.load)-bpfShare(m.idle), 0)
 }
 
-// ran tells whether a program ran during the load.
+// ran reports whether a program ran during the load.
 func (m *measured) ran() bool {
 	return slices.ContainsFunc(m.load.Runs, func(r record.ProgramRun) bool { return r.Count > 0 })
 }
 
-// bpfShare is what the programs took in a phase, of one core.
+// bpfShare returns the programs' CPU time in a phase, as a share of one core.
 func bpfShare(p *record.Point) float64 {
 	if p == nil || p.Ended <= p.Begun {
 		return 0
@@ -180,11 +179,11 @@ func bpfShare(p *record.Point) float64 {
 	return sum / float64(p.Ended-p.Begun)
 }
 
-// programValues are the values of a row's programs, round by round.
+// programValues collects the values of a row's programs by round.
 type programValues struct {
 	of     map[string]*programRounds
-	order  []string          // of the programs, by their first appearance
-	called map[uint32]string // what a program of that id is called in of
+	order  []string          // by first appearance
+	called map[uint32]string // key in of, by program id
 }
 
 type programRounds struct {
@@ -192,7 +191,7 @@ type programRounds struct {
 	rate, each, core, perReq stat.Rounds
 }
 
-// add takes a point with figures.
+// add adds a point with figures.
 func (f *programValues) add(m *measured) {
 	took, requests := m.took(), m.requests()
 	runs := slices.Clone(m.load.Runs)
@@ -225,9 +224,8 @@ func (f *programValues) add(m *measured) {
 	}
 }
 
-// program finds a program again in another round: by its id, or, of a data path
-// that is loaded anew at each point, by its name, the first of that name for the
-// first.
+// program returns the program from another round. It is found by id, or by name if the
+// data path is reloaded at each point. Programs with equal names are matched in order.
 func (f *programValues) program(r *record.ProgramRun, here map[string]bool) *programRounds {
 	key, known := f.called[r.ID]
 	for n := 0; !known || here[key]; n++ {
@@ -243,7 +241,7 @@ func (f *programValues) program(r *record.ProgramRun, here map[string]bool) *pro
 	return p
 }
 
-// rows are the programs of a point with their figures, the heaviest first.
+// rows returns the programs of a point with their figures, heaviest first.
 func (f *programValues) rows(point figure.Labels) (all []ProgramRow) {
 	for _, key := range f.order {
 		p := f.of[key]
@@ -258,7 +256,7 @@ func (f *programValues) rows(point figure.Labels) (all []ProgramRow) {
 	return all
 }
 
-// paired are the rounds that both have.
+// paired returns the rounds present in both.
 func paired(a, b stat.Rounds) (ofA, ofB stat.Rounds) {
 	ofA, ofB = stat.Rounds{}, stat.Rounds{}
 	for round := range a {
@@ -269,16 +267,17 @@ func paired(a, b stat.Rounds) (ofA, ofB stat.Rounds) {
 	return ofA, ofB
 }
 
-// countedFor tells whether statistics were on for somebody else in a phase that was
-// to be without.
+// countedFor reports whether another process had statistics on in a phase without
+// statistics.
 func countedFor(p *record.Point) bool {
 	return !p.Asked.Statistics && (len(p.Runs) > 0 || slices.ContainsFunc(p.Problems, othersStatistics))
 }
 
-// othersStatistics tells whether a problem is that somebody else had statistics on.
+// othersStatistics reports whether a problem is that another process had statistics
+// on.
 func othersStatistics(line string) bool { return strings.HasPrefix(line, "statistics were on") }
 
-// labelsOf are those of a point: whatever a plan can vary.
+// labelsOf returns the labels of a point: everything a plan can vary.
 func labelsOf(a *record.Asked) figure.Labels {
 	limit := ""
 	if a.CPUs > 0 {

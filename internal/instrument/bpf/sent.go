@@ -11,11 +11,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// noAnswerInTime is what a client calls requests without an answer within the
-// time-out, see package load.
+// noAnswerInTime is the client's name for requests that timed out; see package load.
 const noAnswerInTime = "no answer in time"
 
-// addSent adds up what of a load is in no figure, or in one only as a bound.
+// addSent adds the requests of a load that are in no figure, or only as a bound.
 func (r *Row) addSent(s *record.Sent, first bool) {
 	if first || s.Requests < r.Fewest {
 		r.Fewest = s.Requests
@@ -30,11 +29,11 @@ func (r *Row) addSent(s *record.Sent, first bool) {
 	}
 }
 
-// uncounted are requests that are in no latency: those that failed. In an open loop
-// those that had no answer in time count with as long as they were waited for.
+// uncounted returns the requests without a latency: those that failed. In an open
+// loop, requests that timed out count with their waiting time.
 func (r *Row) uncounted() int64 { return max(r.Errors-r.waitedFor(), 0) }
 
-// Bounds are requests that are in latencies with less than they would have taken.
+// Bounds returns the requests with a latency that is only a lower bound.
 func (r *Row) Bounds() int64 { return r.Unsent + r.waitedFor() }
 
 func (r *Row) waitedFor() int64 {
@@ -44,7 +43,7 @@ func (r *Row) waitedFor() int64 {
 	return min(r.Failures[noAnswerInTime], r.Errors)
 }
 
-// reasons names why requests failed, the most frequent first.
+// reasons lists the reasons of failed requests, most frequent first.
 func (r *Row) reasons() string {
 	all := slices.SortedFunc(maps.Keys(r.Failures), func(a, b string) int {
 		if r.Failures[a] != r.Failures[b] {
@@ -61,7 +60,7 @@ func (r *Row) reasons() string {
 	return ": " + fewOf(all)
 }
 
-// sent is about what the client says of its load.
+// sent adds findings about the client's report of the load.
 func (j *judging) sent(add adding) {
 	add.list(foundLoadErrors, finding.Warning, "requests without an answer, or with one that is no 2xx: ", j.rowsThat(func(r *Row, where string) string {
 		return when(r.Errors > 0, "%d with %s%s", r.Errors, where, r.reasons())

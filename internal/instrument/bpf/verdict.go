@@ -8,26 +8,26 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// The bounds of the verdict on a limit, as parts of the limit or of each other. To
-// those of the limit comes the quota of one period, which a window that does not
-// begin with a period can hold beyond it.
+// The thresholds of the verdict on a limit, as fractions of the limit or of each
+// other. Comparisons with the limit also allow the quota of one period, since a window
+// may start in the middle of a period.
 const (
-	quotaSlack  = 0.10 // that workload and programs may be above the limit and within it still
-	quotaBeyond = 0.20 // from which on they are beyond it
-	quotaWorth  = 0.50 // of the limit, that programs have to take before a control shows anything
-	quotaFree   = 1.3  // times as much that they have to take without a limit
-	quotaCrowd  = 0.80 // of the node busy, from which on programs wait for a CPU
-	quotaClock  = 1.5  // times the charge, up to which waiting explains programs' run time
+	quotaSlack  = 0.10 // workload and programs may exceed the limit by this and still count as within it
+	quotaBeyond = 0.20 // beyond the limit if they exceed it by this
+	quotaWorth  = 0.50 // minimum share of the limit that programs must use for a control to be meaningful
+	quotaFree   = 1.3  // minimum ratio of the usage without a limit to the usage under it
+	quotaCrowd  = 0.80 // busy share of the node from which programs wait for a CPU
+	quotaClock  = 1.5  // maximum ratio of run time to charge that waiting explains
 )
 
-// quotaQuestion is what is asked of the steps.
+// quotaQuestion holds the inputs of the verdict besides the steps.
 type quotaQuestion struct {
 	limit float64 // CPUs
-	loop  bool    // the programs are tare's own, and can be made heavier
+	loop  bool    // the programs are tare's own and can be made heavier
 }
 
-// verdict weighs steps, the lightest first, and the heaviest one without a limit,
-// which may be nil.
+// verdict judges steps, lightest first. free is the heaviest step without a limit, or
+// nil.
 func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdict, []string) {
 	switch {
 	case q.limit <= 0:
@@ -47,7 +47,7 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 	heaviest, charge := &steps[last], chargeOf(steps, last)
 	facts := q.facts(heaviest)
 	undecided := func(why string) (QuotaVerdict, []string) { return QuotaUndecided, append([]string{why}, facts...) }
-	// A charge that shows it by itself does so at any weight.
+	// A step with a sufficient charge is proof at any weight.
 	for i := last - 1; i > 0 && !q.shows(heaviest, charge); i-- {
 		if f, c := &steps[i], chargeOf(steps, i); q.shows(f, c) && !math.IsNaN(f.bpf) && heaviest.charged() <= q.limit*(1+quotaSlack+heaviest.edge) {
 			heaviest, charge, facts, free = f, c, q.facts(f), nil
@@ -74,9 +74,9 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 	return QuotaShared, append(append([]string{within}, facts...), without)
 }
 
-// untold is what keeps steps from showing anything: run time that is not known, or that
-// is others', too, or that is beyond the limit by the programs' own clock where nothing
-// tells the clients' work. nil: nothing does.
+// untold returns why the steps cannot show anything, or nil. Possible reasons are an
+// unknown run time, a run time shared with others, and a run time beyond the limit
+// without a known usage of the clients.
 func (q quotaQuestion) untold(steps []quotaFacts) []string {
 	lightest, heaviest := &steps[0], &steps[len(steps)-1]
 	switch {
@@ -95,16 +95,16 @@ func (q quotaQuestion) untold(steps []quotaFacts) []string {
 	return append([]string{fmt.Sprintf("the programs ran for %s in the clients' own calls, and the clients' own work is not known, so nothing shows that this is beyond the limit: %s would decide it", cpus(lightest.own), lighter)}, q.facts(lightest)...)
 }
 
-// shows tells whether a step's charge is proof enough.
+// shows reports whether the charge of a step is sufficient proof.
 func (q quotaQuestion) shows(f *quotaFacts, charge quotaCharge) bool {
 	return charge.holds(q.limit, f) && q.missing(f, charge) == ""
 }
 
-// beyond are the facts of a step in which programs ran beyond the limit; nil where
-// they did not, or where the clients' own work is not known, which could be what is
-// beyond. Run time alone shows it of programs that run for the clients only, and only
-// where the charge is not theirs for the most part: a clock goes on while a task is held
-// back, and what is charged is not beside the limit.
+// beyond returns the figures of a step in which programs ran beyond the limit, or nil.
+// It needs the usage of the clients, which could otherwise be the excess. Run time
+// alone is proof only for programs that run just for the clients, and only if most of
+// it is not charged to them. The run-time clock continues while a task is throttled,
+// and charged time is within the limit.
 func (q quotaQuestion) beyond(f *quotaFacts, charge quotaCharge) []string {
 	bound := q.limit * (1 + quotaBeyond + f.edge)
 	switch {
@@ -117,20 +117,19 @@ func (q quotaQuestion) beyond(f *quotaFacts, charge quotaCharge) []string {
 	return nil
 }
 
-// unexplained tells whether programs ran beyond the limit by their own clock.
+// unexplained reports whether the run time of programs alone exceeds the limit.
 func (q quotaQuestion) unexplained(f *quotaFacts) bool {
 	bound := q.limit * (1 + quotaBeyond + f.edge)
 	return f.own > bound && f.charged() <= bound && !f.waited(bound)
 }
 
-// waited tells whether programs may not have run all of their run time: a clock
-// goes on while others have the CPU (a program of a cgroup can be preempted), and
-// that is not charged to anybody twice.
+// waited reports whether run time may include waiting. The clock continues while a
+// program is preempted, and waiting is not charged.
 func (f *quotaFacts) waited(bound float64) bool {
 	return f.node >= quotaCrowd && f.charged() <= bound
 }
 
-// missing is why a step shows nothing, and what would; "" where it does.
+// missing returns why a step shows nothing and what would help, or "".
 func (q quotaQuestion) missing(f *quotaFacts, charge quotaCharge) string {
 	bound := q.limit * (1 + quotaSlack + f.edge)
 	switch {
@@ -153,14 +152,14 @@ func (q quotaQuestion) missing(f *quotaFacts, charge quotaCharge) string {
 	return ""
 }
 
-// free says what the same load took without a limit; why is there where that was
-// not clearly more than the limit and than what it took under it, so that the limit
-// need not be what kept it down.
+// free returns the usage of the same load without a limit. why is set if that usage
+// did not clearly exceed both the limit and the usage under it: then the limit may not
+// be the cause.
 func (q quotaQuestion) free(f, free *quotaFacts) (fact, why string) {
 	if free == nil {
 		return "", "the same load without a limit was not measured, so nothing shows that the limit kept it down: let a run come to its end" + map[bool]string{true: ", or begin with a lighter --heavy"}[q.loop]
 	}
-	// By its clock a program also runs while others have its CPU.
+	// Run time may include preemption.
 	taken := most(free.charged(), free.client)
 	if !stat.Finite(taken) || !(free.node >= quotaCrowd) {
 		taken = most(taken, free.own)
@@ -176,7 +175,7 @@ func (q quotaQuestion) free(f, free *quotaFacts) (fact, why string) {
 	return fmt.Sprintf("without a limit the same load took %s, %.2f times as much, clearly above the limit: it could have", cpus(taken), taken/under), ""
 }
 
-// heavier is what makes programs take more of the limit.
+// heavier returns the advice that makes programs use more of the limit.
 func (q quotaQuestion) heavier() string {
 	if q.loop {
 		return "heavier programs (--heavy)"
@@ -184,7 +183,7 @@ func (q quotaQuestion) heavier() string {
 	return "the reference datapath, whose programs can be made heavier (tare bpf quota without a choice of programs),"
 }
 
-// facts are the figures of a step.
+// facts returns the figures of a step as text.
 func (q quotaQuestion) facts(f *quotaFacts) []string {
 	var all []string
 	if stat.Finite(f.bpf) {
@@ -206,7 +205,7 @@ func (q quotaQuestion) facts(f *quotaFacts) []string {
 	return all
 }
 
-// with begins what is said of a step, where there is a loop to be said.
+// with returns the introduction to a step's figures, with its loop if there is one.
 func (q quotaQuestion) with(f *quotaFacts) string {
 	switch {
 	case !q.loop:
@@ -219,7 +218,7 @@ func (q quotaQuestion) with(f *quotaFacts) string {
 	return fmt.Sprintf("with %d rounds of the loop ", f.heavy)
 }
 
-// cpus writes shares of one core as CPUs.
+// cpus formats a number of CPUs.
 func cpus(v float64) string {
 	if v == 1 {
 		return "1 CPU"
@@ -227,7 +226,7 @@ func cpus(v float64) string {
 	return fmt.Sprintf("%.3g CPUs", v)
 }
 
-// busy writes the busy share of a node.
+// busy formats the busy share of a node.
 func busy(v float64) string {
 	if !stat.Finite(v) {
 		return "nobody knows how"

@@ -15,49 +15,49 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Name of the instrument: its verb, its key in a plan, its word in a record.
+// Name is the instrument's verb, its key in a plan and its name in a record.
 const Name = "density"
 
-// PhaseIdle is that of readings in which the sandboxes of a step are watched.
+// PhaseIdle is the phase of readings with idle sandboxes.
 const PhaseIdle = "idle"
 
-// Judgement is what can be said of how many sandboxes a node holds.
+// Judgement is the result of a density run: how many sandboxes fit on a node.
 type Judgement struct {
 	Record   *record.Record
 	Plan     Options
 	Until    Until
 	Targets  []Target
 	Findings []record.Finding
-	Failed   int // starts, where a failure is not what was asked for
+	Failed   int // failed starts, unless a failure was the goal
 	Total    int
 }
 
-// Target is how far one target went.
+// Target is the result of one target.
 type Target struct {
 	Info    record.Target
-	Trial   *record.Density   // nil: there was none
-	Ends    []*record.Density // one a round
-	All     figure.Set        // those of a step are a part by sandboxes
+	Trial   *record.Density   // nil: no trial
+	Ends    []*record.Density // one per round
+	All     figure.Set        // figures of a step have the label sandboxes
 	Steps   []Step
-	Visited int // rounds that have steps
+	Visited int // rounds with steps
 }
 
-// Step is what was seen with so many sandboxes.
+// Step is the result with a given number of sandboxes.
 type Step struct {
-	Sandboxes int        // as planned; of the last its median
-	Last      bool       // it ended in its midst, in each round with as many as there were then
-	All       figure.Set // of the target's
+	Sandboxes int        // as planned; the median for the last step
+	Last      bool       // ended early, with a different number in each round
+	All       figure.Set // subset of the target's figures
 	seen      []*seen
 }
 
 func (s *Step) start() *figure.Figure { return s.All.Of("start-latency") }
 
-// Result is how many starts failed of how many, and what is to be mistrusted.
+// Result returns the failed and total starts, and the findings.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Findings
 }
 
-// Judge judges a record of a density run, finished or not.
+// Judge judges a record of a density run, complete or not.
 func Judge(rec *record.Record) (*Judgement, error) {
 	rec = finding.Once(rec)
 	j := &Judgement{Record: rec}
@@ -80,7 +80,7 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return j, nil
 }
 
-// ends are how far the visits of a target went, and how the machine came back.
+// ends sets the sandboxes reached in each visit and the recovery of the machine.
 func (j *Judgement) ends(t *Target) {
 	count, removal, memory := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
 	notBack := 0
@@ -91,7 +91,7 @@ func (j *Judgement) ends(t *Target) {
 		case d.Target != t.Info.Name:
 		case d.Trial:
 			t.Trial = d
-		case seen[d.Round] || d.Why == record.EndInterrupted: // which is no end of the target's
+		case seen[d.Round] || d.Why == record.EndInterrupted: // not an end of the target's
 		default:
 			seen[d.Round] = true
 			t.Ends = append(t.Ends, d)
@@ -112,8 +112,8 @@ func (j *Judgement) ends(t *Target) {
 	back.Failed, back.Total = notBack, notBack+len(memory)
 }
 
-// Latencies are how long starts took, ns: until they were ready where that was asked for,
-// else until the operation was done.
+// Latencies returns the durations of starts, ns: until ready if readiness was
+// requested, otherwise until the operation was done.
 func Latencies(t *record.Target, samples []record.Sample) (all []float64) {
 	for i := range samples {
 		d, ok := samples[i].Latency(record.StampReady)
@@ -127,14 +127,15 @@ func Latencies(t *record.Target, samples []record.Sample) (all []float64) {
 	return all
 }
 
-// Slower is how many times as long starts take as the first ones of the same round did:
-// the median of all ratios within a round, with the interval of the Mann–Whitney test.
+// Slower returns the ratio of start durations to those of the first step: the median
+// of all ratios within a round, with the interval of the Mann–Whitney test.
 func Slower(rounds ...stat.Samples) figure.Estimate {
 	r := stat.RatioWithin(rounds, figure.Confidence)
 	return figure.Estimate{N: r.N, Value: r.Value, Lo: r.Lo, Hi: r.Hi, Bounded: r.Known}
 }
 
-// slower compares starts of a step with those of the first in the rounds that have both.
+// slower compares a step's starts with those of the first step, in rounds that have
+// both.
 func slower(all, first []*seen) figure.Estimate {
 	var rounds []stat.Samples
 	for _, now := range all {
@@ -147,16 +148,16 @@ func slower(all, first []*seen) figure.Estimate {
 	return Slower(rounds...)
 }
 
-// seen is what was seen in one step of one visit.
+// seen is one step of one visit.
 type seen struct {
 	round, there int
 	samples      []record.Sample
 	starts       []float64
 	failed       int
-	books        *ledger.Ledger // nil: it was not read
+	books        *ledger.Ledger // nil: not read
 }
 
-// visited are the steps of one visit in their order, by how many were planned.
+// stepKey identifies the same step across the visits of a target.
 type stepKey struct {
 	planned int
 	last    bool
@@ -173,7 +174,7 @@ func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
 		}
 		s := &seen{round: b.Round, samples: b.Samples, starts: Latencies(&t.Info, b.Samples)}
 		before := there[b.Round]
-		there[b.Round] = before // of a round in which none began, too
+		there[b.Round] = before // also if no start began in the round
 		for k := range b.Samples {
 			f := b.Samples[k].Failure
 			if f == nil {
@@ -187,7 +188,7 @@ func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
 			j.Failed += s.failed
 		}
 		s.there = there[b.Round]
-		if s.there > before { // else what is there was watched in the step before
+		if s.there > before { // otherwise the previous step observed the same sandboxes
 			s.books = booksOf(visits, t.Info.Name, s, j.Record.Header.Environment.CPUs)
 		}
 		if s.books != nil {
@@ -212,7 +213,7 @@ func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
 	segments(t, points)
 }
 
-// booksOf are the ledger of the step's idle phase.
+// booksOf returns the ledger of the step's idle phase, or nil.
 func booksOf(visits []*ledger.Visit, target string, s *seen, cpus int) *ledger.Ledger {
 	for _, v := range visits {
 		if v.Target != target || v.Round != s.round {
@@ -229,9 +230,9 @@ func booksOf(visits []*ledger.Visit, target string, s *seen, cpus int) *ledger.L
 	return nil
 }
 
-// Charged is what one of the sandboxes of a reading has by itself of memory that does not
-// give way: what its processes grew by since before them, and what its own cgroups are
-// charged for beyond that. 0 where the reading does not tell.
+// Charged returns the non-reclaimable memory of one sandbox: the growth of its
+// processes, plus the charge of its own cgroups beyond that. It is 0 if the reading
+// has no such data.
 func Charged(before, end *record.Reading) float64 {
 	l, err := ledger.Close(before, nil, end)
 	if err != nil || end.Sandboxes < 1 {
@@ -240,13 +241,13 @@ func Charged(before, end *record.Reading) float64 {
 	var all int64
 	for _, row := range l.Rows {
 		if row.Role != record.RoleOthers && row.Role != record.RoleKernelNode {
-			all += max(row.Memory.Sum(), 0) // a daemon that gave back does not make a sandbox cheaper
+			all += max(row.Memory.Sum(), 0) // a shrinking daemon does not make sandboxes cheaper
 		}
 	}
 	return float64(all) / float64(end.Sandboxes)
 }
 
-// step appends what was seen in one, and how it compares with the first.
+// step adds the figures of a step and its comparison with the first.
 func (t *Target) step(key stepKey, all, first []*seen) {
 	label, there := strconv.Itoa(key.planned), []float64{}
 	if key.last {
@@ -288,7 +289,7 @@ func (t *Target) step(key stepKey, all, first []*seen) {
 	}
 	f := put("start-latency", start)
 	f.Failed, f.Total = failed, len(starts)+failed
-	if t.Visited == 1 { // of one round the starts themselves are the sample
+	if t.Visited == 1 { // with one round the starts are the sample
 		f.Estimate = figure.MedianOf(starts)
 	}
 	bound := latest(all)
@@ -296,7 +297,7 @@ func (t *Target) step(key stepKey, all, first []*seen) {
 		f.AtMost, f.Verdict = true, figure.AtMost
 	}
 	times := put("start-latency-times", nil)
-	if &all[0] != &first[0] && !bound && !latest(first) { // of a side that is a bound their ratio is not known
+	if &all[0] != &first[0] && !bound && !latest(first) { // a ratio of bounds is unknown
 		times.Estimate = slower(all, first)
 	}
 	put("memory-per-sandbox", memory, "of", "node")
@@ -308,9 +309,9 @@ func (t *Target) step(key stepKey, all, first []*seen) {
 	put("cpu-per-sandbox", cpu)
 }
 
-// polled is how exactly it is known when workloads were ready that were asked: to how many
-// ns at worst, and how many were ready when they were asked first, so that their times are the
-// latest that can be.
+// polled returns the precision of polled readiness: the worst resolution in ns, the
+// number of workloads ready at the first poll, and the number polled. A workload ready
+// at the first poll has only an upper bound.
 func polled(all []*seen) (widest float64, atMost, asked int) {
 	for _, s := range all {
 		for i := range s.samples {
@@ -334,11 +335,12 @@ func latest(all []*seen) bool {
 	return atMost > asked/2
 }
 
-// AtMost reports whether most starts are known as upper bounds only: their workloads were
-// ready when they were asked first.
+// AtMost reports whether most starts have only an upper bound, because the workload
+// was ready at the first poll.
 func AtMost(samples []record.Sample) bool { return latest([]*seen{{samples: samples}}) }
 
-// leavings are what bore the id of a sandbox once all were removed: the most of any round.
+// leavings sets what remained with a sandbox id after removal: the maximum over
+// rounds.
 func leavings(t *Target, visits []*ledger.Visit) {
 	for _, of := range ledger.Leavings {
 		left := stat.Rounds{}
@@ -354,7 +356,7 @@ func leavings(t *Target, visits []*ledger.Visit) {
 	}
 }
 
-// such are the target's figures of a quantity.
+// such returns the target's figures of a quantity.
 func (t *Target) such(quantity string) (all []*figure.Figure) {
 	for i := range t.All {
 		if t.All[i].Quantity == quantity {
@@ -364,7 +366,7 @@ func (t *Target) such(quantity string) (all []*figure.Figure) {
 	return all
 }
 
-// Figures are all of the run's.
+// Figures returns all figures of the run.
 func (j *Judgement) Figures() (all []figure.Figure) {
 	for i := range j.Targets {
 		all = append(all, j.Targets[i].All...)

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// measured are the batches of one operation on one target that count.
+// measured returns the measured batches of one operation on one target.
 func measured(rec *record.Record, lanes int, target, op string) (all []*record.Batch) {
 	for i := range rec.Batches {
 		if b := &rec.Batches[i]; b.Lanes == lanes && b.Phase == record.PhaseMeasure && b.Target == target && b.Op == op {
@@ -23,9 +23,9 @@ func measured(rec *record.Record, lanes int, target, op string) (all []*record.B
 	return all
 }
 
-// figures are those of one operation on one target, the time first. That is with one lane
-// the operation's latency, with more the makespan of the batch, one value for each round
-// that had no failure.
+// figures returns the figures of one operation on one target, time first. With one
+// lane the time is the operation's latency. With more lanes it is the makespan of the
+// batch, one value per round without failures.
 func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int) (out figure.Set) {
 	labels := figure.Of("target", target.Name, "op", string(op), "lanes", strconv.Itoa(lanes))
 	put := func(quantity string, e figure.Estimate, more ...string) *figure.Figure {
@@ -75,7 +75,7 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 		time.Until = string(done)
 	}
 	trimmed := middle(of.trimmed)
-	if calls := t.by[t.called()]; !trimmed.Known() { // that report timed calls
+	if calls := t.by[t.called()]; !trimmed.Known() { // the published report timed calls
 		if mean, ok := stat.Trimmed(figure.Ordered(calls)); ok {
 			trimmed = figure.Exactly(mean)
 			trimmed.N = len(calls)
@@ -116,7 +116,7 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 	}
 	for _, own := range []string{"command-cpu", "user-cpu", "system-cpu", "max-rss"} {
 		e := middle(values[own])
-		if len(values[own]) > 0 && slices.Max(values[own]) == 0 { // calls of an API have no command
+		if len(values[own]) > 0 && slices.Max(values[own]) == 0 { // API calls have no command
 			e = figure.Estimate{}
 		}
 		put(own, e)
@@ -131,7 +131,7 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 				}
 			}
 			e := middle(values)
-			if len(used) > 0 && values == nil && name != "role-cpu" { // nothing is left to divide by
+			if len(used) > 0 && values == nil && name != "role-cpu" { // nothing to divide by
 				e = figure.Exactly(0)
 			}
 			quantity, when, _ := strings.Cut(name, " ")
@@ -144,7 +144,7 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 	return out
 }
 
-// middle is a median without an interval.
+// middle returns a median without an interval.
 func middle(values []float64) figure.Estimate {
 	if len(values) == 0 {
 		return figure.Estimate{}
@@ -152,15 +152,15 @@ func middle(values []float64) figure.Estimate {
 	return figure.Estimate{N: len(values), Value: stat.Summarize(values, figure.Confidence).Median}
 }
 
-// told is what a tool says of several operations together.
+// told has a tool's figures for several operations together.
 type told struct {
 	quantity string
 	rounds   stat.Rounds
 	trimmed  []float64
 }
 
-// add takes a mean where there is one. The time of a whole run is another quantity:
-// how many were under way at once is not known.
+// add adds a mean if there is one. The time of a whole run is a different quantity,
+// because the parallelism is unknown.
 func (t *told) add(round int, s *record.Summary) {
 	quantity, value := "mean-latency", float64(s.Mean)
 	if s.Mean == 0 {
@@ -177,8 +177,8 @@ func (t *told) add(round int, s *record.Summary) {
 	}
 }
 
-// polled counts workloads that were polled until they were ready, and those that were
-// ready when first asked: their stamps are the latest that can be.
+// polled counts the workloads whose readiness was polled, and those ready at the first
+// poll. The times of the latter are upper bounds.
 func polled(batches []*record.Batch) (atMost, asked int) {
 	for _, b := range batches {
 		for i := range b.Samples {
@@ -193,8 +193,8 @@ func polled(batches []*record.Batch) (atMost, asked int) {
 	return atMost, asked
 }
 
-// fared returns the lanes' latencies, each from its own start, and of each batch the release
-// skew, the parallelism and the share of tare itself in the CPU time.
+// fared returns the latency of each lane from its own start. For each batch it returns
+// the release skew, the parallelism, and tare's share of the CPU time.
 func fared(batches []*record.Batch, done record.Stamp, cpus int) (latencies, skews, parallel, own []float64) {
 	for _, b := range batches {
 		var first, last int64
@@ -220,14 +220,15 @@ func fared(batches []*record.Batch, done record.Stamp, cpus int) (latencies, ske
 	return latencies, skews, parallel, own
 }
 
-// roleQuantities are those of [quantities], and when each was read. Memory is PSS.
+// roleQuantities names the values of [quantities] and when they were read. Memory is
+// PSS.
 var roleQuantities = []string{"role-processes before", "role-processes after", "role-cpu",
 	"role-memory before", "role-memory peak", "role-memory after", "role-memory-growth", "role-memory-each"}
 
-// quantities are what a role used in a batch; no number where it is not known.
+// quantities returns the usage of a role in a batch, with NaN for unknown values.
 func quantities(u *record.Usage, lanes int) []float64 {
 	cpu, each := float64(u.CPU)/float64(lanes), math.NaN()
-	if max(u.Ended, u.Before-u.After) > 0 { // older records have no Ended
+	if max(u.Ended, u.Before-u.After) > 0 { // older records lack Ended
 		cpu = math.NaN()
 	}
 	switch {
@@ -240,8 +241,8 @@ func quantities(u *record.Usage, lanes int) []float64 {
 		float64(u.PSSBefore), float64(u.PSSPeak), float64(u.PSSAfter), float64(u.PSSAfter-u.PSSBefore) / float64(lanes), each}
 }
 
-// usage is what a role used in each batch in which no lane failed and all of its processes
-// could be read, and how many processes could not.
+// usage returns the usage of a role in each batch without failures and with all
+// processes readable. unread is the number of unreadable processes.
 func usage(batches []*record.Batch, role record.Role) (all []*record.Usage, unread int) {
 	for _, b := range batches {
 		for i := range b.Roles {
@@ -255,7 +256,7 @@ func usage(batches []*record.Batch, role record.Role) (all []*record.Usage, unre
 	return all, unread
 }
 
-// knownRoles are in the order in which they are shown; others follow by name.
+// knownRoles is the display order of roles. Other roles follow by name.
 var knownRoles = []record.Role{record.RoleDaemon, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs}
 
 func rolesOf(batches []*record.Batch) (all []record.Role) {
@@ -266,7 +267,7 @@ func rolesOf(batches []*record.Batch) (all []record.Role) {
 			}
 		}
 	}
-	rank := func(r record.Role) uint { return uint(slices.Index(knownRoles, r)) } // of others, −1, it is the largest
+	rank := func(r record.Role) uint { return uint(slices.Index(knownRoles, r)) } // for other roles -1 becomes the maximum
 	slices.SortFunc(all, func(a, b record.Role) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
 	return all
 }

@@ -15,7 +15,7 @@ import (
 
 const kindHost, kindFloor = "host", "floor"
 
-// limit reports whether a target is what no runtime can be faster than.
+// limit reports whether a target is a lower bound for every runtime.
 func limit(t *record.Target) bool { return t.Kind == kindHost || t.Kind == kindFloor }
 
 func (j *Judgement) target(name string) *record.Target {
@@ -34,9 +34,9 @@ func (j *Judgement) compares(t *record.Target) bool {
 	return j.Baseline != "" && t.Name != j.Baseline && !limit(t)
 }
 
-// medians is the main table: the median of every operation, its interval, and how many
-// times the baseline's it is. Host and floor, which are no choice of runtime, are not
-// compared here, see [Judgement.limits].
+// medians returns the main table: the median of each operation, its interval, and the
+// ratio to the baseline. Host and floor are no choice of runtime and not compared
+// here; see [Judgement.limits].
 func (j *Judgement) medians(t *table) *page.Section {
 	s, name := &page.Section{Title: "one at a time, " + page.Amount(t.rounds, "round"), Style: term.Bold, Table: j.mediansTable(t)}, "latency"
 	if t.lanes > 1 {
@@ -64,7 +64,8 @@ func (j *Judgement) medians(t *table) *page.Section {
 	return s
 }
 
-// mediansTable has host and floor first, then the baseline, and these in every part.
+// mediansTable puts host and floor first, then the baseline, and repeats them in every
+// part.
 func (j *Judgement) mediansTable(t *table) *page.Table {
 	table, order := page.Names("operation"), slices.Clone(j.Record.Targets)
 	rank := func(t *record.Target) int {
@@ -115,9 +116,9 @@ func (j *Judgement) mediansTable(t *table) *page.Table {
 	return table
 }
 
-// moments are those that are shown below an operation, on the way to its end: of a pod
-// in a cluster all that were told, of others the call's return or the first instruction,
-// whichever does not end the operation, and when the workload was ready.
+// moments are the intermediate times shown below an operation. For a pod in a cluster
+// these are all that were reported. Other operations show the call's return or the
+// first instruction, unless it ends the operation, and readiness.
 var moments = []string{string(record.StampScheduled), string(record.StampNodeSandbox), string(record.StampSandbox),
 	string(record.StampNodeStarted), string(record.StampRunning), callReturned, firstInstruction, string(record.StampReady), string(record.StampExited)}
 
@@ -126,12 +127,12 @@ const (
 	firstInstruction = "first instruction"
 )
 
-// moment is the time to a moment on one target. That of the first instruction is shown of
-// operations that lead to it; a guest's own clock says nothing about the host's, so there
-// it is the first output that the host saw.
+// moment returns the time to a moment on one target. The first instruction is shown
+// for operations that lead to it. A guest's clock is not the host's, so for guests the
+// first output seen by the host is shown instead.
 func (j *Judgement) moment(row, cell figure.Set, name string) page.Cell {
 	op := cell.Get("op")
-	if op == "" { // the target has no such operation
+	if op == "" { // the target does not implement the operation
 		return page.Words(page.None)
 	}
 	t, stamp, sign, shown := j.target(cell.Get("target")), name, "", false
@@ -158,8 +159,8 @@ func (j *Judgement) moment(row, cell figure.Set, name string) page.Cell {
 	return c
 }
 
-// limits compares host and floor with the baseline; nil if there is neither, or nothing to
-// compare with.
+// limits compares host and floor with the baseline. It returns nil without either, or
+// without a baseline.
 func (j *Judgement) limits(t *table) *page.Section {
 	table, rows := page.Names("operation"), t.Parts("op")
 	for _, row := range rows {
@@ -208,7 +209,7 @@ func (j *Judgement) mediansNotes(t *table, shown *page.Table, known []string) []
 			notes = append(notes, told+", told of several operations together: "+Quantities.Quantity(told).Is)
 		}
 	}
-	// A container's operations may stand beside those of one in a pod.
+	// Operations of a container are also shown next to those of a container in a pod.
 	var pods []string
 	for i := range j.Record.Targets {
 		if t := &j.Record.Targets[i]; Absent(t, setting.RunPod) == "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stepsBeside are the steps of all targets beside each other, as a published report on
-// Kata's boot has starts with and without a template: a call stands in the row of its
-// verb, whatever the runtime is called, and the engine's time in that of the call before.
+// stepsBeside returns a table that compares the steps of all targets, like a published
+// report on Kata's boot with and without a template. Calls are matched by verb, for
+// any runtime. Engine time is matched by the preceding call.
 func stepsBeside(j *Judgement) *page.Section {
 	var with []*Target
 	for i := range j.Targets {
@@ -50,7 +50,7 @@ func stepsBeside(j *Judgement) *page.Section {
 	return s
 }
 
-// phasesBeside are the phases that logs tell of, which have the same names for every
+// phasesBeside compares the phases from logs, which have the same names for every
 // runtime.
 func phasesBeside(j *Judgement) *page.Section {
 	var with []*Target
@@ -62,8 +62,8 @@ func phasesBeside(j *Judgement) *page.Section {
 	return besideEachOther("by what was at work, side by side", with, func(t *Target) []Step { return t.Phases })
 }
 
-// besideEachOther is a table with a row for each step of any target and a column for each
-// target; nil of fewer than two.
+// besideEachOther returns a table with a row per step and a column per target. It
+// returns nil for fewer than two targets.
 func besideEachOther(title string, all []*Target, of func(*Target) []Step) *page.Section {
 	if len(all) < 2 {
 		return nil
@@ -73,7 +73,7 @@ func besideEachOther(title string, all []*Target, of func(*Target) []Step) *page
 	names, cells := map[stepKey]string{}, map[stepKey][]page.Cell{}
 	for i, t := range all {
 		s.Table.Columns = append(s.Table.Columns, page.Column{Title: page.Heading(page.Known(t.Target)), Right: true, Group: i + 1})
-		steps, next := of(t), 0 // where a step is put that no target before had
+		steps, next := of(t), 0 // position for a step without a match in earlier targets
 		for k, key := range keysOf(steps) {
 			if at := slices.Index(keys, key); at >= 0 {
 				next = at + 1
@@ -93,9 +93,9 @@ func besideEachOther(title string, all []*Target, of func(*Target) []Step) *page
 	return s
 }
 
-// stepKey is what a step is found again by in other targets: a call by its verb, the
-// engine's time by the call before it, anything else by its name; and which one of several
-// it is.
+// stepKey identifies the same step across targets. A call is identified by its verb,
+// engine time by the preceding call, other steps by name. nth distinguishes
+// repetitions.
 type stepKey struct {
 	kind, what string
 	nth        int
@@ -120,7 +120,7 @@ func keysOf(steps []Step) []stepKey {
 	return keys
 }
 
-// title is that of a row, with the name by which all targets call it, or "".
+// title returns the title of a row; name is the name common to all targets, or "".
 func (k stepKey) title(name string) string {
 	switch {
 	case k.kind == record.KindEngine:

@@ -6,12 +6,12 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 )
 
-// chromeTrace is the JSON form of Chrome's Trace Event Format, which Perfetto opens:
-// every chosen start as a process, its rows as slices on threads.
+// chromeTrace is a trace in the JSON form of Chrome's Trace Event Format, which
+// Perfetto opens. Each chosen start is a process, and its rows are slices on threads.
 type chromeTrace struct {
 	Events []chromeEvent `json:"traceEvents"`
 	Unit   string        `json:"displayTimeUnit"`
-	lanes  int           // that were given out
+	lanes  int           // lanes assigned so far
 }
 
 // chromeEvent is a slice ("X"), an instant ("i") or a name ("M").
@@ -20,14 +20,14 @@ type chromeEvent struct {
 	Phase string     `json:"ph"`
 	Cat   string     `json:"cat,omitempty"`
 	At    micros     `json:"ts"`            // since the start began
-	Took  *micros    `json:"dur,omitempty"` // of a slice
-	Pid   int        `json:"pid"`           // the start, from 1: viewers take 0 for the idle process
-	Tid   int        `json:"tid"`           // the lane, from 1; not used again in another start, as no kernel would
-	Scope string     `json:"s,omitempty"`   // of an instant: "p", the whole process
+	Took  *micros    `json:"dur,omitempty"` // duration of a slice
+	Pid   int        `json:"pid"`           // number of the start, from 1: viewers treat 0 as the idle process
+	Tid   int        `json:"tid"`           // lane, from 1; unique across starts, like a real thread id
+	Scope string     `json:"s,omitempty"`   // of an instant: "p" is the whole process
 	Args  chromeArgs `json:"args"`
 }
 
-// chromeArgs are what a viewer shows of an event.
+// chromeArgs are the details of an event in a viewer.
 type chromeArgs struct {
 	Name      string  `json:"name,omitempty"` // of a process or thread
 	Index     int     `json:"sort_index,omitempty"`
@@ -44,11 +44,9 @@ type chromeArgs struct {
 	Clock     string  `json:"clock,omitempty"`
 }
 
-// micros is a time in ns that is written in µs, as the format has it, with all its
-// digits.
+// micros is a time in ns that is encoded in µs, as the format requires, without loss.
 type micros int64
 
-// MarshalJSON implements [json.Marshaler].
 func (m micros) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%d.%03d", int64(m)/1000, int64(m)%1000), nil
 }
@@ -65,8 +63,7 @@ func chromeOf(v *Judgement) chromeTrace {
 	return t
 }
 
-// add draws a start: itself with its parts, then its gaps, then its
-// rows.
+// add draws a start with its parts, then its gaps, then its rows.
 func (c *chromeTrace) add(t *Target, d *Drawn, pid int) {
 	s := d.Start
 	length := max(since(s.Began, max(endOf(d), s.Began)), 0)
@@ -88,7 +85,7 @@ func (c *chromeTrace) add(t *Target, d *Drawn, pid int) {
 	c.draw(pid, s.Began, rows)
 }
 
-// draw puts slices on lanes, each of which has its name from the longest that lies on it.
+// draw assigns slices to lanes. The longest slice of a lane gives it its name.
 func (c *chromeTrace) draw(pid int, zero int64, all []slice) {
 	lanes, made := laid(all)
 	longest := make([]*slice, made)
@@ -122,7 +119,7 @@ func microsOf(ns int64) *micros {
 	return &m
 }
 
-// lane gives out the next lane.
+// lane allocates the next lane.
 func (c *chromeTrace) lane(pid int, name string) (tid int) {
 	c.lanes++
 	c.meta("thread_name", pid, c.lanes, chromeArgs{Name: name})

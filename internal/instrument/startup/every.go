@@ -8,16 +8,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// How many of the slowest starts are listed unless all are asked for, and how many of
-// their phases, each of which has to be some share of the median start.
+// The default number of slowest starts in the list, and the limits for their phases:
+// number and minimum share of the median start.
 const (
 	slowestShown = 5
 	phasesShown  = 4
 	phaseShare   = 0.05
 )
 
-// every lists the starts of logs, those that took longest first, with their phases and
-// the percentiles of what they took.
+// every lists the starts of logs, slowest first, with their phases and the percentiles
+// of their duration.
 func every(t *Target, slowest int, o page.Options) *page.Section {
 	if t.Method != record.MethodLogs || len(t.Every) < 2 {
 		return nil

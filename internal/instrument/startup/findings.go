@@ -17,17 +17,17 @@ const (
 	foundWait      = "suspicious-wait"
 	foundNoEnd     = "start-without-end"
 	foundMissing   = "missing-evidence"
-	foundClaim     = "claim-does-not-follow" // stored by those who read a publication
+	foundClaim     = "claim-does-not-follow" // stored by importers of publications
 	foundOtherWay  = "started-another-way"
 	foundWatching  = "watching-shows"
 	foundSomeKept  = "random-choice"
 	foundOverwhelm = "too-many-targets"
 	foundDisorder  = "lines-in-disorder"
-	// FoundUnread is stored by a run whose logs could not be read.
+	// FoundUnread is stored by a run with unreadable logs.
 	FoundUnread = "logs-not-read"
 )
 
-// worth is how much of a start a known wait has to be to be told.
+// worth is the minimum share of a start for a recognized wait to be reported.
 const worth = 0.02
 
 func (j *Judging) findings(rec *record.Record, s *Judgement) []record.Finding {
@@ -35,7 +35,7 @@ func (j *Judging) findings(rec *record.Record, s *Judgement) []record.Finding {
 	add := out.Add
 	out.TakeOver(rec, foundClaim, FoundUnread)
 	out.Whole(rec)
-	least := 0 // rounds of a target that was watched
+	least := 0 // rounds of a watched target
 	for _, t := range j.targets {
 		if n := len(t.with); n > 0 && (least == 0 || n < least) {
 			least = n
@@ -79,12 +79,12 @@ func (t *gathered) failures(add func(record.Finding)) {
 	}
 	level := finding.Error
 	if t.Method == record.MethodLogs || t.Method == record.MethodNotes {
-		level = finding.Warning // of what is read, and no failure of this run
+		level = finding.Warning // the input reports a failure; this run did not fail
 	}
 	add(record.Finding{Code: finding.Failed, Level: level, Target: t.Target.Target, Message: message, Advice: advice})
 }
 
-// waits tells of gaps that look like a timer.
+// waits reports gaps that look like a timer.
 func (t *gathered) waits(add func(record.Finding)) {
 	for i := range t.Gaps {
 		g := &t.Gaps[i]
@@ -105,7 +105,7 @@ func (t *gathered) waits(add func(record.Finding)) {
 	}
 }
 
-// lengthText writes ns as people do.
+// lengthText formats a duration in ns.
 func lengthText(ns float64) string {
 	d := time.Duration(ns)
 	switch {
@@ -117,7 +117,7 @@ func lengthText(ns float64) string {
 	return fmt.Sprintf("%.3g µs", ns/1e3)
 }
 
-// evidence is what is missing.
+// evidence reports missing evidence.
 func (t *gathered) evidence(add func(record.Finding)) {
 	if t.NoEnd > 0 {
 		f := record.Finding{Code: foundNoEnd, Level: finding.Error, Target: t.Target.Target,
@@ -144,18 +144,18 @@ func (t *gathered) evidence(add func(record.Finding)) {
 	}
 }
 
-// stuck are the starts without an end that stand at the same place.
+// stuck is the set of starts without an end that stopped at the same place.
 type stuck struct {
-	record.Waiting // of the first
+	record.Waiting // of the first start
 	times          int
 	longest        int64 // ns
 	name           string
 }
 
-// maxStuck is how many places are told.
+// maxStuck is the maximum number of places reported.
 const maxStuck = 3
 
-// waited takes notice of where a start without an end stands.
+// waited records where a start without an end stopped.
 func (t *gathered) waited(s *record.Start) {
 	w := s.Waiting
 	if w == nil {
@@ -172,7 +172,7 @@ func (t *gathered) waited(s *record.Start) {
 	x.times, x.longest = x.times+1, max(x.longest, w.Until-w.Since)
 }
 
-// text says where they stand, since when, and what followed.
+// text describes where the starts stopped, since when, and what followed.
 func (x *stuck) text(all int) string {
 	text := ": "
 	if x.times < all {
@@ -197,7 +197,7 @@ func (x *stuck) text(all int) string {
 	return text
 }
 
-// duration writes minutes and seconds as people do: "4 min 2 s".
+// duration formats minutes and seconds: "4 min 2 s".
 func duration(ns int64) string {
 	if d := time.Duration(ns).Round(time.Second); d >= time.Minute {
 		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
@@ -205,7 +205,7 @@ func duration(ns int64) string {
 	return lengthText(float64(ns))
 }
 
-// cautions are about how the figures were made.
+// cautions reports limits of how the figures were made.
 func (t *gathered) cautions(add func(record.Finding)) {
 	if t.watched > maxKept {
 		add(record.Finding{Code: foundSomeKept, Level: finding.Note, Target: t.Target.Target,
@@ -222,7 +222,7 @@ func (t *gathered) cautions(add func(record.Finding)) {
 	}
 }
 
-// logFindings are about the logs as a whole.
+// logFindings reports problems of the logs as a whole.
 func logFindings(l *record.Logs, add func(record.Finding)) {
 	if l == nil {
 		return
@@ -255,7 +255,7 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 	}
 }
 
-// missingOfLogs are what is said of what logs lack: the message is what stands before the
+// missingOfLogs maps missing log evidence to findings. The message precedes the
 // detail.
 var missingOfLogs = map[string]record.Finding{
 	"disorder": {Code: foundDisorder, Level: finding.Warning, Message: "lines are in disorder: ", Advice: sortThem},
@@ -266,8 +266,8 @@ var missingOfLogs = map[string]record.Finding{
 	"ends in the middle": {Code: foundMissing, Level: finding.Warning, Message: "a file ends in the middle: ", Advice: "what stood behind is lost: give the whole file"},
 }
 
-// maxBackward is which part of the lines may be older than the one before:
-// programs write from several threads.
+// maxBackward is the tolerated share of lines older than the previous one. Programs
+// log from several threads.
 const maxBackward = 0.05
 
 const sortThem = "sort them by time, or give each log as a file of its own, and read them again"

@@ -14,10 +14,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Name of the instrument: its verb, its key in a plan, its word in a record.
+// Name is the instrument's verb, its key in a plan and its name in a record.
 const Name = "startup"
 
-// Judge judges a record of starts, finished or not.
+// Judge judges a record of starts, complete or not.
 func Judge(rec *record.Record) (*Judgement, error) {
 	j, err := NewJudging(&rec.Header, rec.Targets)
 	if err != nil {
@@ -30,8 +30,8 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return j.Done(rec), nil
 }
 
-// Judging takes starts one after the other, in memory that does not grow with
-// their number: of more than [maxKept] of one target a random choice is kept.
+// Judging accepts starts one by one in bounded memory. Of more than [maxKept] starts
+// of a target it keeps a random sample.
 type Judging struct {
 	Judgement
 	infos   []record.Target
@@ -41,15 +41,15 @@ type Judging struct {
 }
 
 const (
-	maxTargets = 256  // that are told apart; logs can name any
-	maxKept    = 1024 // starts of a target whose figures are kept
-	maxWhole   = 64   // of those the ones that are kept whole, one of which is drawn
-	maxGaps    = 16   // gaps of a start that are looked at
-	maxSteps   = 256  // of a start's way
-	maxGuests  = 64   // whose clocks are told
+	maxTargets = 256  // distinct targets; logs can name any number
+	maxKept    = 1024 // starts per target with figures kept
+	maxWhole   = 64   // of these, starts kept completely; one of them is drawn
+	maxGaps    = 16   // gaps considered per start
+	maxSteps   = 256  // steps of a start's way
+	maxGuests  = 64   // guests with a reported clock
 )
 
-// NewJudging begins a judgement.
+// NewJudging starts a judgement.
 func NewJudging(h *record.Header, targets []record.Target) (*Judging, error) {
 	j := &Judging{infos: targets, names: map[string]*gathered{}, random: rand.New(rand.NewPCG(1, 2))}
 	if err := instrument.ReadPlan(h, Name, &j.Plan); err != nil {
@@ -61,30 +61,30 @@ func NewJudging(h *record.Header, targets []record.Target) (*Judging, error) {
 	return j, nil
 }
 
-// gathered gathers the starts of one target.
+// gathered collects the starts of one target.
 type gathered struct {
 	Target
-	listed  bool            // it stands among the record's targets
+	listed  bool            // listed in the record's targets
 	bare    bool            // an OCI runtime without an engine
-	watched int             // starts that have times and were watched
-	logged  int             // starts that were watched, and of which a log tells
-	kept    []*startValues  // of those a random choice of maxKept
-	whole   []*record.Start // of the kept ones some
-	without stat.Rounds     // wall time of rounds that were not watched
-	with    stat.Rounds     // and of those that were
+	watched int             // watched starts with times
+	logged  int             // watched starts that also appear in a log
+	kept    []*startValues  // random sample of at most maxKept starts
+	whole   []*record.Start // complete starts of some of kept
+	without stat.Rounds     // wall time of unwatched rounds
+	with    stat.Rounds     // wall time of watched rounds
 	missing map[string]int64
 	where   map[string]string
-	named   map[gapKey]*record.Wait // that have a name
-	stuck   []stuck                 // starts without an end, by where they stand
+	named   map[gapKey]*record.Wait // recognized waits
+	stuck   []stuck                 // starts without an end, by where they stopped
 
 	throttle finding.Throttle
 }
 
-// startValues are what is kept of a start.
+// startValues are the values kept of a start.
 type startValues struct {
 	round                    int
-	called, source           string  // who it is for people, and where it stands
-	wall, first, calls, cost float64 // negative where it is not known
+	called, source           string  // display name and position
+	wall, first, calls, cost float64 // negative if unknown
 	firstBy                  float64
 	ready, readyTo, request  float64
 	engineTime               float64
@@ -96,7 +96,7 @@ type startValues struct {
 
 type stepValue struct {
 	name, kind string
-	took, cpu  float64 // cpu is negative where it is not known
+	took, cpu  float64 // cpu is negative if unknown
 	times      int
 }
 
@@ -126,9 +126,9 @@ func (j *Judging) of(name string) *gathered {
 	return t
 }
 
-// engineOf is whose the time is that no call of a runtime takes: docker's of
-// docker+cli/runc, containerd's of cri+containerd/runc. A name without a runtime
-// stands for itself.
+// engineOf returns the owner of the time outside runtime calls: docker for
+// docker+cli/runc, containerd for cri+containerd/runc. A name without a runtime is
+// returned unchanged.
 func engineOf(name string) string {
 	engine, _, _ := strings.Cut(name, "/")
 	engine, _, _ = strings.Cut(engine, " ") // "containerd restart"
@@ -139,7 +139,7 @@ func engineOf(name string) string {
 	return first
 }
 
-// Add takes a start into the judgement. It keeps s.
+// Add adds a start to the judgement and retains s.
 func (j *Judging) Add(s *record.Start) {
 	if !j.Plan.has(s) {
 		return
@@ -186,8 +186,8 @@ func (j *Judging) Add(s *record.Start) {
 	t.keep(j.random, s, j.Plan.Slowest)
 }
 
-// NameOf is what a start is told apart by: its target, and of notes its title,
-// since each of theirs is a measurement of its own.
+// NameOf returns the key by which starts are grouped: the target, or the title of a
+// note, since each note is a separate measurement.
 func NameOf(s *record.Start) string {
 	if s.Method == record.MethodNotes && s.Name != "" {
 		return s.Name
@@ -197,7 +197,7 @@ func NameOf(s *record.Start) string {
 
 func (j *Judging) failed(t *gathered, s *record.Start) {
 	if s.Failure.Kind == record.FailInterrupted {
-		j.Total-- // no fault of the target
+		j.Total-- // not a failure of the target
 		return
 	}
 	j.Failed++
@@ -207,8 +207,8 @@ func (j *Judging) failed(t *gathered, s *record.Start) {
 	}
 }
 
-// keep keeps the figures of a start, by algorithm R of Vitter (ACM TOMS 11,
-// 1985): every start has the same chance to be among those that are kept.
+// keep samples starts by algorithm R of Vitter (ACM TOMS 11, 1985). Every start is
+// equally likely to be kept.
 func (t *gathered) keep(random *rand.Rand, s *record.Start, slowest int) {
 	took := func(s *record.Start) int64 { return since(s.Began, max(s.Ended, s.Began)) }
 	if slowest > 0 {
@@ -284,15 +284,15 @@ func (t *gathered) figures(s *record.Start) *startValues {
 	return f
 }
 
-// lacksCall says whether a call of the runtime has no end, or is not kept, so that it is
-// not known which time is the runtime's and which the engine's.
+// lacksCall reports whether a runtime call has no end or was not kept. Then time
+// cannot be divided between runtime and engine.
 func lacksCall(s *record.Start) bool { return lacks(s, record.MissingCall, record.MissingProcesses) }
 
 func lacks(s *record.Start, what ...string) bool {
 	return slices.ContainsFunc(s.Missing, func(m record.Missing) bool { return slices.Contains(what, m.What) })
 }
 
-// taken is the time of a start's parts by their kind.
+// taken returns the time of a start's parts by kind.
 func taken(parts []trace.Part) map[string]int64 {
 	of := map[string]int64{}
 	for _, p := range parts {
@@ -312,7 +312,7 @@ func stepsOf(parts []trace.Part) []stepValue {
 	return all
 }
 
-// together adds up the parts of one name, in the order of their first appearance.
+// together sums the parts with equal names, in order of first appearance.
 func together(parts []trace.Part) []stepValue {
 	var all []stepValue
 	for _, p := range parts {

@@ -6,9 +6,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Judgement is what can be said of starts: watched live, or put together from logs.
+// Judgement is the result for starts that were watched live or read from logs.
 type Judgement struct {
-	Record  *record.Record // its header, targets and end; of logs the starts need not be there
+	Record  *record.Record // header, targets and end; may lack the starts of logs
 	Plan    Options
 	Live    bool // watched, not read from logs or notes
 	Targets []Target
@@ -18,49 +18,49 @@ type Judgement struct {
 	Total   int
 }
 
-// Target is where the time of one target's starts went.
+// Target is the result for the starts of one target.
 type Target struct {
 	Target  string
-	Engine  string // whose the time between the runtime's calls is: "docker"
+	Engine  string // owner of the time between runtime calls: "docker"
 	Method  string
 	Clock   string
 	Command string
-	Starts  int // with times
+	Starts  int // starts with times
 	Failed  int
-	NoEnd   int // that began and have no end, in logs
-	// Failure is the first.
+	NoEnd   int // starts in logs without an end
+	// Failure is the first failure.
 	Failure    *record.Failure
 	Wall       figure.Figure // from the call to its return
 	First      figure.Figure // to the workload's first instruction
-	FirstBy    figure.Figure // until when that was at the latest, of starts of which it is not known
-	Ready      figure.Figure // until the workload was ready, of starts in which it was asked from outside
-	ReadyTo    figure.Figure // how exactly that is known
-	Request    figure.Figure // how long the first request took that had a good answer
-	Calls      figure.Figure // of it in the OCI runtime's calls
-	EngineTime figure.Figure // the engine's: in each start its wall time less calls, and less the workload's time where the call waits for its end
-	CPU        figure.Figure // used by all processes of the start, the daemon included
-	// Table is the start as calls and what lies between them, in order: of those
-	// starts that went the way that most went, which Same counts.
+	FirstBy    figure.Figure // upper bound of First, for starts in which it is unknown
+	Ready      figure.Figure // until the workload was ready, for starts polled from outside
+	ReadyTo    figure.Figure // resolution of Ready
+	Request    figure.Figure // duration of the first successful request
+	Calls      figure.Figure // part of Wall in calls of the OCI runtime
+	EngineTime figure.Figure // wall time per start without calls, and without the workload if the call waits for its end
+	CPU        figure.Figure // used by all processes of the start and the daemon
+	// Table is the start as calls and the time between them, in order. It covers the
+	// starts with the most frequent sequence of steps; Same is their number.
 	Table []Step
 	Same  int
-	// Phases are the start's time by what was at work, in the order of their first
-	// appearance. In each start they add up to its wall time; their medians need not.
+	// Phases are the time of the start by activity, in order of first appearance. They
+	// sum to the wall time in each start; their medians need not.
 	Phases []Step
-	// Gaps are the waits of all its starts, by what they lie between, the one with
-	// the largest median first.
+	// Gaps are the waits of all starts, by the events around them. The largest median
+	// comes first.
 	Gaps []Gap
-	// Guests are the clocks of the VMs, of logs.
+	// Guests are the clocks of the VMs in logs.
 	Guests []record.GuestClock
-	// Drawn is the start whose wall time is closest to the median, or the slowest where
-	// those are asked for.
+	// Drawn is the start with the wall time closest to the median, or the slowest on
+	// request.
 	Drawn *Drawn
-	// Chosen are the starts that traces hold.
+	// Chosen are the starts in a trace.
 	Chosen []*Drawn
-	// Every are its starts, those that took longest first; of many a random choice.
+	// Every lists the starts, slowest first; of many it is a random sample.
 	Every []startValues
-	// Watching is wall time watched over wall time not watched, of the same rounds.
+	// Watching is the ratio of watched to unwatched wall time in the same rounds.
 	Watching    figure.Figure
-	WatchingCPU figure.Figure // CPU time of the watching over that of the start
+	WatchingCPU figure.Figure // CPU time of the watch divided by that of the start
 }
 
 // Step is one step of a start, over the rounds.
@@ -68,24 +68,24 @@ type Step struct {
 	Name  string
 	Kind  string
 	Took  figure.Figure
-	CPU   figure.Figure // used meanwhile by all processes of the start
+	CPU   figure.Figure // of all processes of the start during the step
 	Share float64       // of the median wall time
-	Times float64       // how often it appears in a start; medians add them up
+	Times float64       // occurrences per start; medians add them up
 }
 
 // Gap is a wait.
 type Gap struct {
 	record.Gap // the longest of its kind
 	Took       figure.Figure
-	Seen       int // starts that have it
+	Seen       int // starts with this gap
 	Round      int
 }
 
-// Drawn is one start, to be drawn.
+// Drawn is a start to draw.
 type Drawn struct {
 	Start *record.Start
 	Rows  []trace.Row
 	Parts []trace.Part
 	Gaps  []record.Gap
-	Took  map[string]int64 // ns of it in the runtime's calls, in the workload that the call waited for, and in a VMM that worked alone, by their kinds
+	Took  map[string]int64 // ns in runtime calls, in a workload the call waited for, and in a VMM working alone, by kind
 }

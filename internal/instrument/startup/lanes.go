@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 )
 
-// traced are the starts of a target that a trace holds.
+// traced returns the starts of a target that a trace contains.
 func (t *Target) traced() []*Drawn {
 	if len(t.Chosen) == 0 && t.Drawn != nil && t.Drawn.Start != nil {
 		return []*Drawn{t.Drawn}
@@ -16,19 +16,17 @@ func (t *Target) traced() []*Drawn {
 	return t.Chosen
 }
 
-// slice is a row or a gap of a drawn start as a trace has it: nothing of it lies outside
-// of the start.
+// slice is a row or a gap of a drawn start in a trace, cut to the time of the start.
 type slice struct {
 	trace.Row
 	parent             int // index of another slice; -1: none
 	after, before, why string
 }
 
-// slicesOf are a drawn start's rows, parents before their children, and its gaps behind
-// them.
+// slicesOf returns the rows of a drawn start, parents first, and its gaps.
 func slicesOf(d *Drawn) (rows, gaps []slice) {
 	began, end := d.Start.Began, max(endOf(d), d.Start.Began)
-	var above []int // the ancestors of the row, by depth
+	var above []int // ancestors of the row, by depth
 	for i, r := range d.Rows {
 		one := slice{Row: r, parent: -1}
 		one.Began, one.Ended = min(max(r.Began, began), end), min(r.Ended, end)
@@ -55,8 +53,8 @@ func slicesOf(d *Drawn) (rows, gaps []slice) {
 	return rows, gaps
 }
 
-// track is the name of the track that a slice belongs to, if it fits there: that
-// of its process, or where there is none that of its kind.
+// track returns the preferred track of a slice: that of its process, else that of its
+// kind.
 func (s *slice) track() string {
 	switch {
 	case s.Pid != 0:
@@ -67,9 +65,9 @@ func (s *slice) track() string {
 	return s.Kind
 }
 
-// laid puts slices on lanes, in each of which they lie behind each other or within
-// each other, and returns the lane of each and how many there are: viewers draw slices of
-// one lane that cross wrongly. Of a track as few lanes are made as are needed.
+// laid assigns slices to lanes. Within a lane slices are consecutive or nested,
+// because viewers draw overlapping slices wrongly. Each track gets as few lanes as
+// possible. laid returns the lane of each slice and the number of lanes.
 func laid(all []slice) (lanes []int, made int) {
 	order := make([]int, len(all))
 	for i := range all {
@@ -79,7 +77,7 @@ func laid(all []slice) (lanes []int, made int) {
 		return cmp.Or(cmp.Compare(all[a].Began, all[b].Began), cmp.Compare(all[b].Ended, all[a].Ended))
 	})
 	lanes = make([]int, len(all))
-	open := [][]int64{} // of each lane the ends of the slices that enclose what comes next
+	open := [][]int64{} // per lane, the ends of the enclosing slices
 	of := map[string][]int{}
 	for _, i := range order {
 		s, track := &all[i], all[i].track()

@@ -1,4 +1,4 @@
-// Package startup asks where the seconds of a start go.
+// Package startup measures where the time of a start goes.
 package startup
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What a startup may ask for.
+// Limits of the options.
 const (
 	MaxCommands    = 20
 	MaxCommandName = 100
@@ -22,7 +22,7 @@ const (
 	maxArgument    = 1 << 16
 )
 
-// Options are what a startup can be asked for.
+// Options are the options of a startup measurement.
 type Options struct {
 	Title string
 	terms.Whom

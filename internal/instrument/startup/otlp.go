@@ -11,9 +11,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// object is one of OTLP's JSON form, as opentelemetry/proto/trace/v1/trace.proto names its
-// fields: names in lowerCamelCase, ids in hex, 64-bit numbers as text, enumerations as
-// numbers.
+// object is an object in OTLP's JSON form. Field names follow
+// opentelemetry/proto/trace/v1/trace.proto in lowerCamelCase. Ids are hex, 64-bit
+// numbers are text, enumerations are numbers.
 type object = map[string]any
 
 const (
@@ -21,10 +21,11 @@ const (
 	statusError  = 2
 )
 
-// approximate is said of times whose clock is not that of the day.
+// approximate is the note on times from a clock other than the wall clock.
 const approximate = "approximate: placed by the wall clock at the beginning of the run; differences are exact"
 
-// otlpOf are ExportTraceServiceRequests of OpenTelemetry. Every chosen start is a trace.
+// otlpOf returns OpenTelemetry ExportTraceServiceRequests. Each chosen start is a
+// trace.
 func otlpOf(rec *record.Record, v *Judgement) (all []any) {
 	first := firstOf(v)
 	for i := range v.Targets {
@@ -42,8 +43,8 @@ func otlpOf(rec *record.Record, v *Judgement) (all []any) {
 	return all
 }
 
-// firstOf is when the first of the chosen starts began that are on the host's
-// monotonic clock: that moment is taken for the beginning of the run.
+// firstOf returns the earliest begin of the chosen starts on the host's monotonic
+// clock. It is taken as the begin of the run.
 func firstOf(v *Judgement) int64 {
 	first := int64(math.MaxInt64)
 	for i := range v.Targets {
@@ -56,13 +57,13 @@ func firstOf(v *Judgement) int64 {
 	return first
 }
 
-// spans makes the spans of one start.
+// spans builds the spans of one start.
 type spans struct {
 	rec  *record.Record
 	t    *Target
 	d    *Drawn
 	s    *record.Start
-	zero int64 // ns since 1970 at which the start's clock was 0
+	zero int64 // time of the start's clock zero, ns since 1970
 	note string
 }
 
@@ -78,8 +79,7 @@ func newSpans(rec *record.Record, t *Target, d *Drawn, first int64) *spans {
 	return x
 }
 
-// all are the start itself, its rows below each other as they were called, and
-// its gaps.
+// all returns the spans of the start, its nested rows, and its gaps.
 func (x *spans) all() []object {
 	root := x.span(0, "", "start "+page.Known(x.t.Target), x.s.Began, max(endOf(x.d), x.s.Began),
 		"tare.round", int64(x.s.Round), "tare.target", x.t.Target, "tare.method", x.s.Method, "tare.clock", x.s.Clock, "tare.times", x.note,
@@ -101,7 +101,7 @@ func (x *spans) all() []object {
 		if pid == 0 {
 			pid = -1
 		}
-		one := x.span(1+i, x.id(8, "span", 1+r.parent), r.Name, r.Began, r.Ended, // the root is the parent of those without one
+		one := x.span(1+i, x.id(8, "span", 1+r.parent), r.Name, r.Began, r.Ended, // rows without a parent are children of the root
 			"tare.kind", r.Kind, "container.id", r.Container, "process.pid", known(pid), "tare.after", r.after, "tare.before", r.before,
 			"tare.cpu_ns", known(r.CPU), "tare.still_there", r.Open, "tare.why", r.why)
 		if r.Exit != nil {
@@ -126,18 +126,18 @@ func (x *spans) span(i int, parent, name string, began, ended int64, pairs ...an
 	return o
 }
 
-// id is made of what the span is of, so that the same record gives the same ids.
+// id derives an id from the identity of the span, so equal records give equal ids.
 func (x *spans) id(bytes int, what string, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q %d %q %d", what, x.rec.Header.RunID, x.t.Target, x.s.Round, x.s.Source, i))
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// at is a moment as ns since 1970.
+// at returns a time in ns since 1970.
 func (x *spans) at(ns int64) string {
 	return strconv.FormatInt(max(since(-x.zero, ns), 0), 10)
 }
 
-// attributes are pairs of a key and a value; one that says nothing is left out.
+// attributes converts key-value pairs and omits empty values.
 func attributes(pairs ...any) []object {
 	all := []object{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -163,7 +163,7 @@ func attributes(pairs ...any) []object {
 	return all
 }
 
-// known is a number that is negative where it is not known.
+// known returns a number, or nil if it is negative (unknown).
 func known(v int64) any {
 	if v < 0 {
 		return nil

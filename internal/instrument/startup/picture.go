@@ -11,22 +11,22 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// picture is a start laid out: bars below each other on one axis of time, which
-// begins with the start, and what did not fit.
+// picture is the layout of a start: bars on a common time axis that begins with the
+// start, and a summary of the bars left out.
 type picture struct {
 	page.Waterfall
-	folded   int   // bars that are left out
-	together int64 // ns, the sum of those
+	folded   int   // bars left out
+	together int64 // total of these, ns
 }
 
 const (
-	maxBars  = 40    // of processes and spans; more are folded
-	smallest = 0.005 // of the axis: what is shorter is folded first
-	maxWaits = 8     // with a name
-	maxLong  = 3     // of the longest, with or without one
+	maxBars  = 40    // for processes and spans; the rest is folded
+	smallest = 0.005 // fraction of the axis; shorter bars are folded first
+	maxWaits = 8     // recognized waits
+	maxLong  = 3     // longest waits, recognized or not
 )
 
-// drawnStart is the start that stands for the others.
+// drawnStart returns the section with the representative start.
 func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 	if t.Drawn == nil || t.Drawn.Start == nil {
 		return nil
@@ -59,7 +59,7 @@ func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 	return s
 }
 
-// whichStart says which of the starts it is.
+// whichStart describes which start is drawn.
 func whichStart(v *Judgement, t *Target) string {
 	d := t.Drawn.Start
 	what := "start"
@@ -76,7 +76,7 @@ func whichStart(v *Judgement, t *Target) string {
 	return text + ", " + page.Duration(float64(since(d.Began, d.Ended))) + whose(d)
 }
 
-// whose names a start of logs or notes.
+// whose returns the name of a start from logs or notes.
 func whose(d *record.Start) string {
 	out := ""
 	if name := cmp.Or(d.Name, d.Sandbox); name != "" && name != d.Target && (d.Method == record.MethodLogs || d.Method == record.MethodNotes) {
@@ -88,7 +88,7 @@ func whose(d *record.Start) string {
 	return out
 }
 
-// pictureOf lays a start out, nil where there is no time in it.
+// pictureOf lays out a start. It returns nil if the start has no duration.
 func pictureOf(d *Drawn, o page.Options) *picture {
 	s := d.Start
 	p := &picture{Waterfall: page.Waterfall{Length: since(s.Began, endOf(d)), First: -1}}
@@ -117,8 +117,8 @@ func pictureOf(d *Drawn, o page.Options) *picture {
 	return p
 }
 
-// endOf is the end of the axis: that of the start, or of the last that is known of
-// it. A workload may come up after the call that started it has returned.
+// endOf returns the end of the axis: the end of the start, or its last known time. A
+// workload may begin after the call that started it returned.
 func endOf(d *Drawn) int64 {
 	end := max(d.Start.Ended, d.Start.First, d.Start.Ready)
 	if d.Start.Ended != 0 {
@@ -133,8 +133,8 @@ func endOf(d *Drawn) int64 {
 	return end
 }
 
-// workload is the row in which the workload's first instruction lies, -1 if there is
-// none. Of several it is the one that began last.
+// workload returns the row with the workload's first instruction, or -1. Among several
+// it is the one that began last.
 func (p *picture) workload(d *Drawn) int {
 	found := -1
 	for i := range d.Rows {
@@ -146,7 +146,7 @@ func (p *picture) workload(d *Drawn) int {
 	return found
 }
 
-// within is a moment on the axis.
+// within limits a time to the axis.
 func (p *picture) within(s *record.Start, at int64) int64 {
 	return min(max(since(s.Began, at), 0), p.Length)
 }
@@ -166,12 +166,12 @@ func (p *picture) bar(s *record.Start, r *trace.Row) page.Bar {
 	return b
 }
 
-// deepest is where rows are no longer set in from their parents.
+// deepest is the maximum indentation of rows.
 const deepest = 8
 
-// shown are the rows that are drawn, in their order. Where they are too many, the
-// short ones are left out, but for calls of the runtime and for what failed, and
-// then the shortest until few enough are left.
+// shown returns the rows to draw, in order. If there are too many, short rows are
+// dropped, except runtime calls and failures. Then the shortest are dropped until the
+// rest fits.
 func (p *picture) shown(rows []trace.Row, s *record.Start, workload int, o page.Options) []int {
 	all := make([]int, len(rows))
 	for i := range rows {
@@ -212,8 +212,8 @@ func (p *picture) shown(rows []trace.Row, s *record.Start, workload int, o page.
 	return kept
 }
 
-// waits are the gaps that look like a timer, and the longest of all, in order of
-// time. d.Gaps has the longest first.
+// waits returns the recognized waits and the longest gaps, in time order. d.Gaps has
+// the longest first.
 func (p *picture) waits(d *Drawn) (out []page.Bar) {
 	named := 0
 	for i := range d.Gaps {
@@ -235,7 +235,7 @@ func (p *picture) waits(d *Drawn) (out []page.Bar) {
 	return out
 }
 
-// gapName is what a gap is called where it is drawn.
+// gapName returns the label of a gap.
 func gapName(g *record.Gap) string {
 	switch {
 	case g.Wait != nil:
@@ -246,8 +246,8 @@ func gapName(g *record.Gap) string {
 	return "gap"
 }
 
-// place puts a bar before the one that begins next after its end, as deep as that
-// one, and after all where there is none.
+// place inserts a bar before the next one that begins after its end, at the same
+// depth. Without such a bar it appends.
 func (p *picture) place(b page.Bar) {
 	at, next := len(p.Bars), int64(-1)
 	for i := range p.Bars {
@@ -259,7 +259,7 @@ func (p *picture) place(b page.Bar) {
 	p.Bars = slices.Insert(p.Bars, at, b)
 }
 
-// legend says what is folded, and explains the marks that there are.
+// legend describes the folded bars and explains the marks in use.
 func (p *picture) legend() (notes []string) {
 	if p.folded > 0 {
 		notes = append(notes, fmt.Sprintf("… %d more, together %s", p.folded, page.Duration(float64(p.together))))
@@ -282,7 +282,7 @@ func (p *picture) legend() (notes []string) {
 	return notes
 }
 
-// kindStyle are the colours of bars. They say nothing that names do not.
+// kindStyle returns the color of a bar. Names carry the same information.
 func kindStyle(kind string, exit int) term.Style {
 	switch {
 	case exit != 0:

@@ -10,16 +10,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// How many steps of a start and how many gaps a page shows. JSON and CSV have all.
+// Limits of steps and gaps on a page. JSON and CSV have all.
 const (
 	maxStepsShown = 40
 	maxGapsShown  = 10
-	longestStep   = 40 // columns; of a phase both milestones are to be read
+	longestStep   = 40 // columns; both milestones of a phase must be readable
 )
 
-// inOrder is a start as a published report on Kata's boot has it: the runtime's
-// calls and what lies between them, their sum, the wall time, and what of it the
-// engine is credited with.
+// inOrder presents a start like a published report on Kata's boot: the runtime's calls
+// and the time between them, their sum, the wall time, and the engine's part.
 func inOrder(t *Target, o page.Options) *page.Section {
 	if !hasCalls(t.Table) {
 		return nil
@@ -38,7 +37,7 @@ func hasCalls(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool { return s.Kind == record.KindCall })
 }
 
-// sums are the lines of the published form.
+// sums returns the summary lines of the published form.
 func sums(t *Target) []page.Item {
 	var parts []string
 	for i := range t.Table {
@@ -62,8 +61,8 @@ func sums(t *Target) []page.Item {
 	return items
 }
 
-// credits is what is left to the engine. Medians do not subtract, so that the sum is
-// shown of the start that is drawn.
+// credits returns the time left to the engine. Medians cannot be subtracted, so it
+// uses the drawn start.
 func credits(t *Target) string {
 	d := t.Drawn
 	if d == nil || d.Start == nil || d.Start.Ended == 0 || lacksCall(d.Start) {
@@ -91,8 +90,8 @@ func ofMedians(t *Target) string {
 	return ""
 }
 
-// fromFirstCall adds up the medians of what lies between the beginning of the first
-// call and the end of the last, as the published report does.
+// fromFirstCall sums the medians from the begin of the first call to the end of the
+// last, like the published report.
 func fromFirstCall(steps []Step) (sum float64, ok bool) {
 	isCall := func(s Step) bool { return s.Kind == record.KindCall }
 	first := slices.IndexFunc(steps, isCall)
@@ -114,7 +113,7 @@ func fromFirstCall(steps []Step) (sum float64, ok bool) {
 	return sum, stat.Finite(sum)
 }
 
-// byWork is the start's time by what was at work, unless that is the same.
+// byWork returns the time of a start by activity, unless it equals the calls.
 func byWork(t *Target, o page.Options) *page.Section {
 	same := func(a, b Step) bool {
 		return a.Name == b.Name && a.Kind == b.Kind && a.Took.Estimate == b.Took.Estimate
@@ -142,7 +141,7 @@ func stepsShown(steps []Step, o page.Options) []Step {
 	return steps[:min(len(steps), maxStepsShown)]
 }
 
-// stepTable has a row for each step.
+// stepTable returns a table with a row per step.
 func stepTable(steps []Step, o page.Options) *page.Table {
 	steps = stepsShown(steps, o)
 	m := &page.Table{Columns: []page.Column{{Title: "step"}, {Title: "kind"}}}
@@ -167,7 +166,7 @@ func stepTable(steps []Step, o page.Options) *page.Table {
 	return m
 }
 
-// significantTimes is how often a step comes in a start, on average.
+// significantTimes formats the average count of a step per start.
 func significantTimes(v float64) string {
 	if v == float64(int64(v)) {
 		return fmt.Sprintf("%d×", int64(v))

@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// startsTable has all targets side by side, and below it why a target has no times
-// and what watching cost. Commands that are run in containers have a table of their own.
+// startsTable compares all targets. Notes below it explain missing times and the
+// overhead of watching. Commands run in containers have a separate table.
 func startsTable(all *Judgement, execs bool) *page.Section {
 	v := *all
 	v.Targets = slices.DeleteFunc(slices.Clone(all.Targets), func(t Target) bool { return strings.HasSuffix(t.Target, " ExecSync") != execs })
@@ -75,7 +75,7 @@ func startsTable(all *Judgement, execs bool) *page.Section {
 	return s
 }
 
-// firstCell is the time to the first instruction, or what it is at most.
+// firstCell formats the time to the first instruction, or its upper bound.
 func firstCell(t *Target) page.Cell {
 	if t.First.Known() || !t.FirstBy.Known() {
 		return tookCell(&t.First)
@@ -105,7 +105,7 @@ func startsLead(t *Target, live bool) []page.Cell {
 	return lead
 }
 
-// longestGap is the first of the ranked gaps, with the timer that it looks like.
+// longestGap formats the first of the ranked gaps, with the timer it resembles.
 func longestGap(t *Target) page.Cell {
 	if len(t.Gaps) == 0 {
 		return page.Words(page.None)
@@ -124,7 +124,7 @@ func longestGap(t *Target) page.Cell {
 	return page.Words(text)
 }
 
-// watching is what the watch itself costs, "" where that is not known.
+// watching returns the overhead of watching, or "" if unknown.
 func watching(t *Target) string {
 	cpu := ""
 	if t.WatchingCPU.Known() {
@@ -156,7 +156,7 @@ func watching(t *Target) string {
 	return text
 }
 
-// startsNotes explain the columns that say something of any target.
+// startsNotes explains the columns in use.
 func startsNotes(v *Judgement) (notes []string) {
 	ready := readyNote(v.Targets)
 	for _, n := range []struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Done ends the judgement. What it finds wrong with the record itself it takes
-// from rec, whose Starts need not be there.
+// Done completes the judgement. rec provides the data for findings about the record
+// itself; it may lack Starts.
 func (j *Judging) Done(rec *record.Record) *Judgement {
 	s := j.Judgement
 	s.Record = rec
@@ -38,8 +38,7 @@ func (j *Judging) Done(rec *record.Record) *Judgement {
 	return &s
 }
 
-// compared are the figures by which targets that were watched in the same rounds are
-// compared.
+// compared returns the figures that compare targets watched in the same rounds.
 func (j *Judgement) compared() (out figure.Rows) {
 	with := instrument.Baseline("", j.Record.Targets)
 	out.At = slices.IndexFunc(j.Targets, func(t Target) bool { return t.Target == with })
@@ -72,7 +71,7 @@ func (j *Judgement) compared() (out figure.Rows) {
 	return out
 }
 
-// sum makes the figures of a target from those of its starts.
+// sum computes the figures of a target from its starts.
 func (t *gathered) sum(c *Choice) {
 	with := slices.DeleteFunc(slices.Clone(t.kept), func(f *startValues) bool { return f.wall < 0 })
 	t.Wall = t.over("wall-time", with, func(f *startValues) float64 { return f.wall })
@@ -90,7 +89,7 @@ func (t *gathered) sum(c *Choice) {
 	t.Calls, t.EngineTime = t.about("runtime-calls"), t.about("engine-time")
 	if slices.ContainsFunc(with, func(f *startValues) bool { return f.calls > 0 }) {
 		t.Calls = t.over("runtime-calls", with, func(f *startValues) float64 { return f.calls })
-		if !t.bare { // what is left is tare's own time
+		if !t.bare { // the rest is tare's own time
 			t.EngineTime = t.over("engine-time", with, func(f *startValues) float64 { return f.engineTime })
 		}
 	}
@@ -106,7 +105,7 @@ func (t *gathered) about(quantity string, labels ...string) figure.Figure {
 	return Quantities.New(quantity, figure.Estimate{}, append(figure.Of("target", t.Target.Target), figure.Of(labels...)...))
 }
 
-// over is the median of a value over the starts that have it.
+// over returns the median of a value over the starts that have it.
 func (t *gathered) over(quantity string, all []*startValues, value func(*startValues) float64, labels ...string) figure.Figure {
 	values, byRound := stat.Rounds{}, stat.Rounds{}
 	for i, f := range all {
@@ -119,8 +118,8 @@ func (t *gathered) over(quantity string, all []*startValues, value func(*startVa
 	return out
 }
 
-// table is the way that most starts went, step by step. Of ways that as many went
-// it is the one that was seen first.
+// table returns the most frequent sequence of steps. Among equally frequent ones it is
+// the first seen.
 func (t *gathered) table(with []*startValues) (steps []Step, same int) {
 	count := map[string]int{}
 	way := ""
@@ -143,8 +142,7 @@ func (t *gathered) table(with []*startValues) (steps []Step, same int) {
 	return steps, same
 }
 
-// phases are the parts of the starts by name. One that a start does not have took
-// no time in it.
+// phases returns the parts of the starts by name. A missing part counts as no time.
 func (t *gathered) phases(with []*startValues) (steps []Step) {
 	var names []stepValue
 	for _, f := range with {
@@ -181,10 +179,9 @@ func (t *gathered) step(of string, nth int, name stepValue, all []*startValues, 
 	return s
 }
 
-// masked is a line without what differs from start to start: ids, the numbers of
-// processes and what is quoted.
+// masked removes the variable parts of a line: ids, pids and quoted text.
 func masked(line string) string {
-	if !strings.ContainsAny(line, `0123456789":`) { // most lines differ in nothing
+	if !strings.ContainsAny(line, `0123456789":`) { // fast path: nothing variable
 		return line
 	}
 	return quoted.ReplaceAllString(ids.ReplaceAllString(line, "ID"), `"…"`)
@@ -195,24 +192,23 @@ var (
 	quoted = regexp.MustCompile(`"[^"]*("|$)`)
 )
 
-// gapKey is what gaps of several starts are one by.
+// gapKey identifies equivalent gaps in several starts.
 type gapKey struct{ in, after, before string }
 
 func keyOf(g *record.Gap) gapKey { return gapKey{g.In, masked(g.After), masked(g.Before)} }
 
-// gaps puts the waits of all starts together that lie between the same two
-// events.
+// gaps merges the waits of all starts that are between the same two events.
 func (t *gathered) gaps() []Gap {
 	type sum struct {
 		Gap
-		first int // its place in the order of appearance
+		first int // index by first appearance
 		took  stat.Rounds
 		all   []*record.Gap
 	}
 	sums := map[gapKey]*sum{}
 	for i, f := range t.kept {
 		if f.wall < 0 && t.Starts > 0 {
-			continue // a start without an end is in no median, unless there are no others
+			continue // starts without an end count only if there are no others
 		}
 		for n := range f.gaps {
 			g := &f.gaps[n]
@@ -231,7 +227,7 @@ func (t *gathered) gaps() []Gap {
 	}
 	all := make([]*sum, 0, len(sums))
 	for _, s := range sums {
-		if t.Method != record.MethodLogs { // where it is not known who worked nothing is shown
+		if t.Method != record.MethodLogs { // without a known activity nothing is shown
 			s.all = slices.DeleteFunc(s.all, func(g *record.Gap) bool { return g.CPU < 0 })
 		}
 		s.Wait = waited(s.all)
@@ -242,7 +238,7 @@ func (t *gathered) gaps() []Gap {
 		s.Took.Estimate = figure.Median(s.took)
 		all = append(all, s)
 	}
-	// What happens in most starts costs most of them something.
+	// Waits that occur in most starts matter most.
 	weight := func(s *sum) float64 { return s.Took.Value * float64(s.Seen) }
 	slices.SortFunc(all, func(a, b *sum) int { return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a.first, b.first)) })
 	var out []Gap
@@ -256,8 +252,8 @@ func (t *gathered) gaps() []Gap {
 	return out
 }
 
-// draw takes the start whose wall time is closest to the median, or, where none
-// has an end, the first; of a choice all that were chosen.
+// draw selects the start with the wall time closest to the median, or the first start
+// if none has an end. If starts were chosen, it selects all of them.
 func (t *gathered) draw(c *Choice) {
 	best, closest := -1, math.Inf(1)
 	for i, s := range t.whole {
@@ -293,7 +289,7 @@ func (t *gathered) drawn(s *record.Start) *Drawn {
 	return d
 }
 
-// list puts the starts in order of what they took.
+// list sorts the starts by duration.
 func (t *gathered) list(with []*startValues) {
 	for _, f := range with {
 		t.Every = append(t.Every, *f)

@@ -7,11 +7,11 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// longestEvent is where the text of an event is cut: a line of a log can be long.
+// longestEvent is the maximum length of an event's text.
 const longestEvent = 100
 
-// waits are the gaps of a target's starts, ranked: how long, whose, between which
-// events, and which timer each looks like.
+// waits ranks the gaps of a target's starts, with duration, owner, surrounding events
+// and the timer that each resembles.
 func waits(t *Target, o page.Options) *page.Section {
 	if len(t.Gaps) == 0 {
 		return nil

@@ -1,6 +1,5 @@
-// Package terms are the options that several measurements have in common: what
-// is weighed and how it is reached, for how long, and within which limits. Each
-// is declared here once, and embedded or called by those that have it.
+// Package terms declares the options shared by several measurements: targets, access,
+// duration and limits. Each is declared once, and embedded or called where needed.
 package terms
 
 import (
@@ -18,25 +17,25 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// MaxRounds is how many rounds there can be.
+// MaxRounds is the maximum number of rounds.
 const MaxRounds = 1_000_000
 
-// Title declares what stands above a report.
+// Title declares the title of the report.
 func Title(s *option.Set, p *string) {
 	option.Text(s, p, "title", "what stands above the report", option.OmitEmpty, option.NoFlag)
 }
 
-// Rounds declares how often everything is visited.
+// Rounds declares the number of rounds.
 func Rounds(s *option.Set, p *int, help string) {
 	option.Int(s, p, "rounds", help, option.Bounds(1, MaxRounds, "a number of rounds"))
 }
 
-// Warmup declares rounds that are not counted.
+// Warmup declares the number of uncounted rounds.
 func Warmup(s *option.Set, p *int, help string) {
 	option.Int(s, p, "warmup", help, option.Bounds(0, MaxRounds, "a number of rounds"))
 }
 
-// Budget declares when nothing new is begun.
+// Budget declares the time after which nothing new begins.
 func Budget(s *option.Set, p *time.Duration, what string) {
 	option.Time(s, p, "budget", "begin no new "+what+" after this time", option.Must(someTime))
 }
@@ -48,7 +47,7 @@ func someTime(d time.Duration) error {
 	return nil
 }
 
-// Timeout declares when an operation has failed.
+// Timeout declares the timeout of an operation.
 func Timeout(s *option.Set, p *time.Duration, help string) {
 	option.Time(s, p, "timeout", help, option.AtLeast(time.Millisecond, "would fail every operation", "60s"))
 }
@@ -59,13 +58,13 @@ func Comparing(s *option.Set, p *figure.Comparing) {
 	option.Text(s, &p.Adjust, "adjust", "how p-values of one table are adjusted: holm, bh (Benjamini–Hochberg), or none (default: holm)", option.OmitEmpty, option.Choices(string(stat.Holm), string(stat.BH), string(stat.Raw)))
 }
 
-// Baseline declares the target that the others are compared with.
+// Baseline declares the target to compare the others with.
 func Baseline(s *option.Set, p *string, otherwise string) {
 	option.Text(s, p, "baseline", "target to compare the others with (default: "+otherwise+")", option.OmitEmpty)
 }
 
-// CheckNamed says what is wrong with a target that an option names, beside the names
-// of those that are weighed, if these are said.
+// CheckNamed validates a target named by an option against the names of all targets,
+// if these are known.
 func CheckNamed(field, name string, names []string) option.FieldErrors {
 	switch {
 	case name == "" || slices.Contains(names, name):
@@ -78,19 +77,18 @@ func CheckNamed(field, name string, names []string) option.FieldErrors {
 	return nil
 }
 
-// Seed declares that of a random order.
+// Seed declares the seed of a random order.
 func Seed(s *option.Set, p *uint64, of string) {
 	option.Var(s, p, "seed", "seed of the order of "+of+" in each round (default: random, and recorded)", option.Natural)
 }
 
-// Missing says what is done about a target of the plan that cannot be weighed
-// on this machine.
+// Missing is the reaction to a target of the plan that is unavailable on this machine.
 type Missing string
 
-// What can be done about it.
+// The values of Missing.
 const (
-	MissingFail Missing = "fail" // nothing is weighed
-	MissingSkip Missing = "skip" // the others are weighed, and a finding says why it is missing
+	MissingFail Missing = "fail" // measure nothing
+	MissingSkip Missing = "skip" // measure the others and report the missing target
 )
 
 // Whom says what is weighed, and how it is reached.
@@ -103,23 +101,22 @@ type Whom struct {
 	identify Identify
 }
 
-// Identify asks a CRI endpoint for its name.
+// Identify returns the name of a CRI endpoint.
 type Identify func(ctx context.Context, address string) (string, error)
 
-// IdentifyBy gives those who can reach engines the say in what an endpoint of --cri
-// without a name is called.
+// IdentifyBy sets the function that names --cri endpoints without a name.
 func (w *Whom) IdentifyBy(i Identify) { w.identify = i }
 
-// Weighed are those of the options that they are embedded in.
+// Weighed returns the options themselves, for types that embed them.
 func (w *Whom) Weighed() *Whom { return w }
 
-// Skips tells whether what is not here is skipped.
+// Skips reports whether missing targets are skipped.
 func (w *Whom) Skips() bool { return w.Missing == MissingSkip }
 
-// Everyone is whoever is found.
+// Everyone selects all targets found.
 var Everyone = Whom{Targets: []string{}, Missing: MissingFail}
 
-// Declare declares whom, with what may be missing beside a target.
+// declare declares the options; missing describes what may be unavailable.
 func (w *Whom) declare(s *option.Set, missing string) {
 	option.List(s, &w.Targets, "targets", "what is weighed: names, or name=path for a runtime (default: all that are found)", option.Arguments("TARGET"))
 	option.Text(s, &w.Missing, "missing", "what to do about "+missing+" here: fail, or skip it and weigh the others", option.OmitEmpty, option.Choices("fail", "skip"))
@@ -133,29 +130,29 @@ func (w *Whom) declareVia(s *option.Set) {
 		option.OmitEmpty, option.Choices("api", "cli"), option.Once("keep one of them"))
 }
 
-// DeclareWhom declares whom.
+// DeclareWhom declares the selection of targets.
 func (w *Whom) DeclareWhom(s *option.Set) { w.declare(s, "a named target that cannot be weighed") }
 
-// DeclareWhomOr is for a measurement in which something else can be missing, too.
+// DeclareWhomOr is like DeclareWhom for measurements that also need something else.
 func (w *Whom) DeclareWhomOr(s *option.Set, also string) {
 	w.declare(s, "a named target or "+also+" that cannot be had")
 }
 
-// SplitTarget takes "name=path" apart. A plain name has no path.
+// SplitTarget splits "name=path". A plain name has no path.
 func SplitTarget(s string) (name, path string) {
 	name, path, _ = strings.Cut(s, "=")
 	return name, path
 }
 
-// targetName is one name, or an engine's and a runtime's: "cri+containerd/runc".
+// targetName matches a name, or an engine and a runtime: "cri+containerd/runc".
 var targetName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+@:-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
 })
 
-// IsTarget tells whether a name can be a target's.
+// IsTarget reports whether a name is a valid target name.
 func IsTarget(name string) bool { return targetName().MatchString(name) }
 
-// CheckWhom says what is wrong, and returns the names of targets that can be used.
+// CheckWhom returns the errors and the names of usable targets.
 func (w *Whom) CheckWhom() (all option.FieldErrors, names []string) {
 	for i, t := range w.Targets {
 		name, path := SplitTarget(t)
@@ -167,7 +164,7 @@ func (w *Whom) CheckWhom() (all option.FieldErrors, names []string) {
 			wrong = option.Quote(t) + " names no path after the =: write name=path, such as crun=/usr/bin/crun"
 		case slices.Contains(names, name):
 			wrong = fmt.Sprintf("%s is there twice: give each target a name of its own, such as %s-2=path", name, name)
-			if strings.Contains(name, "/") { // its name says where it is
+			if strings.Contains(name, "/") { // the name identifies the path
 				wrong = name + " is there twice: leave one of them out"
 			}
 		default:
@@ -179,19 +176,19 @@ func (w *Whom) CheckWhom() (all option.FieldErrors, names []string) {
 	return append(all, w.Engines.check()...), names
 }
 
-// Engines says how engines are reached, by an engine's name ("docker",
-// "cri+containerd") or a target's ("docker/runc"). What stands under the target
-// is taken before what stands under its engine.
+// Engines has the access to engines, by the name of an engine ("docker",
+// "cri+containerd") or a target ("docker/runc"). Settings of a target take precedence
+// over those of its engine.
 type Engines map[string]setting.Engine
 
-// Of returns what holds for a target.
+// Of returns the settings for a target.
 func (e Engines) Of(name string) setting.Engine {
 	engine, _, _ := strings.Cut(name, "/")
-	plain := strings.TrimSuffix(strings.TrimSuffix(engine, "+cli"), "+api") // docker+cli is docker, another way
+	plain := strings.TrimSuffix(strings.TrimSuffix(engine, "+cli"), "+api") // docker+cli is docker with another access
 	return e[name].Over(e[engine]).Over(e[plain])
 }
 
-// engineName is an engine's name or a target's.
+// engineName matches the name of an engine or a target.
 var engineName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
 })
@@ -221,7 +218,7 @@ func (e Engines) check() option.FieldErrors {
 
 var networks = []string{"", setting.NetworkNone, setting.NetworkBridge, setting.NetworkHost}
 
-// enginesKind is a mapping whose keys are the reader's own.
+// enginesKind is a mapping with free keys.
 var enginesKind = option.Kind[Engines]{
 	Read: func(n option.Node) (Engines, bool) {
 		all := Engines{}
@@ -239,10 +236,9 @@ var enginesKind = option.Kind[Engines]{
 	},
 }
 
-// engine is what a plan says of one.
+// engine is the part of a plan for one engine.
 type engine setting.Engine
 
-// Declare declares its fields.
 func (e *engine) Declare(s *option.Set) {
 	option.Text(s, &e.Address, "address", "unix:///run/docker.sock; a socket's path is enough; of kubernetes: the CRI endpoint of the node that tare runs on")
 	option.Text(s, &e.Namespace, "namespace", "of containerd, or of a cluster")

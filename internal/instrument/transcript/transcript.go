@@ -1,6 +1,6 @@
-// Package transcript takes apart texts in which people keep what tools printed: pages,
-// mails, consoles, and logs of containers and CI jobs. It gives the lines of each writer
-// by themselves, without what was put around them.
+// Package transcript extracts tool output from texts such as web pages, mails,
+// consoles, and logs of containers and CI jobs. It separates the lines of each writer
+// and removes what was added around them.
 package transcript
 
 import (
@@ -15,26 +15,26 @@ import (
 	"sync"
 )
 
-// Stream is the lines of one writer.
+// Stream has the lines of one writer.
 type Stream struct {
-	Label string // the pod, container or job that a prefix names; "" for lines without one
-	Text  string // all lines, each with its end
+	Label string // pod, container or job named by a prefix; "" without one
+	Text  string // all lines with their line ends
 	Lines []Line
 	text  strings.Builder
 }
 
-// Line is a line without colours, tags, quotation marks and prefixes.
+// Line is a line without colors, tags, quotation marks and prefixes.
 type Line struct {
-	Number   int // in the text, from 1
+	Number   int // line number in the text, from 1
 	Text     string
-	At       int  // where it begins in the stream's text
-	Progress bool // it overwrote others, as the state of something unfinished does
+	At       int  // offset in the stream's text
+	Progress bool // a progress line that overwrote others
 }
 
-// maxLine is how many bytes of a line are looked at.
+// maxLine is the maximum number of bytes considered per line.
 const maxLine = 1 << 20
 
-// stamp is a time with its date.
+// stamp matches a date and time.
 const stamp = `\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z| ?[+-]\d\d:?\d\d)?`
 
 var (
@@ -54,18 +54,19 @@ var (
 	}
 )
 
-// Form is a form of lines: a text that each has, and a regular expression.
+// Form is a line format: a required text and a regular expression.
 type Form struct {
 	hint       string
 	expression func() *regexp.Regexp
 }
 
-// NewForm returns a form whose expression is compiled for the first line with its text.
+// NewForm returns a form. The expression is compiled when the first line contains
+// hint.
 func NewForm(hint, expression string) Form {
 	return Form{hint, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
 }
 
-// Find returns the match of a line and its groups, nil for a line of another form.
+// Find returns the match of a line and its groups, or nil.
 func (f *Form) Find(line string) []string {
 	if !strings.Contains(line, f.hint) {
 		return nil
@@ -73,7 +74,7 @@ func (f *Form) Find(line string) []string {
 	return f.expression().FindStringSubmatch(line)
 }
 
-// replace replaces all places of this form in a text.
+// replace replaces all matches in a text.
 func (f *Form) replace(text, by string) string {
 	if !strings.Contains(text, f.hint) {
 		return text
@@ -81,19 +82,19 @@ func (f *Form) replace(text, by string) string {
 	return f.expression().ReplaceAllString(text, by)
 }
 
-// wide are the signs of Chinese texts that dd prints there.
+// wide replaces the Chinese punctuation in the output of dd.
 var wide = strings.NewReplacer("，", ", ", "（", " (", "）", ") ")
 
-// splitter is a text on its way into streams.
+// splitter is the state of Split.
 type splitter struct {
 	pods    map[string]int // how often two words begin a line, as stern writes a pod and its container; a pod's name is no plain word
 	place   map[string]int
 	streams []*Stream
-	partial map[string]string // by label: what its next line goes on with
+	partial map[string]string // by label: text that the next line continues
 }
 
-// Split returns the streams of a text in the order of their first lines. A text that is one
-// JSON document is taken as it is.
+// Split returns the streams of a text in order of their first lines. A single JSON
+// document is returned unchanged.
 func Split(text string) []*Stream {
 	text = strings.TrimPrefix(text, "\ufeff")
 	s := splitter{pods: map[string]int{}, place: map[string]int{}, partial: map[string]string{}}
@@ -113,7 +114,7 @@ func Split(text string) []*Stream {
 			continue
 		}
 		line = html.UnescapeString(tags.replace(breaks.replace(strings.ToValidUTF8(plain(line), "\ufffd"), "\n"), ""))
-		for line := range strings.SplitSeq(wide.Replace(line), "\n") { // also of a page that writes &#10;
+		for line := range strings.SplitSeq(wide.Replace(line), "\n") { // also splits pages with &#10;
 			s.line(number, line)
 		}
 	}
@@ -123,7 +124,7 @@ func Split(text string) []*Stream {
 	return s.streams
 }
 
-// plain is a line without its end and the colours of a console.
+// plain returns a line without line end and console colors.
 func plain(line string) string {
 	return strings.TrimRight(escapes.replace(line[:min(len(line), maxLine)], ""), "\r\n")
 }

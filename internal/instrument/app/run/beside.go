@@ -21,24 +21,23 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// shared is a session with others of the same target beside it, for its neighbours.
-// Folders, lanes and so all names of them differ.
+// shared is a session with further sessions of the same target for its neighbours.
+// Their directories, lanes and names differ.
 type shared struct {
 	subject.Session
-	rooms []*room // of each of the plan's neighbours
+	rooms []*room // one per neighbour of the plan
 }
 
-// Unwrap implements subject.Wrapped.
 func (s *shared) Unwrap() subject.Session { return s.Session }
 
-// room is where a neighbour is: a session, and its lane there. Those for which the probe
-// works share one; nil is for one that the target has no room for.
+// room is the session and lane of a neighbour. Neighbours that use the probe share
+// one. It is nil if the target cannot host the neighbour.
 type room struct {
 	subject.Session
 	lane int
 }
 
-// besides opens a target once more for each neighbour that needs it.
+// besides opens another session of a target for each neighbour that needs one.
 func besides(ctx context.Context, own subject.Session, t subject.Target, env subject.Env, neighbours []app.Neighbour, workloads []subject.Workload) (subject.Session, error) {
 	s := &shared{Session: own}
 	var probes *room
@@ -64,10 +63,11 @@ func besides(ctx context.Context, own subject.Session, t subject.Target, env sub
 }
 
 func newRoom(ctx context.Context, t subject.Target, env subject.Env, w subject.Workload, lane int) (*room, error) {
-	// The limits are the service's: a neighbour that they hold is not what its name says.
+	// Limits apply to the service. A limited neighbour would not produce the load it
+	// is named for.
 	env.Workload, env.Lanes, env.Limits = w, lane+1, setting.Limits{}
 	for _, dir := range []*string{&env.Dir, &env.StateDir} {
-		if *dir != "" { // a test has none
+		if *dir != "" { // empty in tests
 			*dir += fmt.Sprintf("-neighbour-%d", lane)
 			if err := os.Mkdir(*dir, 0o755); err != nil {
 				return nil, err
@@ -81,7 +81,7 @@ func newRoom(ctx context.Context, t subject.Target, env subject.Env, w subject.W
 	return &room{s, lane}, err
 }
 
-// noRoom is why a target has no room for a neighbour, nil where it has.
+// noRoom returns why a target cannot host a neighbour, or nil.
 func noRoom(n app.Neighbour, t subject.Target) *subject.Unavailable {
 	if p, is := t.(subject.Refuser); is && n.Image != "" {
 		return p.Refuses(&setting.Workload{Image: n.Image, Command: n.Command})
@@ -89,7 +89,7 @@ func noRoom(n app.Neighbour, t subject.Target) *subject.Unavailable {
 	return nil
 }
 
-// homeless tells of the targets that a neighbour has no room in.
+// homeless returns a finding for each target that cannot host a neighbour.
 func homeless(n app.Neighbour, targets []subject.Target) (out []record.Finding) {
 	for _, t := range targets {
 		if why := noRoom(n, t); why != nil {
@@ -100,7 +100,7 @@ func homeless(n app.Neighbour, targets []subject.Target) (out []record.Finding) 
 	return out
 }
 
-// Close closes all.
+// Close closes all sessions.
 func (s *shared) Close(ctx context.Context) error {
 	var errs []error
 	for i, r := range s.rooms {
@@ -111,7 +111,7 @@ func (s *shared) Close(ctx context.Context) error {
 	return errors.Join(append(errs, s.Session.Close(ctx))...)
 }
 
-// ownOf is the session of the service itself.
+// ownOf returns the session of the service.
 func ownOf(s subject.Session) subject.Session {
 	if s, is := s.(*shared); is {
 		return s.Session
@@ -119,7 +119,7 @@ func ownOf(s subject.Session) subject.Session {
 	return s
 }
 
-// roomOf is where the neighbour of a turn is, nil where it has none.
+// roomOf returns the room of a turn's neighbour, or nil.
 func roomOf(t turn) *room {
 	if s, is := t.Target.Session.(*shared); is && t.Part > 0 {
 		return s.rooms[t.Part-1]
@@ -127,16 +127,16 @@ func roomOf(t turn) *room {
 	return nil
 }
 
-// noise is a neighbour at work.
+// noise is a running neighbour.
 type noise struct {
 	in     *room
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	early  chan error // why a command came to its end by itself
+	early  chan error // why a command ended on its own
 }
 
-// disturb starts a neighbour's sandbox and its work there, which goes on for at most
-// so long. An image's own command works from its start.
+// disturb starts a neighbour's sandbox and its load, which runs for at most the given
+// time. An image's own command runs from the start.
 func (v *visit) disturb(ctx context.Context, n app.Neighbour, most time.Duration) (*noise, error) {
 	in := roomOf(v.turn)
 	if err := started(subject.Operate(ctx, in, subject.Run, []int{in.lane})); err != nil {
@@ -171,7 +171,7 @@ func (v *visit) disturb(ctx context.Context, n app.Neighbour, most time.Duration
 	return x, nil
 }
 
-// layOut has fio lay out what it works on, and waits until it has: the file has its size long
+// layOut lets fio write its file and waits for it. The file has its final size long
 // before it is written.
 func (v *visit) layOut(ctx context.Context, executor subject.Executor, lane int, args []string) error {
 	bounded, cancel := context.WithTimeout(ctx, v.options.Plan.Timeout)
@@ -186,7 +186,7 @@ func (v *visit) layOut(ctx context.Context, executor subject.Executor, lane int,
 	return nil
 }
 
-// work are a neighbour's commands, which end by themselves only after so long. The probe
+// work returns a neighbour's commands, which end only after the given time. The probe
 // spins on one CPU.
 func (v *visit) work(n app.Neighbour, most time.Duration) (all [][]string) {
 	switch {
@@ -203,7 +203,7 @@ func (v *visit) work(n app.Neighbour, most time.Duration) (all [][]string) {
 	return all
 }
 
-// ended says why a neighbour's command came to its end, and what that is.
+// ended returns the error for a neighbour's command that ended early.
 func ended(what string, e subject.Executed, err error) error {
 	if err == nil {
 		err = fmt.Errorf("exit status %d", e.Exit)
@@ -211,7 +211,7 @@ func ended(what string, e subject.Executed, err error) error {
 	return &failure{record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Command: e.Command, Output: e.Said(), Detail: fmt.Sprintf("%s: %v", what, err)}}
 }
 
-// over tells why the neighbour works no longer, nil where it does.
+// over returns why the neighbour has stopped, or nil while it runs.
 func (x *noise) over(ctx context.Context) error {
 	select {
 	case why := <-x.early:
@@ -228,7 +228,7 @@ func (x *noise) over(ctx context.Context) error {
 	}
 	e := at.Ended(ctx, x.in.lane)
 	if !e.Known && pid == 0 {
-		return nil // nobody can tell
+		return nil // unknown
 	}
 	f := record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Output: e.Output, Advice: e.Advice, Detail: "the neighbour ended before the window did"}
 	if e.Why != "" {
@@ -237,13 +237,13 @@ func (x *noise) over(ctx context.Context) error {
 	return &failure{f}
 }
 
-// end ends the neighbour's work and waits for that.
+// end stops the neighbour's load and waits for it.
 func (x *noise) end() {
 	x.cancel()
 	x.done.Wait()
 }
 
-// started says why an operation on one lane did not do what it should.
+// started returns the error of an operation on one lane.
 func started(samples []record.Sample, err error) error {
 	for _, s := range samples {
 		if s.Failure != nil && err == nil {

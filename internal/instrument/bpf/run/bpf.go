@@ -1,13 +1,11 @@
-// Package run measures what BPF programs cost while connections are made: how much
-// CPU time they take of a core and of the node, whether a workload's limit pays
-// for it, and what their maps occupy.
+// Package run measures the cost of BPF programs while connections are made: CPU time
+// per core and node, whether a workload's CPU limit covers it, and the memory of maps.
 //
-// It says what one visit of a point is and nothing else; rounds are those of core/run,
-// and visit every point (connections, weight of the programs, services) once. At each
-// the node is looked at idle, loaded and cooling down, and it is loaded once more
-// without the kernel's statistics, in an order of its own, so that their price is
-// known. Whose programs are looked at, is decided by a filter, or they are tare's
-// own, see package datapath.
+// The package defines one visit of a point; core/run does the rounds and visits every
+// point (connections, program weight, services) once per round. A visit measures the
+// node idle, under load and cooling down. It repeats the load without the kernel's
+// statistics, in random order, to measure the overhead of the statistics. The programs
+// are chosen by a filter, or are tare's own; see package datapath.
 package run
 
 import (
@@ -28,30 +26,28 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are what a run needs besides its plan.
+// Options are the dependencies of a run and its plan.
 type Options struct {
 	run.Options
 	Plan  bpf.Options
 	Meter Meter
-	// Place makes a folder of cgroup v2 for programs to be attached to, and removes
-	// it.
+	// Place creates a cgroup v2 directory to attach programs to. remove removes it.
 	Place func() (path string, remove func() error, err error)
 	// Attach attaches tare's own programs.
 	Attach func(datapath.Options) (Datapath, error)
-	// Serve starts a server of tare's own; Start clients, which then wait.
+	// Serve starts tare's own server. Start starts clients, which wait for Run.
 	Serve func(ctx context.Context) (Server, error)
 	Start func(ctx context.Context, o load.ClientOptions) (Clients, error)
-	// Limit makes cgroups for so many clients that share a limit in CPUs, 0 for
-	// none, all of them below a folder of cgroup v2.
+	// Limit creates cgroups below place for the clients, which share a limit in CPUs
+	// (0: none).
 	Limit func(place string, cpus float64, instances int) (Groups, error)
-	// Node is the CPU time (ns) that all CPUs were busy so far, and how many there
-	// are.
+	// Node returns the total busy time (ns) of all CPUs, and their number.
 	Node func() (busy int64, cpus int, err error)
-	// Own is the CPU time (ns) of tare itself so far.
+	// Own returns the CPU time (ns) of tare itself.
 	Own func() int64
 }
 
-// Meter tells of programs, see [bpfstat.Meter].
+// Meter reads programs; see [bpfstat.Meter].
 type Meter interface {
 	Statistics() (release func() error, already bool, err error)
 	List(bpfstat.Filter) (*bpfstat.Listing, error)
@@ -59,7 +55,7 @@ type Meter interface {
 	Describe(*bpfstat.Listing) error
 }
 
-// Datapath is programs of tare's own, see [datapath.Datapath].
+// Datapath is the set of tare's own programs; see [datapath.Datapath].
 type Datapath interface {
 	Service(i int) netip.AddrPort
 	IDs() []uint32
@@ -68,7 +64,7 @@ type Datapath interface {
 	Close() error
 }
 
-// Server answers.
+// Server is the target of the clients.
 type Server interface {
 	Addr() netip.AddrPort
 	URL() string
@@ -76,21 +72,21 @@ type Server interface {
 	Close() error
 }
 
-// Clients ask. Run begins all of them at once and waits for their end.
+// Clients generate the load. Run starts all of them at once and waits until they
+// finish.
 type Clients interface {
 	Run(ctx context.Context) (load.Result, error)
 	Close() error
 }
 
-// Groups are the cgroups of clients.
+// Groups are the cgroups of the clients.
 type Groups interface {
-	Folders() [][]string // of each client
+	Folders() [][]string // per client
 	Read() (record.GroupCPU, error)
 	Close() error
 }
 
-// Run performs the plan and returns the record of it and what is made of that, see
-// [run.Finish].
+// Run executes the plan and returns its record and judgement; see [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *bpf.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[run.Session](o.Options, bpf.Name, o.Plan, []subject.Target(nil))
@@ -99,7 +95,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *bpf.Judgement, error)
 	if err == nil {
 		why, err = s.all(ctx)
 	}
-	if err != nil && ctx.Err() == nil && len(r.Record.Points) > 0 { // else it is judged to have failed
+	if err != nil && ctx.Err() == nil && len(r.Record.Points) > 0 { // otherwise the run is judged as failed
 		err = errors.Join(err, r.Finding(record.Finding{Code: finding.NotWeighed, Level: "error",
 			Message: fmt.Sprintf("the run ended by an error after %d points: %s", s.done, err), Advice: "points that were not reached are in no figure"}))
 	}
@@ -112,17 +108,17 @@ type schedule struct {
 	*run.Run[run.Session]
 	options Options
 	points  []record.Asked
-	path    Datapath // nil where programs were chosen
-	server  Server   // nil where somebody else answers
-	place   string   // of cgroup v2, where the clients stand
+	path    Datapath // nil if programs were chosen
+	server  Server   // nil if the server is external
+	place   string   // cgroup v2 directory of the clients
 	filter  bpfstat.Filter
-	ids     []uint32 // of the programs, as far as they are known
+	ids     []uint32 // known program ids
 	names   map[uint32]string
 	told    map[string]bool
 	done    int // points
 }
 
-// all makes ready what all points share, and goes through the rounds.
+// all prepares what the points share and executes the rounds.
 func (r *schedule) all(ctx context.Context) (why string, err error) {
 	p := &r.options.Plan
 	if err := r.ready(ctx); err != nil {
@@ -140,15 +136,15 @@ func (r *schedule) all(ctx context.Context) (why string, err error) {
 	})
 }
 
-// points are those of the plan, in its order. The question whose limit pays has one
-// more: the heaviest without a limit, which shows what could have been.
+// points returns the points of the plan, in order. The question about the limit adds
+// one: the heaviest load without a limit, for comparison.
 func points(p *bpf.Options) []record.Asked {
 	var all []record.Asked
 	for _, services := range p.Services {
 		for _, heavy := range p.Heavy {
 			for _, connections := range p.Connections {
 				if p.Datapath == "" {
-					services = 0 // how many there are in their maps nobody says
+					services = 0 // the number of services in the maps is unknown
 				}
 				all = append(all, record.Asked{URL: p.URL, Connections: connections, QPS: p.QPS, KeepAlive: p.KeepAlive, Seconds: p.Duration.Seconds(),
 					CPUs: p.CPUs, Instances: p.Instances, Heavy: heavy, Services: services})
@@ -163,8 +159,7 @@ func points(p *bpf.Options) []record.Asked {
 	return all
 }
 
-// ready starts the server, attaches the programs or finds those that were chosen,
-// and records them.
+// ready starts the server, attaches or finds the programs, and records them.
 func (r *schedule) ready(ctx context.Context) error {
 	p := &r.options.Plan
 	place, remove, err := r.options.Place()
@@ -215,7 +210,7 @@ func (r *schedule) ready(ctx context.Context) error {
 	return nil
 }
 
-// Filter returns the filter of a choice.
+// Filter returns the filter for a choice of programs.
 func Filter(c *bpf.Choice) bpfstat.Filter {
 	f := bpfstat.Filter{Kmesh: c.Kmesh, Names: c.Names, Pins: c.Pins, Cgroups: c.Cgroups}
 	for _, owner := range c.Owners {
@@ -243,8 +238,8 @@ func (r *schedule) attach(ctx context.Context) error {
 	return nil
 }
 
-// backend is where the services of tare's own programs lead: the server of tare's
-// own, or the one that the plan names.
+// backend returns the address behind the services of tare's own programs: tare's own
+// server, or the server in the plan.
 func (r *schedule) backend(ctx context.Context) (netip.AddrPort, error) {
 	if r.server != nil {
 		return r.server.Addr(), nil
@@ -259,7 +254,7 @@ func (r *schedule) backend(ctx context.Context) (netip.AddrPort, error) {
 	return at, nil
 }
 
-// program records a program the first time that it is seen.
+// program records a program on first sight.
 func (r *schedule) program(x record.Program) error {
 	if _, known := r.names[x.ID]; known {
 		return nil

@@ -15,18 +15,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// limited are cgroups of a run's own, one for each client, with its part of a
-// limit.
+// limited is a set of cgroups, one per client, each with its share of the limit.
 type limited struct {
 	hs        []cgroup.Hierarchy
-	name      string // of the group above them
-	place     string // of cgroup v2 without a limit
+	name      string // name of the parent group
+	place     string // cgroup v2 directory without a limit
 	cpus      float64
 	instances int
 }
 
-// standing is where clients have to be for the programs of chosen cgroups to see them
-// all: in the one that lies below the others.
+// standing returns the cgroup for the clients in which the programs of all chosen
+// cgroups see them: the deepest one.
 func standing(cgroups []string) (string, error) {
 	deepest := ""
 	for _, path := range cgroups {
@@ -46,10 +45,10 @@ func standing(cgroups []string) (string, error) {
 	return deepest, nil
 }
 
-// MakeGroups makes cgroups for clients that share a limit in CPUs, 0 for none, each
-// with its part. place is the folder of cgroup v2 that programs are attached to:
-// where cgroup v2 has the limit too, the groups lie below it, else each client is in
-// it and in one of v1.
+// MakeGroups creates cgroups for clients that share a limit in CPUs (0: none), each
+// with its share. place is the cgroup v2 directory of the programs. If cgroup v2 has
+// the cpu controller, the groups are below place. Otherwise each client is in place
+// and in a v1 group.
 func MakeGroups(runID, place string, cpus float64, instances int) (Groups, error) {
 	g := &limited{place: place, cpus: cpus, instances: instances, name: cgroup.Prefix + runID + "/clients"}
 	if cpus == 0 {
@@ -71,7 +70,7 @@ func MakeGroups(runID, place string, cpus float64, instances int) (Groups, error
 			return nil, fmt.Errorf("%w: a limit of the clients needs a cgroup v2 of their own, and programs of %s would not see them there: choose the programs by --name, or ask for no limit", subject.ErrUnsupported, place)
 		}
 	}
-	// Every client has its own part of the limit.
+	// Each client gets an equal share of the limit.
 	quota := subject.Limits{CPU: cpus / float64(instances)}.CPUQuota()
 	for i := range instances {
 		for _, h := range g.hs {
@@ -93,7 +92,6 @@ func (g *limited) folder(h cgroup.Hierarchy, i int) string {
 	return filepath.Join(h.Mount, g.name, fmt.Sprintf("c-%d", i))
 }
 
-// Folders implements Groups.
 func (g *limited) Folders() [][]string {
 	all := make([][]string, g.instances)
 	for i := range all {
@@ -109,7 +107,6 @@ func (g *limited) Folders() [][]string {
 	return all
 }
 
-// Close implements Groups.
 func (g *limited) Close() error {
 	if g.cpus == 0 {
 		return nil
@@ -117,7 +114,7 @@ func (g *limited) Close() error {
 	return cgroup.Remove(g.hs, g.name)
 }
 
-// Read implements Groups: the sum over all clients.
+// Read implements Groups and returns the sum over all clients.
 func (g *limited) Read() (record.GroupCPU, error) {
 	sum := record.GroupCPU{Version: 2, Limit: g.cpus, Ticks: -1}
 	for _, h := range g.hs {
@@ -133,8 +130,8 @@ func (g *limited) Read() (record.GroupCPU, error) {
 	return sum, nil
 }
 
-// charge adds what a group was charged: of v1 cpuacct.usage (ns), the ticks of
-// cpuacct.stat, and cpu.stat; of v2 all of it from cpu.stat, in µs.
+// charge adds the usage charged to a group. For v1 it reads cpuacct.usage (ns), the
+// ticks of cpuacct.stat, and cpu.stat; for v2 only cpu.stat (µs).
 func charge(sum *record.GroupCPU, h cgroup.Hierarchy, dir string) error {
 	if h.Version == 2 || h.Has("cpu") {
 		stat, err := keyed(filepath.Join(dir, "cpu.stat"))
@@ -164,7 +161,7 @@ func charge(sum *record.GroupCPU, h cgroup.Hierarchy, dir string) error {
 	return nil
 }
 
-// keyed reads a file of lines "name number".
+// keyed reads a file with lines of the form "name number".
 func keyed(path string) (map[string]int64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

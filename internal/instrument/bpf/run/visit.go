@@ -23,7 +23,7 @@ type visit struct {
 	turn
 	at     record.Asked
 	groups Groups
-	// statistics says that the kernel's are on.
+	// statistics reports whether the kernel's statistics are on.
 	statistics bool
 }
 
@@ -40,8 +40,8 @@ func (v *visit) do(ctx context.Context) error {
 	if err := v.prepare(); err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
-	// The order is fresh for each point: what comes second finds ports in
-	// TIME_WAIT that what came first has left.
+	// The order is random for each point, because the first load leaves ports in
+	// TIME_WAIT for the second.
 	sides := []bool{true, false}
 	if rand.New(rand.NewPCG(v.options.Plan.Seed, uint64(v.Number)<<32|uint64(v.Order))).IntN(2) == 0 {
 		slices.Reverse(sides)
@@ -61,7 +61,8 @@ func (v *visit) do(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// prepare gives programs their weight and services, and makes the clients' cgroups.
+// prepare sets the weight and services of the programs and creates the clients'
+// cgroups.
 func (v *visit) prepare() error {
 	if v.path != nil {
 		if err := v.path.SetServices(max(v.at.Services, 1)); err != nil {
@@ -78,8 +79,8 @@ func (v *visit) prepare() error {
 	return nil
 }
 
-// side is a load with the kernel's statistics, between a look at the idle node and
-// one at the cooling one, or a load without them.
+// side runs one load. With the kernel's statistics it also measures the idle node
+// before and the cooling node after.
 func (v *visit) side(ctx context.Context, statistics bool) (err error) {
 	v.statistics = statistics
 	if statistics {
@@ -107,7 +108,7 @@ func (v *visit) side(ctx context.Context, statistics bool) (err error) {
 	return v.still(ctx, record.PhaseCool)
 }
 
-// note is a finding that is told once.
+// note records a finding once.
 func (v *visit) note(code, message, advice string) error {
 	if v.told[code] {
 		return nil
@@ -116,7 +117,7 @@ func (v *visit) note(code, message, advice string) error {
 	return v.Finding(record.Finding{Code: code, Level: "warning", Message: message, Advice: advice})
 }
 
-// still looks at the node without a load.
+// still measures the node without a load.
 func (v *visit) still(ctx context.Context, phase string) error {
 	v.Tell(pointName(&v.at), phase, "")
 	begin, err := v.look()
@@ -136,7 +137,7 @@ func (v *visit) still(ctx context.Context, phase string) error {
 	return v.Line(p)
 }
 
-// load loads, with clients that were there before.
+// load runs the load with clients started in advance.
 func (v *visit) load(ctx context.Context, statistics bool) error {
 	v.Tell(pointName(&v.at), record.PhaseLoad, "")
 	address, host := v.address()
@@ -147,7 +148,7 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
-	defer func() { _ = clients.Close() }() // what they did is known by then
+	defer func() { _ = clients.Close() }() // their results are known by then
 	begin, err := v.look()
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
@@ -170,8 +171,8 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 	return v.Line(p)
 }
 
-// address is who is asked: whom the plan names, or a server of tare's own; of tare's
-// own programs a service that leads there, by the name that the server has.
+// address returns the server to load. This is the plan's URL or tare's own server. For
+// tare's own programs it is a service that leads there, with the server's host name.
 func (v *visit) address() (address, host string) {
 	address = v.options.Plan.URL
 	if v.server != nil {
@@ -182,7 +183,7 @@ func (v *visit) address() (address, host string) {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return address, "" // the clients refuse it in words
+		return address, "" // the clients report the error
 	}
 	if v.server == nil {
 		host = u.Host
@@ -191,7 +192,7 @@ func (v *visit) address() (address, host string) {
 	return u.String(), host
 }
 
-// moment is what is read at both edges of a phase.
+// moment has the counters at one edge of a phase.
 type moment struct {
 	at       int64
 	counters []bpfstat.Counters
@@ -202,7 +203,8 @@ type moment struct {
 	own      int64
 }
 
-// look reads counters where statistics are off, too: then they should stand still.
+// look reads the counters. It reads them without statistics too, to check that they do
+// not change.
 func (v *visit) look() (m moment, err error) {
 	if m.counters, err = v.options.Meter.Counters(v.ids, nil); err != nil {
 		return m, err
@@ -223,7 +225,7 @@ func (v *visit) look() (m moment, err error) {
 	return m, nil
 }
 
-// between is what happened since a moment.
+// between returns the point of the phase since begin.
 func (v *visit) between(begin moment, phase string, statistics bool) (record.Point, error) {
 	end, err := v.look()
 	p := v.blank(phase, statistics, begin.at, end.at)
@@ -258,7 +260,7 @@ func since(a, b record.GroupCPU) record.GroupCPU {
 	return b
 }
 
-// runs are those of programs that were there from begin to end.
+// runs adds the runs of programs present at both begin and end.
 func (v *visit) runs(p *record.Point, begin, end []bpfstat.Counters) {
 	for _, b := range begin {
 		i := slices.IndexFunc(end, func(e bpfstat.Counters) bool { return e.ID == b.ID })
@@ -272,9 +274,8 @@ func (v *visit) runs(p *record.Point, begin, end []bpfstat.Counters) {
 	}
 }
 
-// counted says of a phase without statistics whether runs were counted all the same.
-// If so they stay in it, so that it is not taken for one without; if not there are
-// none.
+// counted handles a phase without statistics. Counted runs are kept, so the phase does
+// not pass as one without statistics; otherwise the list is emptied.
 func counted(p *record.Point) {
 	if !slices.ContainsFunc(p.Runs, func(r record.ProgramRun) bool { return r.Count > 0 || r.Time > 0 }) {
 		p.Runs = []record.ProgramRun{}
@@ -283,12 +284,11 @@ func counted(p *record.Point) {
 	p.Problems = append(p.Problems, "statistics were on for somebody else meanwhile")
 }
 
-// changes looks for programs that were chosen and were not there before, and for
-// those that are not any more. Their counters alone do not tell: the meter holds a
-// descriptor of each program until it lists them again.
+// changes finds chosen programs that appeared or disappeared. Counters cannot show
+// this: the meter keeps a descriptor of each program until it lists them again.
 func (v *visit) changes(p *record.Point) error {
 	if v.path != nil {
-		return nil // its programs are known
+		return nil // its programs do not change
 	}
 	l, err := v.options.Meter.List(v.filter)
 	if err != nil {
@@ -317,7 +317,7 @@ func (v *visit) changes(p *record.Point) error {
 			described = true
 		}
 		p.Problems = append(p.Problems, fmt.Sprintf("program %d %s came meanwhile: its runs count from the next phase on", l.Programs[i].ID, l.Programs[i].Name))
-		delete(v.names, l.Programs[i].ID) // its number may have been another's
+		delete(v.names, l.Programs[i].ID) // the id may be reused
 		if err := v.program(l.Programs[i]); err != nil {
 			return err
 		}
@@ -325,7 +325,7 @@ func (v *visit) changes(p *record.Point) error {
 	return nil
 }
 
-// memory is what programs and maps occupy, each map once.
+// memory returns the memory of programs and maps, each map once.
 func (v *visit) memory() (all []record.ProgramMem, err error) {
 	l, err := v.options.Meter.List(v.filter)
 	if err == nil {
@@ -353,8 +353,8 @@ func (v *visit) memory() (all []record.ProgramMem, err error) {
 	return all, nil
 }
 
-// during reads the memory in the middle of a load that begins now. What it returns waits
-// for that, and gives nothing where the load ended before.
+// during reads the memory in the middle of the load that starts now. The returned
+// function waits for the result. It returns nothing if the load ended before.
 func (v *visit) during() func() ([]record.ProgramMem, error) {
 	over, read := make(chan bool), make(chan bool)
 	var all []record.ProgramMem
@@ -374,7 +374,7 @@ func (v *visit) during() func() ([]record.ProgramMem, error) {
 	}
 }
 
-// withInner is the memory of a map and of the maps that lie in it; -1: not known.
+// withInner returns the memory of a map with its inner maps; -1: unknown.
 func withInner(m record.ProgramMap) int64 {
 	if m.Memory < 0 || m.InnerMemory < 0 {
 		return -1
@@ -382,7 +382,7 @@ func withInner(m record.ProgramMap) int64 {
 	return m.Memory + m.InnerMemory
 }
 
-// name is what the programs were chosen by.
+// name returns the criterion by which the programs were chosen.
 func (v *visit) name() string {
 	p := &v.options.Plan
 	switch {
@@ -402,8 +402,8 @@ func (v *visit) name() string {
 	return fmt.Sprintf("id %d", p.IDs[0])
 }
 
-// failed records a phase that gives no figures. One that was interrupted gives
-// nothing at all.
+// failed records a phase without figures. It records nothing if the run was
+// interrupted.
 func (v *visit) failed(ctx context.Context, phase string, why error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -414,7 +414,7 @@ func (v *visit) failed(ctx context.Context, phase string, why error) error {
 	return v.Line(p)
 }
 
-// blank is a phase of the point of which nothing is known yet.
+// blank returns a phase of the point without figures.
 func (v *visit) blank(phase string, statistics bool, begun, ended int64) record.Point {
 	asked := v.at
 	asked.Statistics = statistics

@@ -10,58 +10,62 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Level is how much the node has left of one resource, in bytes or tasks.
+// Level is the remaining amount of one resource of the node, in bytes or tasks.
 type Level struct {
 	Name  string
 	Left  int64
 	Total int64
-	Floor int64 // that is never touched
-	Least int64 // what one sandbox takes at the very least: below it a cost is noise
+	Floor int64 // reserve that must not be used
+	Least int64 // minimum cost of a sandbox; smaller costs are noise
 }
 
-// Node is what the guard looks at.
+// Node reads the resources of the machine.
 type Node interface {
-	// Levels reads every resource that is known. Memory is the first.
+	// Levels returns every known resource, memory first.
 	Levels() ([]Level, error)
 }
 
-// guard foresees what the next sandboxes take of a node, and says how many may be begun.
+// guard predicts the cost of further sandboxes and limits how many may start.
 //
-// What one more takes at most is the largest of: what one of the latest starts took, what
-// those of the latest bursts took on average once it had been waited for what falls late,
-// and what all did or were charged for, with what the node wavered by meanwhile: while others
-// give memory back, the node tells of too little. Above the floor a spare is kept, for what cannot be foreseen: three
-// such sandboxes, or twice what a start took while it was under way, or an eighth of the
-// floor and no more than a quarter of what was above it, whichever is most. So a cost that jumps to four times the most that was ever
-// seen does not touch the floor.
+// The cost of one more sandbox is the largest of these:
+//   - the cost of one of the latest starts;
+//   - the average cost of the latest bursts, after late usage has appeared;
+//   - the average growth or charge of all, plus the node's fluctuation: while other
+//
+// processes free memory, the node shows too little usage.
+//
+// A spare is kept above the floor for unforeseen usage. It is the largest of three
+// such sandboxes, twice the peak usage during a start, and an eighth of the floor, but
+// at most a quarter of the initial amount above the floor. So even a cost of four
+// times the maximum seen does not reach the floor.
 type guard struct {
 	there  int // sandboxes
 	rooms  []*watched
 	byName map[string]*watched
 }
 
-// watched is one resource under guard.
+// watched is the state of one guarded resource.
 type watched struct {
 	Level
 	record.Room
-	prior  float64   // what one took in the trial
-	single []float64 // what each of the latest starts took
-	bursts []float64 // what one took on average in each of the latest bursts
-	dips   []float64 // what was missing while a start was under way
-	wavers []float64 // what changed though nothing was started, or came back though something was
-	has    float64   // what one had by itself, by its own processes and cgroups, when it was last read
-	waited Level     // when it was last waited for what falls late
-	at     int       // sandboxes there then
+	prior  float64   // cost per sandbox in the trial
+	single []float64 // cost of each of the latest starts
+	bursts []float64 // average cost in each of the latest bursts
+	dips   []float64 // temporary usage during a start
+	wavers []float64 // changes without a start, or recovery despite one
+	has    float64   // memory of one sandbox by its processes and cgroups, at the last reading
+	waited Level     // level after the last wait for late usage
+	at     int       // sandboxes at that time
 }
 
-// How many of the latest are remembered: what others do to the node ages out.
+// The number of recent values kept. The influence of other processes ages out.
 const (
 	latestStarts = 16
 	latestBursts = 4
 )
 
-// newGuard begins with a node without sandboxes of the target, and with what a trial
-// learnt; nil where there was none.
+// newGuard returns a guard for a node without sandboxes of the target. It uses the
+// costs of a trial, unless trial is nil.
 func newGuard(before []Level, trial *guard) *guard {
 	g := &guard{byName: map[string]*watched{}}
 	for _, l := range before {
@@ -75,7 +79,7 @@ func newGuard(before []Level, trial *guard) *guard {
 	return g
 }
 
-// look takes over what is left now.
+// look updates the current levels.
 func (g *guard) look(levels []Level) {
 	for _, l := range levels {
 		if w := g.byName[l.Name]; w != nil {
@@ -85,8 +89,8 @@ func (g *guard) look(levels []Level) {
 	}
 }
 
-// started learns from n more sandboxes: what was left before them, at least while they
-// were being started, and after.
+// started learns from n new sandboxes: the levels before, the minimum during the
+// start, and the levels after.
 func (g *guard) started(n int, before, least, after []Level) {
 	g.there += n
 	g.look(least)
@@ -99,7 +103,7 @@ func (g *guard) started(n int, before, least, after []Level) {
 	}
 }
 
-// waitedFor learns from what is left once it was waited for what falls late.
+// waitedFor learns from the levels after the wait for late usage.
 func (g *guard) waitedFor(levels []Level) {
 	g.look(levels)
 	for _, w := range g.rooms {
@@ -111,15 +115,15 @@ func (g *guard) waitedFor(levels []Level) {
 	}
 }
 
-// held learns from a time in which nothing was started, and from what one sandbox then had
-// of memory by itself.
+// held learns from a period without starts. has is the memory of one sandbox by
+// itself, or 0 if unknown.
 func (g *guard) held(before, after []Level, has float64) {
 	g.look(after)
 	for _, w := range g.rooms {
 		change := left(after, w.Level.Name) - left(before, w.Level.Name)
 		w.wavers = latest(w.wavers, latestStarts, float64(max(change, -change)))
 	}
-	if has > 0 { // else it could not be read, and what it had before stands
+	if has > 0 { // otherwise keep the last known value
 		g.byName[density.Memory].has = has
 	}
 }
@@ -137,7 +141,7 @@ func left(levels []Level, name string) int64 {
 	return levels[i].Left
 }
 
-// each is what one more sandbox takes at most.
+// each returns the maximum expected cost of one more sandbox.
 func (w *watched) each() float64 {
 	most := float64(w.Level.Least)
 	if w.at > 0 {
@@ -157,7 +161,7 @@ func (w *watched) each() float64 {
 	return most
 }
 
-// spare is what is kept above the floor.
+// spare returns the amount kept above the floor.
 func (w *watched) spare() float64 {
 	dip := 0.0
 	if len(w.dips) > 0 {
@@ -166,14 +170,14 @@ func (w *watched) spare() float64 {
 	return max(3*w.each(), 2*dip, min(float64(w.Level.Floor)/8, float64(w.Before-w.Level.Floor)/4))
 }
 
-// expected is what is left once all sandboxes that are there have taken what they take:
-// those that were started since it was last waited may not have.
+// expected returns the amount left after all current sandboxes reach their full usage.
+// Those started since the last wait may not have reached it.
 func (g *guard) expected(w *watched) float64 {
 	late := float64(w.waited.Left) - float64(g.there-w.at)*w.each()
 	return min(float64(w.Level.Left), late)
 }
 
-// fits is how many more sandboxes may be begun, and which resource bounds that.
+// fits returns how many more sandboxes may start, and the limiting resource.
 func (g *guard) fits() (n int, by string) {
 	n = math.MaxInt32
 	for _, w := range g.rooms {
@@ -185,7 +189,7 @@ func (g *guard) fits() (n int, by string) {
 	return n, by
 }
 
-// tripped is the first resource of which the floor was touched, "" for none.
+// tripped returns the first resource below its floor, or "".
 func tripped(levels []Level) string {
 	for _, l := range levels {
 		if l.Left < l.Floor {
@@ -195,9 +199,9 @@ func tripped(levels []Level) string {
 	return ""
 }
 
-// lost is how much memory went though nothing was started, where that matters: where it is
-// more than what is kept for what cannot be foreseen, and would take all that may still be
-// taken if it went on for a few times as long. Else 0.
+// lost returns the memory lost without a start, if significant, else 0. It is
+// significant if it exceeds the spare and would exhaust the usable memory within a few
+// such periods.
 func (g *guard) lost(before, after []Level) int64 {
 	w := g.byName[density.Memory]
 	gone := left(before, density.Memory) - left(after, density.Memory)
@@ -209,7 +213,7 @@ func (g *guard) lost(before, after []Level) int64 {
 
 const fewTimes = 4
 
-// said are the rooms as a record has them.
+// said returns the resources in the form of a record.
 func (g *guard) said() (all []record.Room) {
 	for _, w := range g.rooms {
 		r := w.Room
@@ -219,7 +223,7 @@ func (g *guard) said() (all []record.Room) {
 	return all
 }
 
-// because says why a resource lets no more be begun.
+// because returns the reason why a resource allows no more starts.
 func (g *guard) because(name string) string {
 	w := g.byName[name]
 	if w == nil {
@@ -229,7 +233,7 @@ func (g *guard) because(name string) string {
 		name, amount(name, g.expected(w)), amount(name, w.each()), amount(name, float64(w.Level.Floor)), amount(name, w.spare()))
 }
 
-// amount is so much of a resource in words.
+// amount formats an amount of a resource.
 func amount(name string, v float64) string {
 	if isCount(name) {
 		return page.Count(math.Ceil(v))

@@ -21,20 +21,20 @@ type visit struct {
 	*schedule
 	turn
 	guard  *guard
-	used   int                     // lanes that hold something, or may
-	there  int                     // sandboxes that were started whole
-	first  []float64               // latencies of the first step's starts, ns
-	latest bool                    // they are known as upper bounds only
-	unsaid error                   // why the target did not say who they are when they were removed
-	broken []int                   // lanes whose start failed or was broken off
-	asked  int                     // of so many lanes the target has said who holds them
-	boxes  map[int]subject.Sandbox // by lane, as the target last told
-	before record.Reading          // without a sandbox
-	last   *record.Reading         // the fullest
+	used   int                     // lanes that may hold something
+	there  int                     // sandboxes that started completely
+	first  []float64               // start latencies of the first step, ns
+	latest bool                    // latencies are only upper bounds
+	unsaid error                   // why the target could not list the sandboxes at their removal
+	broken []int                   // lanes with a failed or interrupted start
+	asked  int                     // number of lanes whose sandboxes the target has listed
+	boxes  map[int]subject.Sandbox // by lane, as last listed by the target
+	before record.Reading          // reading without sandboxes
+	last   *record.Reading         // reading with the most sandboxes
 	end    record.Density
 }
 
-// trial starts and removes a few sandboxes, learns what one costs, and says how many fit.
+// trial starts and removes a few sandboxes to learn their cost and how many fit.
 func (v *visit) trial(ctx context.Context) error {
 	v.end.Trial = true
 	err := v.perform(ctx, func() error {
@@ -46,7 +46,7 @@ func (v *visit) trial(ctx context.Context) error {
 		v.stop(record.EndTrial, by, "")
 		v.end.Fit = min(v.there+fit, v.options.Plan.Top())
 		if v.end.Fit < v.there+fit {
-			v.end.Resource = "" // it is bounded by what was asked for
+			v.end.Resource = "" // the request is the limit
 		}
 		return nil
 	})
@@ -56,7 +56,7 @@ func (v *visit) trial(ctx context.Context) error {
 	return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up in a trial of %s: %s", page.Sandboxes(trialBoxes), v.end.Detail)})
 }
 
-// do goes all the way and back.
+// do adds sandboxes until an end is reached, and removes them.
 func (v *visit) do(ctx context.Context) error {
 	return v.perform(ctx, func() error {
 		for v.end.Why == "" && ctx.Err() == nil {
@@ -72,8 +72,8 @@ func (v *visit) do(ctx context.Context) error {
 	})
 }
 
-// perform adds sandboxes between two readings of the node, removes them whatever happened,
-// and records how far it went.
+// perform adds sandboxes between two readings of the node, always removes them, and
+// records the result.
 func (v *visit) perform(ctx context.Context, add func() error) error {
 	v.end.Round, v.end.Order, v.end.Target = v.Number, v.Order, v.Target.Info.Name
 	v.tell("reading the node before", 0)
@@ -98,7 +98,7 @@ func (v *visit) perform(ctx context.Context, add func() error) error {
 	return errors.Join(err, v.Line(v.end))
 }
 
-// line stores a reading, but not those of a trial, which is no round.
+// line stores a reading, except in a trial, which is no round.
 func (v *visit) line(x record.Reading) error {
 	if v.end.Trial {
 		return nil
@@ -106,14 +106,14 @@ func (v *visit) line(x record.Reading) error {
 	return v.Line(x)
 }
 
-// stop says why no more are added; what was said first counts.
+// stop records why no more sandboxes are added; the first reason counts.
 func (v *visit) stop(why, resource, detail string) {
 	if v.end.Why == "" {
 		v.end.Why, v.end.Resource, v.end.Detail = why, resource, detail
 	}
 }
 
-// over tells whether it is over before a step is begun.
+// over reports whether the visit ends before the next step, and why.
 func (v *visit) over() (why, detail string) {
 	p := &v.options.Plan
 	switch {
@@ -129,9 +129,8 @@ func (v *visit) over() (why, detail string) {
 	return "", ""
 }
 
-// step adds sandboxes until there are so many, and watches them idle. Where it came to an
-// end in its midst, those that are there are watched all the same, unless the guard was
-// tripped.
+// step adds sandboxes up to a number and observes them idle. After an early end it
+// observes those that exist, unless the guard was tripped.
 func (v *visit) step(ctx context.Context, to int) error {
 	from := v.there
 	v.tell("starting sandboxes", to)
@@ -153,8 +152,8 @@ func (v *visit) step(ctx context.Context, to int) error {
 	return nil
 }
 
-// slower ends a visit where that was asked for: at the step whose starts take so many
-// times as long as those of the first.
+// slower ends a visit on request, at the step where starts take the given multiple of
+// the first step's.
 func (v *visit) slower(b *record.Batch) {
 	if v.end.Trial {
 		return
@@ -172,7 +171,7 @@ func (v *visit) slower(b *record.Batch) {
 	}
 }
 
-// idle watches the sandboxes that are there, and reads what they take.
+// idle observes the idle sandboxes and reads their usage.
 func (v *visit) idle(ctx context.Context) error {
 	v.tell("watching them idle", v.there)
 	began := time.Now()
@@ -199,13 +198,13 @@ func (v *visit) idle(ctx context.Context) error {
 	end := v.read(ctx, record.MomentEnd, true, settled)
 	v.last = &end
 	if v.ended(ctx) {
-		return nil // what is there no more takes nothing, and says nothing of the others
+		return nil // ended sandboxes use nothing and distort the average
 	}
 	v.guard.held(levels, now, density.Charged(&v.before, &end))
 	return v.line(end)
 }
 
-// ended ends a visit where workloads ended that nobody told to: they are no longer there.
+// ended ends a visit if workloads ended on their own.
 func (v *visit) ended(ctx context.Context) bool {
 	var whole []int
 	for n := range v.used {
@@ -220,17 +219,17 @@ func (v *visit) ended(ctx context.Context) bool {
 	v.there, v.broken = v.there-len(over), append(v.broken, over...)
 	first.Detail = fmt.Sprintf("%d of %d: %s", len(over), len(whole), first.Detail)
 	if why := v.end.Why; why != record.EndTripped && why != record.EndFailure {
-		v.end.Why = "" // it did not get so far
+		v.end.Why = "" // that end was not reached
 	}
 	v.failed(ctx, first)
 	return true
 }
 
-// mostRead is of how many processes and cgroups a reading is kept: a reading is one line
-// of a record, and a line has a limit. Of more only the node is.
+// mostRead is the maximum number of processes and cgroups in a reading, which must fit
+// in one line of a record. Larger readings cover only the node.
 const mostRead = 6000
 
-// ask asks the target who its sandboxes are, and remembers them.
+// ask lists the target's sandboxes and remembers them.
 func (v *visit) ask(ctx context.Context) ([]subject.Sandbox, error) {
 	boxes, err := subject.SandboxesOf(ctx, v.Target.Session)
 	if err == nil {
@@ -242,7 +241,7 @@ func (v *visit) ask(ctx context.Context) ([]subject.Sandbox, error) {
 	return boxes, err
 }
 
-// ids are those of all sandboxes that were ever told of.
+// ids returns the ids of all sandboxes ever listed.
 func (v *visit) ids() (all []string) {
 	for _, b := range v.boxes {
 		all = append(all, b.IDs...)
@@ -250,7 +249,7 @@ func (v *visit) ids() (all []string) {
 	return all
 }
 
-// read takes a reading of the target as it is now.
+// read takes a reading of the target.
 func (v *visit) read(ctx context.Context, moment record.Moment, memory, settled bool) record.Reading {
 	var boxes []subject.Sandbox
 	var problem error

@@ -1,22 +1,21 @@
-// Package logs reads the logs that engines, runtimes and agents write, whatever
-// their form, as one stream of events in order of time.
+// Package logs reads the logs of engines, runtimes and agents as one stream of events
+// in time order.
 //
-// Every line is looked at by itself: which form it has is told from its first
-// bytes, so that a file may mix forms, and a text in which somebody quotes log
-// lines is read as well. It holds no more than a block of each file. A line that
-// is cut, too long or of no known form costs that line and is counted.
+// The form of every line is recognized from its first bytes. A file may therefore mix
+// forms, and text that quotes log lines can be read as well. At most one block per
+// file is held in memory. Truncated, overlong and unrecognized lines are counted and
+// do not affect others.
 //
-// Times without a year or a zone (klog's, classic syslog's) take them from the
-// other lines of their source, else from the date of the file and the zone that was asked
-// for, see [Source].
+// Times without a year or zone (klog's, classic syslog's) take them from other lines
+// of the source. Otherwise they take the file's date and the requested zone; see
+// [Source].
 package logs
 
 import "github.com/tare-bench/tare/record"
 
-// Form is who wrote a line, as far as its form tells.
+// Form is the writer of a line, as recognized from its form.
 type Form uint8
 
-// The forms.
 const (
 	Unknown    Form = iota
 	Kata            // the Go runtime, its shim, or Kata 1.x's kata-runtime: logfmt
@@ -27,12 +26,12 @@ const (
 	Containerd      // logfmt or JSON
 	CRIO
 	Docker  // dockerd: logfmt or JSON
-	Runsc   // glog lines and the boot timing
+	Runsc   // klog lines or JSON, whatever the program's name
 	Kubelet // klog lines or JSON, by whatever name it runs
 	Podman  // its debug log
 	Crun    // its debug log
 	Isulad
-	Kubernetes // its events
+	Kubernetes // plain text in the journal or a syslog
 	Journal    // plain text in the journal or in a syslog
 	forms
 )
@@ -42,7 +41,7 @@ var formNames = [forms]string{
 	"containerd", "cri-o", "docker", "runsc", "kubelet", "podman", "crun", "isulad", "kubernetes", "journal",
 }
 
-// String returns the form's name as reports have it.
+// String returns the display name of the form.
 func (f Form) String() string {
 	if f >= forms {
 		return formNames[Unknown]
@@ -50,58 +49,57 @@ func (f Form) String() string {
 	return formNames[f]
 }
 
-// maxMessage is how many bytes of a text an event holds.
+// maxMessage is the maximum length in bytes of an event's text.
 const maxMessage = 4 << 10
 
-// Event is one line. Its texts are valid until the next event is asked for.
+// Event is one line. Its texts are valid until the next event.
 type Event struct {
 	Form Form
-	// Time is ns since 1970 on the clock of who wrote the line. Guest says that
-	// it is a guest's, and Arrived when the host's program that carried the line
-	// wrote it down; 0 otherwise.
+	// Time is ns since 1970 on the writer's clock. Guest reports that this is a
+	// guest's clock; Arrived is then when the carrier on the host logged the line,
+	// else 0.
 	Time    int64
 	Arrived int64
 	Guest   bool
-	// Uptime is how long the guest's kernel had been up, ns, where a console's
-	// line says so ("[    3.065807] …"); its Time is 0 then. 0 where it does not.
+	// Uptime is the uptime of the guest's kernel, ns, in a console line ("[
+	// 3.065807] …"). Time is then 0. Uptime is 0 in other lines.
 	Uptime int64
-	// Took is how long runsc's boot timing says that a milestone took since the
-	// one before it in its timeline, ns; 0 where it does not say.
+	// Took is the time since the previous milestone of the timeline in runsc's boot
+	// timing, ns; 0 if absent.
 	Took       int64
-	Level      []byte // trace, debug, info, warning, error, fatal; others as they are written
-	Message    []byte // unescaped, cut to maxMessage
-	Program    []byte // name=: "kata-runtime", "containerd-shim-v2", "kata-agent", …; else the syslog's or journal's identifier
+	Level      []byte // trace, debug, info, warning, error, fatal; others unchanged
+	Message    []byte // unescaped, truncated to maxMessage
+	Program    []byte // name=: "kata-runtime", "containerd-shim-v2", "kata-agent", …; else the identifier in the syslog or journal
 	Source     []byte // source=: "virtcontainers", "agent", …; glog's "file.go:12"
-	Subsystem  []byte // subsystem=; of dockerd and containerd the topic= of an event
+	Subsystem  []byte // subsystem=; topic= of dockerd and containerd events
 	Sandbox    []byte // sandbox=, podsandboxid=, sandboxID=
-	Container  []byte // container=, containerID=, containerd's id= where it is a container's
-	Pod        []byte // pod= of kubelet's: "namespace/name"
-	Request    []byte // CRI-O's id= of a request, name= is Program then
+	Container  []byte // container=, containerID=, containerd's id= if it is a container's
+	Pod        []byte // kubelet's pod=: "namespace/name"
+	Request    []byte // CRI-O's request id=; Program is then name=
 	Error      []byte // error=
-	Path       []byte // path= or key= of containerd's: a task's folder, a snapshot's name
-	Command    []byte // command=: of Kata 1.x's runtime, "create", "start", "state", …; request-url= of dockerd's
-	Suppressed int64  // how many messages this line says that the journal, or who reads it, dropped
-	Pid        int    // pid=, or that of the syslog prefix or of the journal; 0 not known
+	Path       []byte // containerd's path= or key=: a task directory or a snapshot name
+	Command    []byte // command= of Kata 1.x's runtime: "create", "start", "state", …; request-url= of dockerd
+	Suppressed int64  // messages dropped by the journal or its reader, according to this line
+	Pid        int    // pid=, or from the syslog prefix or the journal; 0: unknown
 	File       int    // index into the sources
 	Line       int64  // from 1
-	Cut        bool   // the line ended in the middle: some of the fields may be missing
+	Cut        bool   // the line is truncated: fields may be missing
 }
 
-// Stats count what was read, as a record has it, and what of it the record does not need.
-// Every line is counted in Lines and in one of Read, Empty and Unreadable.
+// Stats counts the lines read, with the counters of a record and further ones. Every
+// line is counted in Lines and in one of Read, Empty and Unreadable.
 type Stats struct {
 	record.Logs
-	Read    int64    // lines that gave an event, or that belong to one which several lines make up
-	Empty   int64    // lines with nothing but blanks
-	Coarse  int64    // have their time in whole seconds since a program began
-	Whole   int64    // have a time of day in whole seconds
-	Width   int      // bytes of the longest line
-	AtWidth int64    // lines as long as that
-	Broken  []Broken // sources that ended before their end
+	Read    int64    // lines with an event, or part of one that spans several lines
+	Empty   int64    // blank lines
+	Coarse  int64    // times in whole seconds since the program began
+	Whole   int64    // times of day in whole seconds
+	Width   int      // length of the longest line, bytes
+	AtWidth int64    // lines of that length
+	Broken  []Broken // sources that failed before their end
 }
 
-// Broken is a source that could not be read to its end. What was read of it before
-// counts.
+// Broken is a source that failed before its end. Lines read before the failure count.
 type Broken struct {
 	File  int // index into the sources
 	Lines int64

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// journalEntry makes the events of an entry of the journal: those of the records
-// in its message, that of runtime-rs, which sends its keys as the entry's fields,
-// or one of its text. One without a time is none.
+// journalEntry adds the events of a journal entry: those of the records in its
+// message, that of runtime-rs, which sends its keys as fields, or one for plain text.
+// An entry without a time has no event.
 func (s *source) journalEntry(f *fields) {
 	at := micros(f.at[keySent].b)
 	if !f.has(keySent) {
@@ -29,8 +29,8 @@ func (s *source) journalEntry(f *fields) {
 
 var kataIdent = []byte("kata")
 
-// message returns the text of an entry, whose bytes the journal lists one by one
-// where they are not UTF-8.
+// message returns the text of an entry. The journal lists text that is not UTF-8 byte
+// by byte.
 func (s *source) message(f *fields) []byte {
 	if !f.bytes {
 		return f.upTo(keyMessage, maxLine)

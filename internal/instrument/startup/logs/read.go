@@ -16,33 +16,32 @@ import (
 
 // Source is a file to read, or a pipe.
 type Source struct {
-	Name   string // of the file, in errors; it may also say whose log it is
+	Name   string // of the file, for errors; it may also identify the writer
 	Reader io.Reader
-	// Journal says that it is `journalctl -o json` or `-o export`. Both are
-	// recognised without it where an entry begins with its cursor.
+	// Journal marks the output of `journalctl -o json` or `-o export`. Both are also
+	// recognized if an entry begins with its cursor.
 	Journal bool
-	// Line is how many lines of its file precede it.
+	// Line is the number of preceding lines in the file.
 	Line int64
-	// Lines are the numbers that its lines have, where they were put in order.
+	// Lines are the original line numbers if the lines were sorted.
 	Lines []int64
-	// Date is that of its file, from which times without a year have it where no line of
-	// the file has one; the zero time is now. Zone is that of times without one, nil is UTC.
+	// Date is the date of the file. It supplies the year if no line of the file has
+	// one; the zero time means now. Zone applies to times without one; nil is UTC.
 	Date time.Time
 	Zone *time.Location
 }
 
-// Read reads all sources as one stream in order of time and gives every event out.
-// It holds a block of each source, whatever their size.
+// Read reads all sources as one stream in time order and passes every event to each.
+// It holds one block per source in memory, whatever their size.
 //
-// Each source is taken to be in order: the line of which the time is the lowest
-// comes next, a line without a time has that of the line before it in its source,
-// and one that goes back in time comes at once. Several events of one line come one
-// after the other. The year and the zone of times that have neither are taken from
-// the source's other lines, then from the other sources', from what their first
-// blocks hold.
+// Each source is assumed to be sorted. The line with the lowest time comes next. A
+// line without a time has that of the previous line in its source, and a line that
+// goes back in time comes at once. Several events of one line are consecutive. Missing
+// years and zones are taken from the first blocks of the source, then of the other
+// sources.
 //
-// It ends with ctx's error, with each's, or with that of a source that cannot be
-// read; what was counted until then is returned with it.
+// Read returns the error of ctx, of each, or of an unreadable source, together with
+// the counts so far.
 func Read(ctx context.Context, sources []Source, each func(*Event) error) (Stats, error) {
 	r := reader{each: each, stats: Stats{Logs: record.Logs{Type: record.TypeLogs, Forms: map[string]int64{}}}}
 	for i := range sources {
@@ -67,12 +66,12 @@ func Read(ctx context.Context, sources []Source, each func(*Event) error) (Stats
 type reader struct {
 	each   func(*Event) error
 	all    []*source
-	heads  []*source // that have a line, the one that comes next first
+	heads  []*source // sources with a pending line, earliest first
 	stats  Stats
 	counts [forms]int64
 }
 
-// open reads the first block of a source and looks in it for what its lines need.
+// open reads the first block of a source and extracts defaults for its lines.
 func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 	size := block
 	if among > 16 {
@@ -105,7 +104,7 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 	r.all = append(r.all, s)
 }
 
-// run gives out the events of the line with the lowest time until there is none.
+// run emits the events of the earliest line until all sources are read.
 func (r *reader) run(ctx context.Context) error {
 	for _, s := range r.all {
 		if s.advance() {
@@ -139,11 +138,11 @@ func (r *reader) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// byTime is the order of two sources by the time of their lines, then by their place.
+// byTime orders sources by the time of their line, then by index.
 func byTime(a, b *source) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.file, b.file)) }
 
-// ended keeps why a source ended before its end, if it did. Only ctx's end is that
-// of everything.
+// ended records why a source ended early, if it did. Only the end of ctx ends the
+// whole read.
 func (r *reader) ended(ctx context.Context, s *source) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -154,15 +153,16 @@ func (r *reader) ended(ctx context.Context, s *source) error {
 	return nil
 }
 
-// errUTF16 is what a source that is no UTF-8 ends with.
+// errUTF16 is the error of a source in UTF-16.
 var errUTF16 = errors.New("it is UTF-16: convert it, iconv -f utf-16 -t utf-8")
 
-// isUTF16 says whether a text begins with UTF-16's mark, or as letters do in it.
+// isUTF16 reports whether a text begins with a UTF-16 byte order mark or with letters
+// in UTF-16.
 func isUTF16(b []byte) bool {
 	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
 		return true
 	}
-	var none [2]int // NULs at even and odd places
+	var none [2]int // NULs at even and odd offsets
 	for i, c := range b[:min(len(b), 16)] {
 		if c == 0 {
 			none[i%2]++
@@ -171,8 +171,8 @@ func isUTF16(b []byte) bool {
 	return none == [2]int{8, 0} || none == [2]int{0, 8}
 }
 
-// Until is a reader that ends with a context: a source of which no line is
-// known gives out no event that could.
+// Until returns a reader that ends with ctx, so that a source without lines cannot
+// block.
 func Until(ctx context.Context, r io.Reader) io.Reader { return stoppable{ctx, r} }
 
 type stoppable struct {
@@ -187,8 +187,8 @@ func (r stoppable) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// engineOf says whose a line of logfmt is that does not say so itself: what only
-// one of them writes at its start tells, or the file's name, else it is containerd.
+// engineOf returns the writer of logfmt lines that do not name it. It uses texts
+// specific to one engine, then the file name, and defaults to containerd.
 func engineOf(b []byte, name string) Form {
 	for _, sign := range signs {
 		if bytes.Contains(b, []byte(sign.text)) {

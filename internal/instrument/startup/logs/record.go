@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// records makes the events of the logfmt records that b holds one after the other.
+// records adds the events of consecutive logfmt records in b.
 func (s *source) records(b []byte, c carrier, long bool) {
 	endless := false
 	for b != nil {
@@ -18,9 +18,9 @@ func (s *source) records(b []byte, c carrier, long bool) {
 	}
 }
 
-// objects is records for JSON.
+// objects is like records, for JSON.
 func (s *source) objects(b []byte, c carrier, long bool) {
-	entries := math.MaxInt // from where to its end the line has one
+	entries := math.MaxInt // offset from the end at which the line has entries
 	if bytes.Contains(b, entryKey) {
 		entries = len(b) - bytes.LastIndex(b, entryKey)
 	}
@@ -45,8 +45,8 @@ func (s *source) objects(b []byte, c carrier, long bool) {
 	}
 }
 
-// record makes the event of a record, and those of the records inside it. One
-// without a time, or with neither a level nor a message, is none.
+// record adds the event of a record, and of nested records. A record needs a time, and
+// a level or a message.
 func (s *source) record(f *fields, c *carrier) {
 	stamp := f.at[keyTime].b
 	if stamp == nil {
@@ -69,7 +69,7 @@ func (s *source) record(f *fields, c *carrier) {
 	form := s.form(f, c)
 	if message := f.at[keyMessage].b; form != KataProxy && !c.guest && s.depth == 0 && findRecord(message) == 0 {
 		s.depth++
-		s.records(message, *c, f.cut) // an envelope has a level, too
+		s.records(message, *c, f.cut) // an envelope has a level as well
 		s.depth--
 		return
 	}
@@ -93,19 +93,19 @@ func (s *source) record(f *fields, c *carrier) {
 	}
 }
 
-// wrapped makes the events of a line that stands in another's object, as docker keeps
-// what containers write.
+// wrapped adds the events of a line nested in another object, as in docker's logs of
+// containers.
 func (s *source) wrapped(line []byte, ns int64, cut bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] == '{' && bytes.Contains(line[:min(len(line), 16)], []byte(`"log"`)) {
-		return // one of one of one
+		return // nested twice
 	}
 	s.last = max(s.last, ns)
 	s.line(line, cut)
 }
 
-// carries says whether a proxy's message is the agent's record: logfmt, or the JSON
-// of the agent in Rust.
+// carries reports whether a proxy's message is an agent record: logfmt, or JSON by the
+// Rust agent.
 func carries(message []byte) bool {
 	return bytes.Contains(message, timeKey) || bytes.HasPrefix(message, []byte(`{"`))
 }
@@ -141,13 +141,12 @@ func (s *source) describe(e *Event, f *fields, c *carrier) {
 		if f.has(keyID) && len(e.Container) == 0 && !bytes.HasPrefix(f.at[keyID].b, pluginID) {
 			e.Container = f.text(keyID)
 		}
-	case Runsc: // its JSON has where in the source before the text, as its glog lines
+	case Runsc: // its JSON has the source position before the text, like its glog lines
 		if at, text, ok := bytes.Cut(e.Message, []byte("] ")); ok && bytes.Contains(at, []byte(".go:")) && bytes.IndexByte(at, ' ') < 0 {
 			e.Source, e.Message = at, text
 		}
 	case KataRS:
-		// The shim's logger has the sandbox's id as its source, other programs
-		// their name.
+		// The shim logs the sandbox id as source; other programs log their name.
 		if !f.has(keySandbox) && string(e.Source) != "runtime-rs" && !bytes.HasPrefix(e.Source, kataName) {
 			e.Sandbox = e.Source
 		}
@@ -161,8 +160,8 @@ func (s *source) describe(e *Event, f *fields, c *carrier) {
 
 var pluginID = []byte("io.containerd.")
 
-// form says who wrote a record: what it says itself counts most, then who sent it
-// to the syslog, then whose file it is.
+// form returns the writer of a record. The record itself takes precedence, then the
+// sender in the syslog, then the file.
 func (s *source) form(f *fields, c *carrier) Form {
 	name, from := f.at[keyName].b, f.at[keySource].b
 	switch {
@@ -187,13 +186,13 @@ func (s *source) form(f *fields, c *carrier) Form {
 	switch message := f.at[keyMessage].b; {
 	case s.engine == Containerd && (bytes.HasPrefix(message, []byte("Calling ")) || bytes.HasPrefix(message, []byte("container mounted via layerStore")) || string(f.at[keyModule].b) == "api"):
 		s.engine = Docker
-	case s.engine == Kubelet || s.engine == Isulad: // which write no logfmt
+	case s.engine == Kubelet || s.engine == Isulad: // these write no logfmt
 		return Containerd
 	}
 	return s.engine
 }
 
-// programOf is the form of what a program writes.
+// programOf returns the form of a program's lines.
 func programOf(ident []byte) (Form, bool) {
 	form, ok := programs[string(ident)]
 	if !ok && (bytes.Contains(ident, []byte("kubelet")) || bytes.Contains(ident, []byte("kubelite"))) {
@@ -202,7 +201,7 @@ func programOf(ident []byte) (Form, bool) {
 	return form, ok
 }
 
-// programs are those that a syslog or the journal names.
+// programs maps the program names in a syslog or the journal to forms.
 var programs = map[string]Form{
 	"kata": Kata, "kata-runtime": Kata, "kata-shim": Kata, "containerd-shim-kata-v2": Kata, "kata-proxy": KataProxy,
 	"containerd": Containerd, "crio": CRIO, "dockerd": Docker, "docker": Docker, "podman": Podman, "crun": Crun, "isulad": Isulad,
@@ -215,7 +214,7 @@ var (
 	criName        = []byte("/runtime.v1")
 )
 
-// level returns one name for each level, whoever writes it.
+// level returns the normalized name of a level.
 func level(b []byte) []byte {
 	if name, ok := levels[string(b)]; ok {
 		return name
@@ -223,7 +222,7 @@ func level(b []byte) []byte {
 	return b[:min(len(b), 32)]
 }
 
-// levels are those of logrus, slog, Rust's slog, glog, and syslog's by number.
+// levels are the levels of logrus, slog, Rust's slog and glog, and syslog's numbers.
 var levels = map[string][]byte{}
 
 func init() {

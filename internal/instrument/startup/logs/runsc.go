@@ -2,16 +2,16 @@ package logs
 
 import "bytes"
 
-// isTiming says whether a line is of the table that runsc prints of its boot:
-// "[02:27:17.291776]\t +5 851µs ▉▉ \t├─ Go code running: 5 851µs".
+// isTiming reports whether a line belongs to runsc's boot table: "[02:27:17.291776]\t
+// +5 851µs ▉▉ \t├─ Go code running: 5 851µs".
 func isTiming(b []byte) bool {
 	return len(b) > 18 && b[0] == '[' && b[3] == ':' && b[6] == ':' && isDigit(b[1])
 }
 
-// timing makes the events of a line of that table, one for each of its timelines
-// that has a milestone there: "╭─ name" begins a timeline, "├─ name: 851µs" is a
-// milestone and the time since the one before it, "╰─ END 12µs, total 1 385µs" ends
-// one. "│ ... 89µs ..." is a timeline in which nothing happened.
+// timing adds the events of a line of the table, one per timeline with a milestone.
+// "╭─ name" begins a timeline. "├─ name: 851µs" is a milestone with the time since the
+// previous one. "╰─ END 12µs, total 1 385µs" ends a timeline. "│ ... 89µs ..." is a
+// timeline without a milestone.
 func (s *source) timing(b []byte, long bool) {
 	clock, b, _ := bytes.Cut(b[1:], []byte("]"))
 	tod, ok := timeOfDay(clock)
@@ -40,8 +40,8 @@ func (s *source) timing(b []byte, long bool) {
 
 var timingName = []byte("boot timing")
 
-// milestone returns what follows the first glyph of a milestone, and its kind: the
-// last byte of ╭ (U+256D), ├ (U+251C) or ╰ (U+2570).
+// milestone returns the offset after the first milestone glyph, and its kind: the last
+// byte of ╭ (U+256D), ├ (U+251C) or ╰ (U+2570).
 func milestone(b []byte) (at int, kind byte) {
 	for i := range b {
 		for _, glyph := range []string{"\u256d\u2500 ", "\u251c\u2500 ", "\u2570\u2500 "} {
@@ -53,7 +53,7 @@ func milestone(b []byte) (at int, kind byte) {
 	return -1, 0
 }
 
-// took takes the name and the time of a milestone apart.
+// took splits a milestone into name and time.
 func took(cell []byte, kind byte) (name []byte, ns int64) {
 	switch kind {
 	case 0x9c: // ├
@@ -72,8 +72,7 @@ func took(cell []byte, kind byte) (name []byte, ns int64) {
 	return cell[:min(len(cell), maxMessage)], 0
 }
 
-// grouped reads a number of µs whose digits stand in groups between which there is
-// a space of whatever kind: "28 179µs".
+// grouped parses a number of µs with any spaces between digit groups: "28 179µs".
 func grouped(b []byte) (us int64, ok bool) {
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// source is one file on its way through the reader: its lines, the events of the
-// line that is next, and what earlier lines told about the later ones.
+// source is one file being read: its lines, the events of the next line, and the state
+// from earlier lines.
 type source struct {
 	lines
 	file    int
@@ -18,40 +18,40 @@ type source struct {
 	date    int64 // of the file
 
 	events []Event
-	arena  []byte // what was unescaped of this line
+	arena  []byte // unescaped text of this line
 	number int64  // of the line
-	// numbers are those that lines have which were put in order
+	// numbers are the original line numbers if the lines were sorted
 	numbers   []int64
-	key       int64  // the time that this line has in the stream
-	last      int64  // that of the line before
-	engine    Form   // whose logfmt it is where the line itself does not say
-	glog      int    // how many lines may go on the message of runsc's last line
-	entry     fields // of a journal's export: what was read of the entry so far
-	began     int64  // the number of its first line
-	inside    bool   // an entry
-	pretty    bool   // that is an object over several lines
-	depth     int    // of JSON in JSON
-	described []byte // the pod that `kubectl describe` named
+	key       int64  // time of this line in the stream
+	last      int64  // time of the previous line
+	engine    Form   // writer of logfmt lines that do not name it
+	glog      int    // number of lines that may still continue runsc's last message
+	entry     fields // fields read so far of a journal export entry
+	began     int64  // number of its first line
+	inside    bool   // within an entry
+	pretty    bool   // the entry is a JSON object over several lines
+	depth     int    // of nested JSON
+	described []byte // the pod named by `kubectl describe`
 
 	fieldCount int    // of the entry
-	held       []byte // a line that ended an entry, and is the next; nil: none
+	held       []byte // pending line that ended an entry; nil: none
 	heldLong   bool
 }
 
-// maxContinued is how many lines runsc's messages have at most: it writes down the
-// container's whole config, a line for each of its values.
+// maxContinued is the maximum number of lines in a runsc message. runsc logs the
+// container's config with one line per value.
 const maxContinued = 10_000
 
-// carrier is what is known of a record from around it.
+// carrier is the context of a nested record.
 type carrier struct {
 	ident   []byte
 	pid     int
-	time    int64 // when the carrier was written, on the host's clock; 0 not known
+	time    int64 // when the carrier was written, on the host's clock; 0: unknown
 	sandbox []byte
-	guest   bool // it is a guest's record, inside the carrier's
+	guest   bool // the nested record is a guest's
 }
 
-// advance reads up to the next line that has events; false at the end.
+// advance reads up to the next line with events. It returns false at the end.
 func (s *source) advance() bool {
 	s.events = s.events[:0]
 	for {
@@ -84,7 +84,7 @@ func (s *source) advance() bool {
 	}
 }
 
-// count says where a line went.
+// count updates the counters for a line.
 func (s *source) count(b []byte, known, long bool) {
 	if long {
 		s.stats.Long++
@@ -111,7 +111,7 @@ func (s *source) count(b []byte, known, long bool) {
 	}
 }
 
-// deliver closes the line whose events there are.
+// deliver completes a line with events.
 func (s *source) deliver() bool {
 	first := &s.events[0]
 	s.key = first.Time
@@ -138,13 +138,13 @@ func (s *source) deliver() bool {
 	return true
 }
 
-// line makes the events of a line; false where it is of no known form.
+// line adds the events of a line. It returns false for an unknown form.
 func (s *source) line(b []byte, long bool) bool {
 	if s.inside || isEntry(b) || s.journal && isField(b) || len(b) == 1 && b[0] == '{' && s.glog == 0 || verboseTime(b) != nil {
 		return s.export(b)
 	}
 	if b = s.plainly(b); len(b) > 0 && (b[0] <= ' ' || b[0] == '[' || b[0] == ',') {
-		rest := bytes.TrimLeft(b, " \t\x1e[,") // the third is journalctl -o json-seq's, the last are an array's
+		rest := bytes.TrimLeft(b, " \t\x1e[,") // the third is from journalctl -o json-seq, the last are from arrays
 		if b[0] <= ' ' || len(rest) > 1 && rest[0] == '{' && rest[1] == '"' {
 			b = rest
 		}
@@ -183,8 +183,7 @@ func (s *source) line(b []byte, long bool) bool {
 	return true
 }
 
-// anywhere looks for a record behind whatever precedes it: a syslog's prefix, or
-// somebody's prose.
+// anywhere finds a record after any text, such as a syslog prefix.
 func (s *source) anywhere(b []byte, long bool) {
 	i := findRecord(b)
 	switch {
@@ -204,8 +203,8 @@ func (s *source) anywhere(b []byte, long bool) {
 	}
 }
 
-// isPair says whether a line begins with a key and its value: the time need not be
-// the first.
+// isPair reports whether a line begins with a key and a value. The time need not be
+// first.
 func isPair(b []byte) bool {
 	i := bytes.IndexAny(b[:min(len(b), 64)], "= \"")
 	return i > 0 && b[i] == '='

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// isStamped says whether a line begins as those of a syslog or of journalctl do:
-// with a priority, a month, a weekday, a date or a number of seconds.
+// isStamped reports whether a line begins like one of a syslog or journalctl: with a
+// priority, month, weekday, date or number of seconds.
 func isStamped(b []byte) bool {
 	if len(b) < 16 {
 		return false
@@ -21,7 +21,7 @@ func isStamped(b []byte) bool {
 	return b[3] == ' ' && (isMonth(b) || isDigit(b[4]) && b[8] == '-')
 }
 
-// isMonth says whether b begins with the name of a month.
+// isMonth reports whether b begins with the name of a month.
 func isMonth(b []byte) bool {
 	return len(b) > 3 && bytes.Index(months, b[:3])%3 == 0
 }
@@ -31,8 +31,8 @@ var (
 	weekdays = []byte("MonTueWedThuFriSatSun")
 )
 
-// identAtEnd returns the program and its process of a prefix that ends before the
-// message: "… kata[30905]: ", "… containerd: ", or RFC 5424's "… kata 30905 - - ".
+// identAtEnd returns the program and pid at the end of a prefix: "… kata[30905]: ", "…
+// containerd: ", or RFC 5424's "… kata 30905 - - ".
 func identAtEnd(b []byte) (ident []byte, pid int) {
 	b = bytes.TrimSpace(b)
 	if n := len(b); n > 0 && b[n-1] == ':' {
@@ -44,7 +44,7 @@ func identAtEnd(b []byte) (ident []byte, pid int) {
 	return ident, pid
 }
 
-// identOf takes "… kata[30905]" apart.
+// identOf splits "… kata[30905]" into program and pid.
 func identOf(b []byte) (ident []byte, pid int) {
 	b = b[bytes.LastIndexByte(b, ' ')+1:]
 	if n := len(b); n > 0 && b[n-1] == ']' {
@@ -55,7 +55,7 @@ func identOf(b []byte) (ident []byte, pid int) {
 	return b[:min(len(b), 64)], pid
 }
 
-// priority reads "<30>" and says how long it is; its severity is the level.
+// priority parses "<30>". It returns the severity as level, and the length.
 func priority(b []byte) (severity []byte, n int) {
 	if len(b) < 3 || b[0] != '<' {
 		return nil, 0
@@ -68,12 +68,12 @@ func priority(b []byte) (severity []byte, n int) {
 	return level([]byte{'0' + byte(p%8)}), end + 1
 }
 
-// isFive says whether RFC 5424's version stands at at.
+// isFive reports whether RFC 5424's version is at offset at.
 func isFive(b []byte, at int) bool {
 	return at > 0 && len(b) > at+2 && b[at] == '1' && b[at+1] == ' '
 }
 
-// five reads RFC 5424's "1 TIME HOST APP PROCID MSGID SD " and returns the message.
+// five parses RFC 5424's "1 TIME HOST APP PROCID MSGID SD " and returns the message.
 func five(b []byte) (ident []byte, pid int, message []byte) {
 	var words [6][]byte
 	for i := range words {
@@ -92,16 +92,15 @@ var (
 	bom   = []byte("\xef\xbb\xbf")
 )
 
-// stamp is a time as a prefix has it: ns since 1970, or a day of a year that is
-// not written, in the host's zone.
+// stamp is the time in a prefix: ns since 1970, or a local time without a year.
 type stamp struct {
 	ns     int64
 	local  yearless
 	coarse bool // without a fraction
 }
 
-// stampOf reads the time in front of a line; n is how long it is, 0 where there is
-// none.
+// stampOf parses the time at the begin of a line. n is its length, or 0 without a
+// time.
 func stampOf(b []byte) (t stamp, n int) {
 	switch {
 	case len(b) < 15:
@@ -134,8 +133,8 @@ func stampOf(b []byte) (t stamp, n int) {
 	return stamp{}, 0
 }
 
-// full reads journalctl -o short-full's "Mon 2006-01-02 15:04:05 UTC": of other zones than
-// UTC there is but a name.
+// full parses journalctl -o short-full's "Mon 2006-01-02 15:04:05 UTC". Other zones
+// than UTC have only a name.
 func full(b []byte) (t stamp, n int) {
 	day, err := time.Parse(time.DateOnly, string(b[len("Mon "):len("Mon 2006-01-02")]))
 	_, month, date := day.Date()

@@ -12,13 +12,12 @@ const (
 	day    = 24 * hour
 )
 
-// maxSeconds is the year 2262, where ns since 1970 end: what lies behind is no time.
+// maxSeconds is in the year 2262, the end of ns since 1970. Later times are invalid.
 const maxSeconds = 9_214_646_400
 
-// parseStamp reads an RFC 3339 time, and returns it as ns since 1970 and how far east of
-// UTC the writer's clock is. A zone may be written without its colon, as journalctl does,
-// and a blank may stand for the T, as CRI-O up to 1.31 writes it. Times before 1970 or
-// after 2261 are refused.
+// parseStamp parses an RFC 3339 time. It returns ns since 1970 and the writer's offset
+// east of UTC. The zone may lack its colon, as in journalctl's output. A blank may
+// replace the T, as in CRI-O up to 1.31. Times before 1970 or after 2261 are rejected.
 func parseStamp(b []byte) (ns, zone int64, ok bool) {
 	if len(b) < len("2006-01-02T15:04:05Z") || len(b) > 63 || b[10] != 'T' && b[10] != ' ' {
 		return 0, 0, false
@@ -37,14 +36,14 @@ func parseStamp(b []byte) (ns, zone int64, ok bool) {
 	return t.UnixNano(), int64(east) * second, true
 }
 
-// isDay says whether some year has a day.
+// isDay reports whether a day exists in any year.
 func isDay(month, date int) bool {
 	const longest = "\x00\x1f\x1d\x1f\x1e\x1f\x1e\x1f\x1f\x1e\x1f\x1e\x1f" // of the months, in days
 	return month < len(longest) && 0 < date && date <= int(longest[month])
 }
 
-// clockOf reads 15:04:05 and a fraction in front of b as ns since midnight, and says how
-// long they are; 0 where there are none.
+// clockOf parses 15:04:05 with a fraction at the begin of b. It returns ns since
+// midnight and the length, or 0 if there is no time.
 func clockOf(b []byte) (ns int64, n int) {
 	if len(b) < len("15:04:05") || b[2] != ':' || b[5] != ':' {
 		return 0, 0
@@ -67,25 +66,25 @@ func clockOf(b []byte) (ns int64, n int) {
 	return ns, n
 }
 
-// two reads the two digits in front of b.
+// two parses two digits at the begin of b.
 func two(b []byte) (n int, ok bool) {
 	return int(b[0]-'0')*10 + int(b[1]-'0'), isDigit(b[0]) && isDigit(b[1])
 }
 
-// timeOfDay reads 15:04:05 and a fraction as ns since midnight.
+// timeOfDay parses 15:04:05 with a fraction as ns since midnight.
 func timeOfDay(b []byte) (ns int64, ok bool) {
 	ns, n := clockOf(b)
 	return ns, n > 0 && n == len(b)
 }
 
-// yearless is a day and a time of day whose year is not written; the zero one is none.
+// yearless is a day and time of day without a year. The zero value is none.
 type yearless struct {
 	month time.Month
 	date  int
 	tod   int64 // ns since midnight
 }
 
-// in is the moment in a year, UTC; 0 where it has no such day.
+// in returns the time in a year, UTC, or 0 if the day does not exist.
 func (t yearless) in(year int) int64 {
 	midnight := time.Date(year, t.month, t.date, 0, 0, 0, 0, time.UTC)
 	if midnight.Month() != t.month || midnight.Day() != t.date {
@@ -96,8 +95,7 @@ func (t yearless) in(year int) int64 {
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 
-// number reads digits up to the first byte that is none; ok where there is one
-// and they fit.
+// number parses leading digits. ok reports that there is one and the number fits.
 func number(b []byte) (n int64, ok bool) {
 	for i, c := range b {
 		if !isDigit(c) {
@@ -112,7 +110,7 @@ func number(b []byte) (n int64, ok bool) {
 	return n, len(b) > 0
 }
 
-// pidOf reads the number of a process, 0 where it is none.
+// pidOf parses a pid; it returns 0 if invalid.
 func pidOf(b []byte) int {
 	if n, ok := number(b); ok && n < 1<<31 {
 		return int(n)
@@ -120,7 +118,7 @@ func pidOf(b []byte) int {
 	return 0
 }
 
-// micros reads µs since 1970 as ns, 0 where they are none.
+// micros converts µs since 1970 to ns; it returns 0 if invalid.
 func micros(b []byte) int64 {
 	if us, ok := number(b); ok && us < maxSeconds*1_000_000 {
 		return us * 1000

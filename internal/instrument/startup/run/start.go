@@ -18,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// start does one start and removes what it started. It returns nil where the run
-// was told to stop meanwhile.
+// start performs one start and removes what it started. It returns nil if the run was
+// interrupted.
 func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
 	info := &t.Target.Info
 	s := &record.Start{Round: t.Number, Target: info.Name, Method: record.MethodNone, Clock: record.ClockMonotonic, Command: info.Operations[string(subject.Run)].Command}
@@ -28,7 +28,7 @@ func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
 	}
 	armed, err := t.Target.Session.Prepare(ctx, subject.Run, []int{0})
 	if err == nil {
-		if s.Dropped, err = r.Cold(ctx); err == nil { // after it: what is made for the start is no part of it
+		if s.Dropped, err = r.Cold(ctx); err == nil { // release follows, so work for the cache drop is not part of the start
 			err = r.release(ctx, t, armed, s)
 		} else if subject.Disarm(ctx, armed); ctx.Err() == nil {
 			return nil, errors.Join(err, r.discard(ctx, t))
@@ -44,14 +44,14 @@ func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
 	return s, r.discard(ctx, t)
 }
 
-// release performs the start between two moments of the watch.
+// release performs the start between two readings of the watch.
 func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *record.Start) error {
 	roots := r.roots(ctx, t.Target)
 	var callers, serving []int
 	for _, p := range roots {
 		serving = append(serving, p.Pid)
 	}
-	lost, cpu := int64(0), time.Duration(0) // of the watch until now
+	lost, cpu := int64(0), time.Duration(0) // of the watch so far
 	if r.watch != nil {
 		callers = r.options.Callers()
 		if err := r.observe(slices.Concat(callers, serving)); err != nil {
@@ -96,7 +96,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 		s.FirstBy = cmp.Or(x.Seen, now)
 	}
 	if r.watch == nil {
-		s.Throttled = r.throttled(ctx, t, s, serving) // in which the next one's begin looks, too
+		s.Throttled = r.throttled(ctx, t, s, serving) // this also covers the begin of the next start
 		return nil
 	}
 	if d := machine.Ahead() - wall; max(d, -d) < int64(time.Millisecond) {
@@ -111,7 +111,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	s.Method, s.Lost, s.Tracing = record.MethodBPF, r.watch.Lost()-lost, int64(r.watch.CPU()-cpu)
 	asked := proctree.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.Target),
 		Used: used.all, Guests: used.guests}
-	if s.Ended == 0 { // it failed: what there was until now
+	if s.Ended == 0 { // failed: use the time so far
 		asked.Ended = now
 	}
 	asked.Starts = t.Target.Info.Kind != "command" && len(roots) > 0
@@ -127,21 +127,21 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	s.Throttled = r.throttled(ctx, t, s, serving)
 	s.Busy = between(edges, s.Busy)
 	if t.Target.Info.Kind == "command" && len(roots) > 0 {
-		s.Busy = own // what other daemons did meanwhile was for others
+		s.Busy = own // exclude other daemons' work
 	}
 	return nil
 }
 
-// How long a workload is waited for that was not executed when the call had
-// returned, and how often.
+// The delay and the maximum number of retries to find a workload that was not executed
+// when the call returned.
 const (
 	late    = 10 * time.Millisecond
 	maxLate = 10
 )
 
-// settle gathers what was seen. A call may return a moment before the workload
-// that it started is executed, which is then looked for. It returns the CPU time
-// of the start's own processes.
+// settle gathers the observed processes. A call may return just before its workload is
+// executed, so settle waits for the workload. It returns the CPU time of the start's
+// own processes.
 func (r *schedule) settle(s *record.Start, events []tracer.Event, asked proctree.Asked) ([]record.BusyAt, error) {
 	own := r.gather(s, events, asked)
 	for i := 0; i < maxLate && s.First == 0 && s.Failure == nil && aboutToRun(s); i++ {
@@ -155,23 +155,22 @@ func (r *schedule) settle(s *record.Start, events []tracer.Event, asked proctree
 	return own, nil
 }
 
-// aboutToRun tells whether a container was there whose workload was not.
+// aboutToRun reports whether a container has an init but no workload yet.
 func aboutToRun(s *record.Start) bool {
 	return slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool { return p.Kind == record.KindInit && p.Ended == 0 })
 }
 
-// quiet is how long nothing is done before a start, watched or not. To look for
-// processes, to put a watch in place and to remove the last container leaves work
-// to the kernel, such as grace periods of RCU, for which runtimes wait when they
-// change mounts: starts that came at once were a fifth shorter or longer by what
-// had been done before them.
+// quiet is the idle time before each start, watched or not. Finding processes,
+// starting a watch and removing a container leave deferred work in the kernel, such as
+// RCU grace periods. Runtimes wait for these when they change mounts. Without the
+// pause, preceding work changed the duration of starts by up to a fifth.
 const quiet = 100 * time.Millisecond
 
-// between puts what had been used just before the call and just after its return
-// around what was used at the events in between.
+// between adds the CPU readings just before the call and just after its return to
+// those of the events.
 func between(edges [2]record.BusyAt, all []record.BusyAt) []record.BusyAt {
 	if edges[0].CPU < 0 || edges[1].CPU < edges[0].CPU {
-		return all // not known
+		return all // unknown
 	}
 	base := edges[0].CPU
 	out := []record.BusyAt{{At: edges[0].At}}
@@ -183,9 +182,9 @@ func between(edges [2]record.BusyAt, all []record.BusyAt) []record.BusyAt {
 	return append(out, record.BusyAt{At: edges[1].At, CPU: edges[1].CPU - base})
 }
 
-// clientOf is the command that the start is where the target does not say so: the
-// first process that one of tare's own forked within it. 0 for calls of an API,
-// for which nothing is.
+// clientOf returns the pid of the start's command if the target does not report it:
+// the first process forked by tare's own processes. It is 0 for API calls, which fork
+// none.
 func clientOf(events []tracer.Event, callers []int, began, ended int64) int {
 	for i := range events {
 		e := &events[i]
@@ -196,8 +195,8 @@ func clientOf(events []tracer.Event, callers []int, began, ended int64) int {
 	return 0
 }
 
-// gather puts what was seen into the start. What the workload says itself of its
-// first instruction stands before what an exec tells. It returns the CPU time of the
+// gather fills in the observed data. The workload's own report of its first
+// instruction takes precedence over an exec. gather returns the CPU time of the
 // start's own processes.
 func (r *schedule) gather(s *record.Start, events []tracer.Event, asked proctree.Asked) []record.BusyAt {
 	k := proctree.Gather(events, asked)
@@ -213,8 +212,7 @@ func (r *schedule) gather(s *record.Start, events []tracer.Event, asked proctree
 	return k.Own
 }
 
-// observe begins to follow the processes that were there before, and throws away
-// what happened until now.
+// observe starts to track existing processes and discards all earlier events.
 func (r *schedule) observe(pids []int) error {
 	if err := r.watch.Track(pids...); err != nil {
 		return fmt.Errorf("follow the processes of the engine: %w", err)
@@ -225,8 +223,8 @@ func (r *schedule) observe(pids []int) error {
 	return nil
 }
 
-// throttled returns the cgroups of the start's processes, of those that serve it, and of its
-// sandboxes, that their CPU limits held back.
+// throttled returns the cgroups throttled by their CPU limit, among those of the
+// start's processes, its serving processes and its sandboxes.
 func (r *schedule) throttled(ctx context.Context, t turn, s *record.Start, pids []int) []record.Throttled {
 	for i := range s.Processes {
 		if s.Processes[i].Ended == 0 {
@@ -241,24 +239,24 @@ func (r *schedule) throttled(ctx context.Context, t turn, s *record.Start, pids 
 	return r.throttling.End(pids, func(group string) bool { return attribution.Own(group, boxes) })
 }
 
-// roots are the processes that serve the start and were there before it.
+// roots returns the existing processes that serve the start.
 func (r *schedule) roots(ctx context.Context, t *opened) []proctree.Root {
 	var all []proctree.Root
 	for _, p := range subject.ProcessesOf(ctx, t.Session) {
 		all = append(all, proctree.Root{Pid: p.Pid, Kind: proctree.Kind(p.Role), Name: procs.Name(p.Pid)})
 	}
 	if t.Info.Kind == "command" && r.options.Daemons != nil {
-		return r.options.Daemons() // it may ask any of them
+		return r.options.Daemons() // it may use any of them
 	}
 	return all
 }
 
-// containers are the ids that the target knows of what was started.
+// containers returns the ids of the started containers that the target knows.
 func (r *schedule) containers(ctx context.Context, t *opened) (ids []string) {
 	if s, ok := subject.As[interface{ Containers() []string }](t.Session); ok {
 		return s.Containers()
 	}
-	boxes, _ := subject.SandboxesOf(ctx, t.Session) // others are found among the arguments of calls
+	boxes, _ := subject.SandboxesOf(ctx, t.Session) // other ids are found in the arguments of calls
 	for _, b := range boxes {
 		for _, id := range b.IDs {
 			if id != "" && !slices.Contains(ids, id) {
@@ -269,8 +267,7 @@ func (r *schedule) containers(ctx context.Context, t *opened) (ids []string) {
 	return ids
 }
 
-// discard removes what was started. A target whose start cannot be removed is
-// given up.
+// discard removes what was started. If the removal fails, the target is given up.
 func (r *schedule) discard(ctx context.Context, t turn) error {
 	clean, cancel := run.CleaningUp(ctx, r.options.Plan.Timeout)
 	defer cancel()

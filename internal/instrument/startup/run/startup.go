@@ -1,10 +1,10 @@
-// Package run watches starts: what every process of one did, from the call
+// Package run watches starts: the activity of each process of a start, from the call
 // to its return.
 //
-// It says what one start is and nothing else; rounds are those of core/run, in
-// which every target is started a second time without watching where the plan asks
-// what that costs. What happened is told by a [Watch], which of it belongs to
-// a start is decided by package proctree, and what it means by package judge.
+// The package defines one start; core/run does the rounds. The plan may ask for a
+// second start of each target without a watch, to measure the overhead of watching. A
+// [Watch] reports the events, package proctree selects those of a start, and package
+// startup judges them.
 package run
 
 import (
@@ -23,26 +23,26 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are what a run needs besides its plan.
+// Options are the dependencies of a run and its plan.
 type Options struct {
 	run.Options
 	Plan    startup.Options
 	Targets []subject.Target
-	// Workload is what containers hold.
+	// Workload is the workload of the containers.
 	Workload subject.Workload
-	// Watch begins to watch all processes of the machine.
+	// Watch starts to watch all processes of the machine.
 	Watch func() (Watch, error)
-	// Callers are processes of tare's own that start others: whatever they
-	// start during a start is part of it.
+	// Callers returns tare's own processes that start others. Their children during a
+	// start belong to it.
 	Callers func() []int
-	// Daemons are the engines' daemons that are known by nothing but their name.
+	// Daemons returns the engines' daemons that are known only by name.
 	Daemons func() []proctree.Root
-	// Logs are what the run's logs tell of the starts that were watched, and what was
-	// read of them; nil: there are none.
+	// Logs returns the watched starts merged with the run's logs, and what was read of
+	// the logs. It is nil without logs.
 	Logs func(ctx context.Context, watched []record.Start) ([]record.Start, *record.Logs, error)
 }
 
-// Watch tells what processes did, see [tracer.Tracer].
+// Watch reports process events; see [tracer.Tracer].
 type Watch interface {
 	Track(pids ...int) error
 	Busy() int64
@@ -58,14 +58,13 @@ type (
 	turn   = run.Turn[subject.Session]
 )
 
-// The parts of a round: a start that is watched, and one that is not.
+// The parts of a round: a start with and without a watch.
 const (
 	watched = iota
 	unwatched
 )
 
-// Run performs the plan and returns the record of it and what is made of that, see
-// [run.Finish].
+// Run executes the plan and returns its record and judgement; see [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *startup.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[subject.Session](o.Options, "startup", o.Plan, o.Targets)
@@ -80,12 +79,12 @@ func Run(ctx context.Context, o Options) (*record.Record, *startup.Judgement, er
 type schedule struct {
 	*run.Run[subject.Session]
 	options Options
-	watch   Watch // nil while nothing is watched
+	watch   Watch // nil if nothing is watched
 
 	throttling *machine.Throttling
 }
 
-// all opens the targets and goes through the rounds.
+// all opens the targets and executes the rounds.
 func (r *schedule) all(ctx context.Context) (why string, err error) {
 	p := &r.options.Plan
 	if err := r.OpenAll(ctx, ready.Opener(p.Ready, r.options.Targets, subject.Env{Lanes: 1, Timeout: p.Timeout, Limits: p.Limits, Workload: r.options.Workload})); err != nil {
@@ -100,8 +99,8 @@ func (r *schedule) all(ctx context.Context) (why string, err error) {
 	return why, err
 }
 
-// logs puts what the run's logs tell of its starts behind them. A run whose logs cannot
-// be read is one without.
+// logs adds the logged data to the starts of the run. Unreadable logs count as no
+// logs.
 func (r *schedule) logs(ctx context.Context) error {
 	found, read, err := r.options.Logs(ctx, r.Record.Starts)
 	if err != nil {
@@ -116,8 +115,8 @@ func (r *schedule) logs(ctx context.Context) error {
 	return r.Line(read)
 }
 
-// turns start every target once, and once more without watching where that is
-// asked for, in an order that the seed and the round's number decide.
+// turns returns one start per target, and one without a watch if the plan asks for it.
+// The seed and the round number determine the order.
 func (r *schedule) turns(at run.Round) (turns []turn) {
 	p := &r.options.Plan
 	for _, t := range r.Open {
@@ -132,14 +131,14 @@ func (r *schedule) turns(at run.Round) (turns []turn) {
 			}
 		}
 	}
-	number := at.Number // the warm-up's come first
+	number := at.Number // the warm-up comes first
 	if at.Phase == record.PhaseMeasure {
 		number += p.Warmup
 	}
 	return run.Shuffled(p.Seed, uint64(number), turns)
 }
 
-// visit is a start. The warm-up's are not recorded.
+// visit performs one start. Warm-up starts are not recorded.
 func (r *schedule) visit(ctx context.Context, t turn) error {
 	r.Tell("", t.Target.Info.Name, "")
 	x, err := r.start(ctx, t)
@@ -150,7 +149,7 @@ func (r *schedule) visit(ctx context.Context, t turn) error {
 	return r.Line(*x)
 }
 
-// watching makes sure that processes are watched, or that they are not.
+// watching turns the watch on or off.
 func (r *schedule) watching(wanted bool) error {
 	if !wanted {
 		return r.unwatch()

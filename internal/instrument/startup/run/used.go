@@ -8,21 +8,21 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// apart is how far apart the moments are at which it is read what processes have used: a
-// fifth of the shortest gap of which that says whose it is. After each many of them it
-// is twice as long, so that there are a few thousand of a start of an hour.
+// apart is the interval of CPU usage samples: a fifth of the shortest gap that they
+// explain. The interval doubles after every many samples, so an hour-long start has
+// only a few thousand.
 const (
 	apart = 20 * time.Millisecond
 	many  = 512
 )
 
-// follower reads what the watched processes have used while a start is under way.
+// follower samples the CPU usage of the watched processes during a start.
 type follower struct {
 	watch  Watch
 	stop   chan struct{}
 	done   chan struct{}
 	all    []proctree.Used
-	guests []int // those that run a guest at the end
+	guests []int // processes that run a guest at the end
 }
 
 func (f *follower) begin() {
@@ -48,7 +48,7 @@ func (f *follower) look() {
 	f.all = append(f.all, proctree.Used{At: machine.Now(), CPU: f.watch.Used()})
 }
 
-// end stops it after a last look. To end it twice, or without a beginning, does nothing.
+// end takes a last sample and stops. It does nothing if not running.
 func (f *follower) end() {
 	if f.stop == nil {
 		return

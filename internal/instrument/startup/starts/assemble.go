@@ -7,10 +7,10 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// take takes a fact.
+// take processes a fact.
 func (b *Builder) take(e *logs.Event, f *fact, at int64) {
 	f.sandbox, f.container = idOr(f.sandbox, e.Sandbox), idOr(f.container, e.Container)
-	if e.Cut && f.step == asks { // it may be the answer
+	if e.Cut && f.step == asks { // it may be a response
 		f.step, f.mark = says, mark{}
 	}
 	c := b.calls.m[string(f.key)]
@@ -25,7 +25,7 @@ func (b *Builder) take(e *logs.Event, f *fact, at int64) {
 		b.gone(e, f, at)
 	case f.step == asks && (c == nil || c.over || !f.request):
 		b.asks(e, f, c, at)
-	case c != nil && (f.step == says || f.step == asks || f.step == answers && c.over && f.point != startReturned): // its end may be said twice
+	case c != nil && (f.step == says || f.step == asks || f.step == answers && c.over && f.point != startReturned): // the end may be logged twice
 		b.lineOf(c, e, f, at)
 	case f.step == says:
 		b.says(e, f, at)
@@ -44,7 +44,7 @@ func idOr(id, other []byte) []byte {
 	return id
 }
 
-// says takes an ordinary line, or a milestone.
+// says processes an ordinary line or a milestone.
 func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	s, named := b.find(e, f, at)
 	if s == nil {
@@ -83,8 +83,8 @@ func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	s.reached(b, f.mark, at, container, placeOf(e))
 }
 
-// find returns the start that a fact is about. named reports whether the line names one,
-// which may be past its start. A line of none is counted, unless it names one.
+// find returns the start of a fact. named reports whether the line names one, which
+// may be over. Lines without a start are counted, unless they name one.
 func (b *Builder) find(e *logs.Event, f *fact, at int64) (s *sandbox, named bool) {
 	switch {
 	case f.hint != nil && f.sandbox == nil && f.container == nil && b.known(f.hint) != nil:
@@ -109,8 +109,8 @@ func (b *Builder) find(e *logs.Event, f *fact, at int64) (s *sandbox, named bool
 	return s, named
 }
 
-// oldest returns the start under way that began first and satisfies a condition. Where
-// several do, it is a guess.
+// oldest returns the start under way that began first and satisfies a condition. If
+// several do, the result is a guess.
 func (b *Builder) oldest(is func(s *sandbox) bool) (first *sandbox) {
 	guess := false
 	for s := range b.underWay {

@@ -7,36 +7,36 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// call is one that has begun.
+// call is a call that has begun.
 type call struct {
 	name, kind, container string
-	point                 point // that is reached with its begin
+	point                 point // milestone reached when the call begins
 	at                    int64
 	text                  string
 	place                 place
 	form                  logs.Form
-	wrong                 bool     // an error was logged since
-	pod, label, stage     string   // its pod's name, its container's in the pod, and at which stage it stands
+	wrong                 bool     // an error was logged since it began
+	pod, label, stage     string   // pod name, container name in the pod, and logged stage
 	key                   string   // see [fact]
-	s                     *sandbox // nil: not known yet
+	s                     *sandbox // nil: unknown
 	over                  bool
-	lines                 int64 // of the call, before its start was known
-	older                 int   // how many with its key had not returned when it began
+	lines                 int64 // lines of the call before its start was known
+	older                 int   // number of pending calls with the same key when it began
 	oldest                bool  // see [fact]
-	end                   *call // of a create whose start was not known when it ended: time, line and place of the end
-	first                 *call // of which it is a retry, or that runs at the same time
+	end                   *call // end of a create call (time, line and place) if its start was unknown by then
+	first                 *call // the call that this one retries or runs in parallel with
 }
 
-// line is the line that a call began with.
+// line returns the line with which the call began.
 func (c *call) line() logs.Event {
 	return logs.Event{Form: c.form, Time: c.at, Message: []byte(c.text), File: c.place.file, Line: c.place.line}
 }
 
-// doubt is a call after whose begin an error was logged. Its end is logged either
-// way, so whether it did what it was to do shows in what followed only.
+// doubt is a call with an error logged after its begin. The end is logged after
+// success and after failure, so only later lines show the outcome.
 type doubt struct{ call, container, text string }
 
-// holds reports whether what followed shows that a call did what it was to do.
+// holds reports whether later lines show that the call succeeded.
 func (s *sandbox) holds(d doubt) bool {
 	for _, m := range s.points {
 		switch {
@@ -48,30 +48,29 @@ func (s *sandbox) holds(d doubt) bool {
 	return d.call != kataCreate && d.call != kataStart
 }
 
-// begin begins a call.
 func (s *sandbox) begin(c *call) {
 	if len(s.calls) < maxCalls {
 		s.calls = append(s.calls, c)
 	}
 }
 
-// head is the first line of the runtime since the start began or since the last of
-// its calls ended: a call whose begin is not logged had begun by then.
+// head is the first runtime line since the start began or since its last call ended. A
+// call without a logged begin had begun by then.
 type head struct {
 	at    int64
 	place place
 }
 
-// headless are the calls of which only the end was logged, the first of them by name.
+// headless counts the calls without a logged begin, with the name and place of the
+// first.
 type headless struct {
 	count int64
 	name  string
 	from  place
 }
 
-// endsKata ends a call of Kata's. The log that has its begin may be missing:
-// the shim says so before it knows where to log to, and only containerd takes
-// that down.
+// endsKata ends a Kata call. The begin may be missing: the shim logs it before it
+// knows its log destination, and then only containerd records it.
 func (s *sandbox) endsKata(b *Builder, name, container string, at int64) {
 	if !s.end(b, name, container, at) && s.head.at != 0 && s.head.at < at && !s.isCalled() {
 		if s.beginless.count++; s.beginless.count == 1 {
@@ -82,14 +81,14 @@ func (s *sandbox) endsKata(b *Builder, name, container string, at int64) {
 	s.head = head{}
 }
 
-// knows reports whether a call of a name is known, for a container.
+// knows reports whether a call with this name and container is known.
 func (s *sandbox) knows(name, container string) bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.name == name && c.container == container }) ||
 		slices.ContainsFunc(s.spans, func(x record.Span) bool { return x.Name == name && x.Container == container })
 }
 
-// unended are the calls of the runtime within a start of which no end was logged, or
-// neither end nor begin: what they took is not known.
+// unended returns the runtime calls of a start without a logged end. Their duration is
+// unknown.
 func (s *sandbox) unended(until int64) (out []*call) {
 	out = append(out, s.unseen...)
 	for _, c := range s.calls {
@@ -100,13 +99,13 @@ func (s *sandbox) unended(until int64) (out []*call) {
 	return out
 }
 
-// isCalled reports whether a call of the runtime is under way.
+// isCalled reports whether a runtime call is under way.
 func (s *sandbox) isCalled() bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.kind == record.KindCall })
 }
 
-// end ends the last call of a name, for a container, and makes it a span; false
-// where none of that name has begun.
+// end ends the last call with this name and container and adds its span. It returns
+// false if there is none.
 func (s *sandbox) end(b *Builder, name, container string, at int64) bool {
 	for _, c := range slices.Backward(s.calls) {
 		if c.name == name && c.container == container {
@@ -117,7 +116,7 @@ func (s *sandbox) end(b *Builder, name, container string, at int64) bool {
 	return false
 }
 
-// endCall ends a call, and makes it a span.
+// endCall ends a call and adds its span.
 func (s *sandbox) endCall(b *Builder, c *call, at int64) {
 	s.calls = slices.DeleteFunc(s.calls, func(x *call) bool { return x == c })
 	s.busy = max(s.busy, at)

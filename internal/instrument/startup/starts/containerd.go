@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// containerd says what a line of containerd's own means. What shims write into the same
-// log has a form of its own.
+// containerd returns the facts of a line by containerd itself. Shim lines in the same
+// log have their own form.
 func containerd(e *logs.Event, all []fact) []fact {
 	if f, ok := criCall(e); ok {
 		return append(all, f)
@@ -33,7 +33,7 @@ func containerd(e *logs.Event, all []fact) []fact {
 	return append(all, f)
 }
 
-// idAtEnd is the id that a task's folder, or the snapshot of a container, ends with.
+// idAtEnd returns the id at the end of a task directory or snapshot path.
 func idAtEnd(path []byte) []byte {
 	if id := path[bytes.LastIndexByte(path, '/')+1:]; len(id) == 64 && isID(id) {
 		return id
@@ -41,13 +41,13 @@ func idAtEnd(path []byte) []byte {
 	return nil
 }
 
-// criVerbs are how messages of containerd's CRI service begin that name what they are
-// about in quotes, and what each is about. Before 1.6 it was "RunPodsandbox".
+// criVerbs are the prefixes of CRI messages that quote their object, with their
+// meaning. Before containerd 1.6 the spelling was "RunPodsandbox".
 var criVerbs = []struct {
 	text string
-	does point // with the begin; its end is the next one
+	does point // at the begin; the end is the next milestone
 	step step
-	end  byte // of the id
+	end  byte // byte after the id
 }{
 	{"RunPodSandbox for ", podCalled, asks, '"'}, {"RunPodsandbox for ", podCalled, asks, '"'},
 	{"CreateContainer within sandbox ", createCalled, asks, '"'}, {"StartContainer for ", startCalled, asks, '"'}, {"PullImage ", pullCalled, asks, '"'},
@@ -59,7 +59,7 @@ var criVerbs = []struct {
 	{"TaskExit event &TaskExit{ContainerID:", none, exits, ','},
 }
 
-// criCall reads a request of CRI's, its answer, or the exit of a container.
+// criCall reads a CRI request, its response, or the exit of a container.
 func criCall(e *logs.Event) (f fact, ok bool) {
 	msg := e.Message
 	if len(msg) < 9 || !bytes.Contains([]byte("RCSEPTr"), msg[:1]) {
@@ -87,7 +87,7 @@ func criCall(e *logs.Event) (f fact, ok bool) {
 	return fact{}, false
 }
 
-// criAnswer distinguishes the begin of a call from its answer and its failure.
+// criAnswer distinguishes the begin of a call from its success and its failure.
 func criAnswer(e *logs.Event, p point, id, rest []byte) fact {
 	f, meta := does(p), rest
 	if answer := bytes.LastIndex(rest, []byte(" returns ")); answer >= 0 {
@@ -114,7 +114,7 @@ func criAnswer(e *logs.Event, p point, id, rest []byte) fact {
 	return f
 }
 
-// lastQuoted is the id that a call returned, which stands last and in quotes.
+// lastQuoted returns the id that a call returned, in quotes at the end of the message.
 func lastQuoted(rest []byte, text string) []byte {
 	if i := bytes.LastIndex(rest, []byte(text)); i >= 0 {
 		return bytes.Trim(rest[i+len(text):], `"`)
@@ -122,9 +122,9 @@ func lastQuoted(rest []byte, text string) []byte {
 	return nil
 }
 
-// podKey is a pod's name as containerd makes it of its metadata, which it writes
-// as Go does, "&PodSandboxMetadata{Name:p1,Uid:u1,Namespace:default,Attempt:1,}",
-// or as protobuf does, `name:"p1"  uid:"u1"  namespace:"default"  attempt:1`.
+// podKey returns the key of a pod from its metadata. The metadata is in Go's format,
+// "&PodSandboxMetadata{Name:p1,Uid:u1,Namespace:default,Attempt:1,}", or in
+// protobuf's, `name:"p1"  uid:"u1"  namespace:"default"  attempt:1`.
 func podKey(meta []byte) []byte {
 	attempt := metaOf(meta, "Attempt")
 	if len(attempt) == 0 {
@@ -134,7 +134,7 @@ func podKey(meta []byte) []byte {
 	return key[:min(len(key), maxID)]
 }
 
-// metaOf is one field of such metadata.
+// metaOf returns one field of the metadata.
 func metaOf(meta []byte, field string) []byte {
 	for _, before := range []string{"{", ","} {
 		if v := after(meta, before+field+":", ','); v != nil {

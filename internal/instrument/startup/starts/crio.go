@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// crioCalls are the calls that are part of a start: with what each is begun and done, and
-// what is said when it has done it. The debug log has a response, too.
+// crioCalls are the calls that are part of a start, with their milestones and the
+// message of success. The debug log also has a response.
 var crioCalls = map[string]struct {
 	point point
 	done  string
@@ -17,11 +17,11 @@ var crioCalls = map[string]struct {
 	"StartContainer": {startCalled, "Started container"}, pullName: {pullCalled, "Pulled image: "}, execSync: {execCalled, "Response: "},
 }
 
-// crioOver are the calls that come after a start.
+// crioOver are the calls that follow a start.
 var crioOver = []string{"StopContainer", "StopPodSandbox", "RemovePodSandbox"}
 
-// crio says what a line of CRI-O's means. Those of a call have the request's id in common,
-// and the call's name as their program: "/runtime.v1.RuntimeService/RunPodSandbox".
+// crio returns the facts of a CRI-O line. Lines of one call share the request's id,
+// and the call's name as program: "/runtime.v1.RuntimeService/RunPodSandbox".
 func crio(e *logs.Event, all []fact) []fact {
 	method := e.Program[bytes.LastIndexByte(e.Program, '/')+1:]
 	f := fact{stage: stageOf(e)}
@@ -32,7 +32,7 @@ func crio(e *logs.Event, all []fact) []fact {
 		return append(all, f)
 	case slices.Contains(crioOver, string(method)):
 		return append(all, fact{step: stops, container: crioID(e)})
-	case !ok: // a question after its state
+	case !ok: // a status query
 		return append(all, f)
 	default:
 		stage := f.stage
@@ -57,9 +57,10 @@ func crio(e *logs.Event, all []fact) []fact {
 	return append(all, f)
 }
 
-// crioNames reads what a line of a call is about: "Running pod sandbox: ns/name/POD", "Ran
-// pod sandbox ID with infra container: ns/name/POD", "Created container ID: ns/pod/name",
-// "Started container ID: ns/pod/name", and in the debug log the fields of requests.
+// crioNames reads the object of a call's line: "Running pod sandbox: ns/name/POD",
+// "Ran pod sandbox ID with infra container: ns/name/POD", "Created container ID:
+// ns/pod/name", "Started container ID: ns/pod/name". In the debug log it reads the
+// fields of requests.
 func crioNames(e *logs.Event, f *fact) {
 	id := crioID(e)
 	if p := f.point; p == podCalled || p == podReturned {
@@ -79,9 +80,9 @@ func crioNames(e *logs.Event, f *fact) {
 	}
 }
 
-// crioNetwork reads "Adding pod ns_p to CNI network", and "Got pod network &{Name:p
-// Namespace:ns ID:…", by which a pod's id is known before RunPodSandbox returns. The second
-// is logged once more when the pod is taken down.
+// crioNetwork reads "Adding pod ns_p to CNI network" and "Got pod network &{Name:p
+// Namespace:ns ID:…". They give the pod's id before RunPodSandbox returns. The second
+// is logged again when the pod is removed.
 func crioNetwork(e *logs.Event, f *fact) {
 	if rest, ok := bytes.CutPrefix(e.Message, []byte("Adding pod ")); ok {
 		name, _, _ := bytes.Cut(rest, []byte(" "))
@@ -99,8 +100,7 @@ func crioNetwork(e *logs.Event, f *fact) {
 	}
 }
 
-// crioID is the id that a line is about, of a sandbox or of a container, as far
-// as it says it.
+// crioID returns the sandbox or container id in a line, or nil.
 func crioID(e *logs.Event) []byte {
 	for _, v := range [][]byte{e.Container, e.Sandbox} {
 		if isID(v) {
@@ -125,8 +125,8 @@ func crioID(e *logs.Event) []byte {
 	return nil
 }
 
-// stageOf is the stage at which a line says that a creation stands: "Currently at stage
-// container creating. Waiting up to …".
+// stageOf returns the stage of a creation in a line: "Currently at stage container
+// creating. Waiting up to …".
 func stageOf(e *logs.Event) []byte {
 	for _, text := range [][]byte{e.Message, e.Error} {
 		if _, stage, ok := bytes.Cut(text, []byte("urrently at stage ")); ok {

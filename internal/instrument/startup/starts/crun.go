@@ -6,8 +6,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// crun says what a line of crun's debug log means. Each line is of one command, which says
-// its container once.
+// crun returns the facts of a line in crun's debug log. Each line belongs to one
+// command, which logs its container once.
 func crun(e *logs.Event, all []fact) []fact {
 	for _, m := range []struct {
 		begin string

@@ -8,10 +8,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// docker says what a line of dockerd's debug log means: a request of its API ("Calling POST
-// /v1.41/containers/ID/start"; since 28 "handling POST request" with the URL as a field),
-// the sandbox key that sets up a container's network, or an event of containerd's. What it
-// logs like containerd means the same.
+// docker returns the facts of a line in dockerd's debug log: an API request, the
+// sandbox key of a container's network, or a containerd event. A request is "Calling
+// POST /v1.41/containers/ID/start" or, since version 28, "handling POST request" with
+// the URL as a field. Lines in containerd's form have the same meaning.
 func docker(e *logs.Event, all []fact) []fact {
 	if string(e.Source) == "docker events" {
 		switch string(e.Subsystem) {
@@ -26,7 +26,7 @@ func docker(e *logs.Event, all []fact) []fact {
 	}
 	if verb, id := dockerRequest(e); verb != nil {
 		switch string(verb) {
-		case "create": // no create says which container it makes
+		case "create": // the request has no container id
 			return append(all, fact{mark: mark{point: createCalled, call: "POST create"}, step: asks})
 		case "start":
 			return append(all, fact{mark: mark{point: startCalled, call: "POST start"}, step: asks, container: id, key: joined([]byte("POST start"), id), opens: true})
@@ -49,7 +49,7 @@ func docker(e *logs.Event, all []fact) []fact {
 			}
 		}
 	}
-	switch string(e.Subsystem) { // older ones do not say of which container
+	switch string(e.Subsystem) { // older versions do not log the container
 	case "/tasks/create":
 		return append(all, fact{mark: mark{point: created}, first: (*sandbox).lacksTask})
 	case "/tasks/start":
@@ -65,8 +65,8 @@ func docker(e *logs.Event, all []fact) []fact {
 
 var sandboxKey = []byte("sandbox set key processing took ")
 
-// dockerRequest is what a line says that dockerd was asked for: "create", or the verb
-// and the container.
+// dockerRequest returns the request in a line: "create", or the verb and the
+// container.
 func dockerRequest(e *logs.Event) (verb, id []byte) {
 	url := e.Command
 	if rest, ok := bytes.CutPrefix(e.Message, []byte("Calling POST ")); ok {

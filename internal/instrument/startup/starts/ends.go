@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// ends takes the end of a call, or what it is about.
+// ends processes the end of a call, or a line that has the sandbox of a call.
 func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 	var s *sandbox
 	if run := b.calls.m[runOf(string(f.pod))]; f.point == netReturned && run != nil && run.s == nil && !run.over {
@@ -38,7 +38,7 @@ func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 		b.fails(e, f, c, s, at)
 		return
 	case s != nil:
-	case c != nil && c.s == nil && c.point == createCalled && f.container != nil: // it will be known when the container starts
+	case c != nil && c.s == nil && c.point == createCalled && f.container != nil: // known once the container starts
 		c.container, c.end = b.words.keep(f.container), &call{at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form}
 		b.calls.put("created "+c.container, c)
 		return
@@ -69,7 +69,7 @@ func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 	}
 }
 
-// returned ends a call of a start.
+// returned records the end of a call.
 func (b *Builder) returned(s *sandbox, m mark, c *call, label, container string, at int64, p place) {
 	if m.point == createReturned {
 		s.isCreated(c, label, container)
@@ -85,7 +85,7 @@ func (b *Builder) returned(s *sandbox, m mark, c *call, label, container string,
 	}
 }
 
-// bind finds the start of a call that began before it was known.
+// bind returns the start of a call that began before the start was known, or nil.
 func (b *Builder) bind(c *call, f *fact, at int64) (s *sandbox) {
 	switch c.point {
 	case podCalled:
@@ -123,12 +123,12 @@ func (b *Builder) bind(c *call, f *fact, at int64) (s *sandbox) {
 	return s
 }
 
-// fails takes the failure of a call.
+// fails processes the failure of a call.
 func (b *Builder) fails(e *logs.Event, f *fact, c *call, s *sandbox, at int64) {
 	isRetry := c != nil && c.first != nil && !c.oldest
 	if s == nil && c != nil && c.s == nil {
 		s = b.alone(c)
-		if isRetry { // the first one may return yet
+		if isRetry { // the first call may still return
 			b.calls.put(c.key, c.first)
 		}
 	}
@@ -154,7 +154,7 @@ func (b *Builder) fails(e *logs.Event, f *fact, c *call, s *sandbox, at int64) {
 	}
 }
 
-// lineOf takes a line of a call that is neither its begin nor its end.
+// lineOf processes a line of a call that is neither its begin nor its end.
 func (b *Builder) lineOf(c *call, e *logs.Event, f *fact, at int64) {
 	if c.pod == "" && f.pod != nil {
 		if c.pod = string(cut(f.pod)); c.point == podCalled {
@@ -187,7 +187,7 @@ func (b *Builder) lineOf(c *call, e *logs.Event, f *fact, at int64) {
 	}
 }
 
-// gone takes the end of a container or of a sandbox.
+// gone processes the exit or removal of a container or a sandbox.
 func (b *Builder) gone(e *logs.Event, f *fact, at int64) {
 	id := f.container
 	if id == nil {

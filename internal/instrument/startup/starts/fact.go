@@ -7,32 +7,32 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fact is what one line says.
+// fact is the meaning of one line.
 type fact struct {
 	mark
 	step step
-	kind string // of the call; "": the engine's
+	kind string // of the call; "": engine
 
 	sandbox, container []byte                // ids
 	pod                []byte                // "namespace/name"
-	key                []byte                // joins the begin of a call with its end; nil: its name and container do
-	label              []byte                // the container's name in its pod
-	attempt            []byte                // of the container; "0" and nil are the first
-	why                []byte                // it failed
-	at                 int64                 // where the text has a time of its own
-	took               int64                 // of a call of which only the end is logged, ns
-	stage              []byte                // the stage at which a call that has not returned stands
-	hint               []byte                // an id that counts only where a start of it is open
+	key                []byte                // joins the begin and the end of a call; nil: use its name and container
+	label              []byte                // name of the container in its pod
+	attempt            []byte                // of the container; "0" and nil mean the first
+	why                []byte                // reason of a failure
+	at                 int64                 // time in the text, if it has one
+	took               int64                 // duration of a call that logs only its end, ns
+	stage              []byte                // stage of a call that has not returned
+	hint               []byte                // an id that counts only if a start with it is open
 	member             []byte                // a container of the pod
-	first              func(s *sandbox) bool // the line is of the oldest start for which this holds
-	opens              bool                  // a start of its container begins here, though one was given out before
-	made               bool                  // the container that the oldest request to create one asked for
-	request            bool                  // further lines of the same call have its key
-	own                bool                  // it is about the start of the pod as kubelet sees it
-	oldest             bool                  // of several calls with its key, the oldest ends first: a guess
+	first              func(s *sandbox) bool // the line belongs to the oldest start that satisfies this
+	opens              bool                  // a start of the container begins here, even after an emitted one
+	made               bool                  // this container answers the oldest create request
+	request            bool                  // further lines of the call have the same key
+	own                bool                  // about the start of the pod as seen by kubelet
+	oldest             bool                  // among calls with the same key the oldest is assumed to end first
 }
 
-// step is what happens to a call, or to a container.
+// step is the event that a line reports for a call or a container.
 type step uint8
 
 const (
@@ -40,17 +40,18 @@ const (
 	asks         // the call begins
 	answers      // the call ends
 	refuses      // the call fails
-	binds        // the line says which sandbox a call is about
-	exits        // a container, or a sandbox, is gone
-	stops        // a container, or a sandbox, is stopped or removed
+	binds        // the line has the sandbox of a call
+	exits        // a container or a sandbox exited
+	stops        // a container or a sandbox was stopped or removed
 )
 
-// rules are the pure functions from a line to facts, by writer. Each appends to a list.
+// rules maps each writer to a pure function that appends the facts of a line to a
+// list.
 var rules = [256]func(e *logs.Event, all []fact) []fact{
 	logs.Containerd: containerd, logs.CRIO: crio, logs.Docker: docker, logs.Podman: podman, logs.Kubelet: kubelet, logs.Isulad: isulad, logs.Crun: crun, logs.Kubernetes: kubernetes,
 }
 
-// engineMarks are the milestones with which a call of an engine begins or ends.
+// engineMarks has the milestones that begin or end an engine call.
 var engineMarks = [points]mark{
 	podCalled: {point: podCalled, call: "RunPodSandbox"}, podReturned: {point: podReturned, call: "RunPodSandbox", ends: true},
 	createCalled: {point: createCalled, call: "CreateContainer"}, createReturned: {point: createReturned, call: "CreateContainer", ends: true},
@@ -60,16 +61,16 @@ var engineMarks = [points]mark{
 	netCalled: {point: netCalled, call: setUp}, netReturned: {point: netReturned, call: setUp, ends: true},
 }
 
-// returns are the milestones with which calls end, by those with which they begin.
+// returns maps the milestone that begins a call to the one that ends it.
 var returns = [points]point{podCalled: podReturned, createCalled: createReturned, startCalled: startReturned, pullCalled: pullReturned, netCalled: netReturned, execCalled: execReturned}
 
 const (
 	pullName = "PullImage"
-	setUp    = "CNI set-up" // the span of all of a pod's network plugins
+	setUp    = "CNI set-up" // span over all network plugins of a pod
 	execSync = "ExecSync"
 )
 
-// does is a fact of an engine's milestone.
+// does returns the fact for an engine milestone.
 func does(p point) fact {
 	f := fact{mark: engineMarks[p], step: asks}
 	if f.ends {
@@ -81,15 +82,15 @@ func does(p point) fact {
 	return f
 }
 
-// fails is a fact of a call that failed.
+// fails returns the fact for a failed call.
 func fails(call string, why []byte) fact {
 	return fact{mark: mark{call: call}, step: refuses, why: why}
 }
 
-// joined joins words to a key.
+// joined joins words to a call key.
 func joined(words ...[]byte) []byte { return bytes.Join(words, []byte(" ")) }
 
-// after returns what stands between a text and a byte, nil if there is no such.
+// after returns the bytes between text and end, or nil if either is missing.
 func after(b []byte, text string, end byte) []byte {
 	_, b, _ = bytes.Cut(b, []byte(text))
 	if before, _, ok := bytes.Cut(b, []byte{end}); ok {
@@ -98,7 +99,7 @@ func after(b []byte, text string, end byte) []byte {
 	return nil
 }
 
-// wordAfter returns the id that follows a text.
+// wordAfter returns the id that follows text.
 func wordAfter(b []byte, text string) []byte {
 	_, b, ok := bytes.Cut(b, []byte(text))
 	if !ok {
@@ -115,12 +116,12 @@ func wordAfter(b []byte, text string) []byte {
 	return b[:n]
 }
 
-// isError says whether a line tells of an error.
+// isError reports whether the level of a line is error or fatal.
 func isError(e *logs.Event) bool {
 	return string(e.Level) == "error" || string(e.Level) == "fatal"
 }
 
-// errorOf is what a line says of an error.
+// errorOf returns the error text of a line.
 func errorOf(e *logs.Event) []byte {
 	if len(e.Error) == 0 {
 		return e.Message

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// start is what is given out of a sandbox.
+// start returns the record of a sandbox's start.
 func (b *Builder) start(s *sandbox) *record.Start {
 	s.commands(b)
 	s.settleFailure(b)
@@ -43,7 +43,8 @@ func (b *Builder) start(s *sandbox) *record.Start {
 	return out
 }
 
-// settleFailure decides whether a start failed: not where it was tried again.
+// settleFailure decides whether the start failed. An error followed by a successful
+// retry is not a failure.
 func (s *sandbox) settleFailure(b *Builder) {
 	if s.failure != nil && s.failed < s.ended {
 		s.failure = nil
@@ -69,18 +70,18 @@ func (s *sandbox) settleFailure(b *Builder) {
 	}
 }
 
-// seconds writes a duration to the millisecond.
+// seconds formats a duration, rounded to milliseconds.
 func seconds(ns int64) string { return time.Duration(ns).Round(time.Millisecond).String() }
 
-// waiting is where a start without an end stands, nil where it has an end or failed: in the
-// call of the engine that began last, else in that of the runtime, else behind the last
-// milestone.
+// waiting returns the state of a start without an end, or nil if it ended or failed.
+// The state is the engine call that began last, else the last runtime call, else the
+// last milestone.
 func (s *sandbox) waiting(b *Builder) *record.Waiting {
 	if s.failure != nil {
 		return nil
 	}
 	w := &record.Waiting{Until: max(b.now, s.last), Stage: s.stage, Error: s.error}
-	if i := slices.IndexFunc(b.pauses, func(at int64) bool { return at >= max(s.last, s.began) }); i >= 0 { // logs of another day tell nothing of it
+	if i := slices.IndexFunc(b.pauses, func(at int64) bool { return at >= max(s.last, s.began) }); i >= 0 { // a later session of the logs has no evidence about this start
 		w.Until = b.pauses[i]
 	}
 	stands := func(in string, since int64, at place) { w.In, w.Since, w.Source = in, since, b.source(at) }
@@ -100,7 +101,7 @@ func (s *sandbox) waiting(b *Builder) *record.Waiting {
 		}
 	}
 	if w.In == "" && s.has(podReturned) && !s.has(createCalled) && !s.has(startCalled) && len(s.containers) == 0 && b.creating && !s.stopped && w.Until-s.ended > 5*jitter {
-		stands("after "+traits[podReturned].name, s.ended, s.at) // pods that have no container are not made where others have
+		stands("after "+traits[podReturned].name, s.ended, s.at) // pods without containers are assumed absent if other pods have containers
 	}
 	if w.In == "" && s.ended != 0 || !s.marked {
 		return nil
@@ -121,7 +122,7 @@ func (s *sandbox) isUp(container string) bool {
 	return slices.ContainsFunc(s.points, func(m moment) bool { return m.container == container && m.point.is(finishes) })
 }
 
-// lastSaid is when the last edge was.
+// lastSaid returns the time of the last edge.
 func (s *sandbox) lastSaid() int64 {
 	last := s.began
 	for i := range s.lanes {
@@ -130,7 +131,8 @@ func (s *sandbox) lastSaid() int64 {
 	return last
 }
 
-// allSpans are phases, calls and the guest's, up to a moment.
+// allSpans returns the spans of phases, calls and the guest within the start and until
+// the given time.
 func (s *sandbox) allSpans(b *Builder, until int64) []record.Span {
 	all := s.phases(b, until)
 	all = append(all, s.spans...)
@@ -140,17 +142,17 @@ func (s *sandbox) allSpans(b *Builder, until int64) []record.Span {
 		all[i].Of = cmp.Or(processOf[all[i].Kind], all[i].Of)
 	}
 	slices.SortStableFunc(all, func(x, y record.Span) int {
-		return cmp.Or(cmp.Compare(x.Began, y.Began), cmp.Compare(y.Ended, x.Ended)) // what holds the others comes first
+		return cmp.Or(cmp.Compare(x.Began, y.Began), cmp.Compare(y.Ended, x.Ended)) // enclosing spans first
 	})
 	return all
 }
 
-// processOf is the kind of the process whose a span of a kind is.
+// processOf maps the kind of a span to the kind of its process.
 var processOf = map[string]string{
 	record.KindCall: record.KindShim, record.KindEngine: record.KindDaemon, record.KindCNI: record.KindDaemon, record.KindGuest: record.KindVMM,
 }
 
-// phases cut the start at its milestones, without a hole.
+// phases divides the start at its milestones, without holes.
 func (s *sandbox) phases(b *Builder, until int64) []record.Span {
 	points := slices.DeleteFunc(slices.Clone(s.points), func(m moment) bool { return m.at < s.began || m.at > until })
 	slices.SortStableFunc(points, func(x, y moment) int { return cmp.Compare(x.at, y.at) })
@@ -178,7 +180,7 @@ func (s *sandbox) phases(b *Builder, until int64) []record.Span {
 	return out
 }
 
-// missing is the evidence that is not there.
+// missing returns the missing evidence.
 func (s *sandbox) missing(b *Builder) []record.Missing {
 	var out []record.Missing
 	if s.suppressedEnd > s.suppressed {
@@ -209,8 +211,8 @@ func (s *sandbox) missing(b *Builder) []record.Missing {
 	return out
 }
 
-// hasBegin reports whether the first milestone is one that a start begins with. The first
-// request for a pod is no container's.
+// hasBegin reports whether a start begins with its first milestone. A container
+// request alone is not the first request for a pod.
 func (s *sandbox) hasBegin() bool {
 	if len(s.points) == 0 {
 		return false

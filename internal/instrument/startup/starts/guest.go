@@ -8,40 +8,40 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// clock is what is known of how a guest's clock stands to its host's.
+// clock estimates the offset between the clocks of a guest and its host. The offset is
+// added to guest times.
 //
-// A line that the guest wrote at G arrived at H, so the offset, what has to be
-// added to the guest's times, is not more than H-G. On the other side, what the
-// host caused at H and the guest wrote of at G makes it at least H-G: an id of a
-// container cannot be known in the guest before the runtime was told to create
-// it, the agent's n-th start_container is the runtime's n-th Start(), and the runtime asks
-// for the guest's details once it has said that the agent started. Nothing else is taken
-// as such an event.
+// A line written by the guest at G arrives at the host at H, so the offset is at most
+// H-G. An event caused by the host at H and logged by the guest at G makes the offset
+// at least H-G. Only three pairs count as cause and effect:
+//   - the runtime is asked to create a container, and the guest logs its id;
+//   - the n-th Start() of the runtime, and the n-th start_container of the agent;
+//   - the runtime logs that the agent started, and then asks for the guest's details.
 type clock struct {
 	pairs int64
-	most  int64 // the least of H-G of lines that arrived
-	least int64 // the greatest of H-G of what the host caused
-	bound bool  // least is known
+	most  int64 // upper bound of the offset: minimum of H-G over lines that arrived
+	least int64 // lower bound of the offset: maximum of H-G over events the host caused
+	bound bool  // least is set
 	waits []cause
 	calls []guestCall
 	done  []guestCall
 
-	answers int64   // when the runtime said that the agent started
-	begun   []int64 // of the runtime's Start() calls, in order
-	started int     // start_container calls that the agent told of
+	answers int64   // when the runtime logged that the agent started
+	begun   []int64 // times of the runtime's Start() calls, in order
+	started int     // start_container calls logged by the agent
 
 	kernel kernel
-	spoken bool // the agent has said something
+	spoken bool // the agent has logged a line
 }
 
-// kernel is what is known of a guest's kernel until the agent spoke: as with the agent's
-// clock, a line at an uptime that arrived at H bounds when it began from above.
+// kernel is the guest's kernel time before the agent's first line. A line at an uptime
+// U that arrived at H limits the boot time to at most H-U.
 type kernel struct {
 	began, up int64
 	place     place
 }
 
-// booted takes a line of the guest's kernel.
+// booted records a line of the guest's kernel.
 func (c *clock) booted(e *logs.Event, at int64) {
 	if c.spoken || e.Uptime <= 0 {
 		return
@@ -55,31 +55,31 @@ func (c *clock) booted(e *logs.Event, at int64) {
 	c.kernel.up = max(c.kernel.up, e.Uptime)
 }
 
-// cause is a container that the guest has not spoken of yet.
+// cause is a container that the guest has not logged yet.
 type cause struct {
 	at int64
 	id []byte
 }
 
-// guestCall is a call that the agent served, on the guest's clock.
+// guestCall is a call served by the agent, in guest time.
 type guestCall struct {
 	name        string
 	began, done int64
 	place       place
 }
 
-// agentCalls are what the agent tells both ends of, by how those lines begin. Each is
-// done alone.
+// agentCalls are the calls whose begin and end the agent logs, by message prefix. The
+// agent serves each of them one at a time.
 var agentCalls = []struct{ name, begin, end string }{
 	{"agent create_container", `rpc call from shim to agent: "create_container"`, "created container!"},
 	{"agent start_container", `rpc call from shim to agent: "start_container"`, "container started"},
 	{"agent rootfs", "receive createcontainer, storages", "new cgroup_manager"},
-	{agentBegins, "", "ttRPC server started"}, // with its first line
+	{agentBegins, "", "ttRPC server started"}, // begins with the agent's first line
 }
 
 const agentBegins = "agent starts"
 
-// guest takes a line out of a guest.
+// guest processes a line from a guest.
 func (b *Builder) guest(e *logs.Event, at int64) {
 	s, _ := b.find(e, &fact{sandbox: idOr(e.Sandbox, nil), container: idOr(e.Container, nil)}, at)
 	if s == nil {
@@ -99,7 +99,7 @@ func (b *Builder) guest(e *logs.Event, at int64) {
 	}
 }
 
-// arrived takes a line with a time of the guest's.
+// arrived records a line with a guest time.
 func (c *clock) arrived(e *logs.Event, at int64) {
 	d := at - e.Time
 	if c.pairs == 0 || d < c.most {
@@ -125,15 +125,15 @@ func (c *clock) arrived(e *logs.Event, at int64) {
 	c.serves(e)
 }
 
-// notBefore takes notice of a line that the guest cannot have written before a moment.
+// notBefore records a line that the guest cannot have written before the host time at.
 func (c *clock) notBefore(at int64, e *logs.Event) {
 	if d := at - e.Time; !c.bound || d > c.least {
 		c.bound, c.least = true, d
 	}
 }
 
-// speaksOf says whether a message has an id in it, as a word of its own. Ids that
-// may be words of the language are never taken for one.
+// speaksOf reports whether a message has the id as a separate word. Ids that may be
+// ordinary words never match.
 func speaksOf(msg, id []byte) bool {
 	if len(id) < 6 || !bytes.ContainsAny(id, "0123456789") {
 		return false
@@ -146,7 +146,7 @@ func speaksOf(msg, id []byte) bool {
 	return (i == 0 || !idByte[msg[i-1]]) && (end == len(msg) || !idByte[msg[end]])
 }
 
-// caused takes notice of what a guest is going to speak of.
+// caused records an event that the guest will log later.
 func (c *clock) caused(e *logs.Event, m mark, container []byte, at int64) {
 	if string(e.Message) == "Agent started in the sandbox" {
 		c.answers = at
@@ -159,7 +159,7 @@ func (c *clock) caused(e *logs.Event, m mark, container []byte, at int64) {
 	}
 }
 
-// serves follows the agent's calls.
+// serves tracks the calls of the agent.
 func (c *clock) serves(e *logs.Event) {
 	if !c.spoken {
 		c.spoken = true
@@ -187,7 +187,7 @@ func (c *clock) serves(e *logs.Event) {
 	}
 }
 
-// guests is the clock as far as it is known.
+// guests returns the clock estimate, or nil without lines from the guest.
 func (c *clock) guests(id string) []record.GuestClock {
 	if c.pairs == 0 {
 		return nil
@@ -199,7 +199,7 @@ func (c *clock) guests(id string) []record.GuestClock {
 	return []record.GuestClock{g}
 }
 
-// spans are the kernel's time and the agent's calls on the host's clock.
+// spans returns the spans of the kernel and of the agent's calls, in host time.
 func (c *clock) spans(b *Builder) []record.Span {
 	var out []record.Span
 	if k := &c.kernel; k.up > 0 {

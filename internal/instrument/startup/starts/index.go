@@ -6,9 +6,9 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// sandboxOf finds the sandbox of an id, and makes one if there is none. It returns nil
-// where the start of the id has been given out, unless the line begins another, or is
-// older: then the log begins again.
+// sandboxOf returns the sandbox with an id and creates it if missing. It returns nil
+// if the start was already emitted, unless the line begins another start or is older,
+// as after a restart of the log.
 func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 	if s, ok := b.open[string(id)]; ok {
 		b.touch(s)
@@ -33,7 +33,7 @@ func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 	return s
 }
 
-// known returns the sandbox of an id if it is open.
+// known returns the open sandbox with an id, or nil.
 func (b *Builder) known(id []byte) *sandbox {
 	s := b.open[string(id)]
 	if s == nil {
@@ -47,8 +47,8 @@ func (b *Builder) known(id []byte) *sandbox {
 	return s
 }
 
-// named finds the sandbox that a line names by its id or a container's. ok reports whether
-// it names one, which may be past its start.
+// named returns the sandbox that a line names by its own id or a container's. ok
+// reports whether the line has a name; s is nil if that start is over.
 func (b *Builder) named(sandbox, container []byte, opens bool, at int64) (s *sandbox, ok bool) {
 	home, isKnown := b.containers.m[string(container)]
 	switch {
@@ -76,8 +76,8 @@ func (b *Builder) named(sandbox, container []byte, opens bool, at int64) (s *san
 	return nil, false
 }
 
-// ofPod finds the start of a pod by its name. That which kubelet sees is one of its own, as
-// its times are not those of the engine: it begins when the pod is created, by a clock of
+// ofPod returns the start of a pod by name. The start as seen by kubelet is separate,
+// because its times differ from the engine's: it begins at the pod's creation time, in
 // whole seconds.
 func (b *Builder) ofPod(f *fact, at int64) *sandbox {
 	key, own := b.pods.m[string(f.pod)], idless+"kubelet "+string(cut(f.pod))
@@ -95,8 +95,8 @@ func (b *Builder) ofPod(f *fact, at int64) *sandbox {
 	return s
 }
 
-// unnamed finds the sandbox of a line that names none: that for which its process spoke
-// last, or the only one that is being started.
+// unnamed returns the sandbox of a line without a name: the last one its process
+// logged about, or the only one starting.
 func (b *Builder) unnamed(e *logs.Event) *sandbox {
 	if e.Pid > 1 {
 		if id, ok := b.pids.m[speaker{e.Pid, e.File}]; ok {
@@ -110,17 +110,17 @@ func (b *Builder) unnamed(e *logs.Event) *sandbox {
 	return b.theOnly()
 }
 
-// speaker is a process as one file knows it: those of two nodes have the same pids.
+// speaker is a process in one file. Pids of different nodes may be equal.
 type speaker struct{ pid, file int }
 
-// speaks remembers for which sandbox a process spoke.
+// speaks records that a process logged about a sandbox.
 func (b *Builder) speaks(e *logs.Event, s *sandbox) {
 	if who := (speaker{e.Pid, e.File}); e.Pid > 1 && b.pids.m[who] != s.key {
 		b.pids.put(who, s.key)
 	}
 }
 
-// theOnly is the start under way if there is one only.
+// theOnly returns the start under way if there is exactly one.
 func (b *Builder) theOnly() *sandbox {
 	if len(b.underWay) == 1 {
 		for s := range b.underWay {
@@ -130,7 +130,7 @@ func (b *Builder) theOnly() *sandbox {
 	return nil
 }
 
-// newestFirst are the open sandboxes, the one that was seen last first.
+// newestFirst iterates over the open sandboxes, most recently seen first.
 func (b *Builder) newestFirst() iter.Seq[*sandbox] {
 	return func(yield func(*sandbox) bool) {
 		for at := b.byUse.Front(); at != nil && yield(at.Value.(*sandbox)); at = at.Next() {
@@ -140,15 +140,15 @@ func (b *Builder) newestFirst() iter.Seq[*sandbox] {
 
 func (b *Builder) touch(s *sandbox) { b.byUse.MoveToFront(s.place) }
 
-// forget takes a sandbox out of those that are open.
+// forget removes a sandbox from the open ones.
 func (b *Builder) forget(s *sandbox) {
 	delete(b.underWay, s)
 	b.byUse.Remove(s.place)
 	delete(b.open, s.key)
 }
 
-// finish ends what is known of a sandbox, and gives its start out if there was one: a line
-// alone is no interval, unless a call begins with it.
+// finish closes a sandbox and emits its start, if any. A single line is no interval,
+// unless it begins a call.
 func (b *Builder) finish(s *sandbox) {
 	b.forget(s)
 	if s.marked {
@@ -160,11 +160,10 @@ func (b *Builder) finish(s *sandbox) {
 	case b.err == nil:
 		b.err = b.out(b.start(s), s.at.file)
 	}
-	*s = sandbox{} // calls that are remembered point at it
+	*s = sandbox{} // remembered calls still point to it
 }
 
-// settles gives out a start that has gone on for too long to be one, and reports whether
-// it did.
+// settles emits a start that is too long ago to continue, and reports whether it did.
 func (b *Builder) settles(s *sandbox, at int64) bool {
 	if s.ended != 0 && at-max(s.ended, s.exit) > int64(settled) && !s.isStarting() || s.began != 0 && at-s.began > int64(longest) {
 		b.finish(s)

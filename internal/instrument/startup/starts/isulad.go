@@ -6,8 +6,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// isulaEvents are iSulad's events, "Event: {Object: ID, Type: Starting}", by how their type
-// begins. Those of CRI name no object but stand in the type.
+// isulaEvents are iSulad's events, "Event: {Object: ID, Type: Starting}", by type
+// prefix. CRI events have their object in the type.
 var isulaEvents = []struct {
 	isCRI bool
 	begin string
@@ -22,7 +22,7 @@ var isulaEvents = []struct {
 	{true, "Stopping", none, stops}, {true, "Removing", none, stops},
 }
 
-// isulad says what a line of iSulad's log means.
+// isulad returns the facts of an iSulad line.
 func isulad(e *logs.Event, all []fact) []fact {
 	_, rest, ok := bytes.Cut(e.Message, []byte("Object: "))
 	object, kind, has := bytes.Cut(rest, []byte(", Type: "))
@@ -53,11 +53,11 @@ func isulad(e *logs.Event, all []fact) []fact {
 	return append(all, fact{hint: e.Container})
 }
 
-// isulaCreate is the key of CRI's calls of CreateContainer, of which no line says which
-// container it makes before it returns.
+// isulaCreate is the key of CRI CreateContainer calls. Their container is logged only
+// on return.
 var isulaCreate = []byte("isulad create")
 
-// names sets what an event of iSulad's is about.
+// names sets the object of an iSulad event.
 func (f *fact) names(p point, id, what []byte, isCRI bool) {
 	f.container, f.key = id, joined([]byte("isulad"), []byte(f.call), id)
 	switch {

@@ -8,10 +8,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// runtime takes a line of Kata's, of whatever form, or of a form that is not known.
+// runtime processes a line of Kata in any form, or of an unknown form.
 func (b *Builder) runtime(e *logs.Event, at int64) {
 	if e.Form == logs.KataProxy && string(e.Source) == "agent" {
-		return // it carries the agent's line, which comes by itself
+		return // the agent's own line follows separately
 	}
 	m, verb := markOf(e), onceOf(e)
 	m.over = m.over || isOver(verb)
@@ -42,7 +42,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		b.speaks(e, s)
 	}
 	if e.Form != logs.Journal && e.Form != logs.Unknown || bytes.HasPrefix(e.Program, []byte("kata")) || bytes.HasPrefix(e.Program, []byte("containerd-shim-kata")) {
-		s.whose |= ofKata // other programs that write into the same journal are no runtime
+		s.whose |= ofKata // other programs in the same journal are not a runtime
 	}
 	if m.over && !m.undone && string(container) != s.id && s.isKnown(container) { // an init container is gone
 		s.said(b, e, at, host, mark{}, true)
@@ -67,8 +67,8 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	b.goesOn(s, e, m, container, verb, named, at)
 }
 
-// whose is the sandbox that a line is of, nil where there is none, and whether the
-// line names it.
+// whose returns the sandbox of a line, or nil. named reports whether the line names
+// it.
 func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at int64) (s *sandbox, named bool) {
 	s, named = b.named(idOr(e.Sandbox, nil), idOr(e.Container, nil), m.opens() && (m.point.is(renews) || b.isSandbox(e, container)), at)
 	if s != nil || named {
@@ -76,7 +76,7 @@ func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at
 	}
 	s = b.unnamed(e)
 	if _, ok := b.pids.m[speaker{e.Pid, e.File}]; !ok && verb != "" {
-		b.nameless(e, verb, at) // a new process: it is about to name its container
+		b.nameless(e, verb, at) // a new process that is about to name its container
 		return nil, false
 	}
 	if s == nil {
@@ -85,7 +85,7 @@ func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at
 	return s, false
 }
 
-// goesOn takes a line of a start that is under way.
+// goesOn processes a line of a start under way.
 func (b *Builder) goesOn(s *sandbox, e *logs.Event, m mark, container []byte, verb string, named bool, at int64) {
 	if string(e.Message) == "sending request" && s.has(agentAnswers) {
 		m.point = none
@@ -105,12 +105,12 @@ func (b *Builder) goesOn(s *sandbox, e *logs.Event, m mark, container []byte, ve
 	s.clock.caused(e, m, container, at)
 }
 
-// isKnown reports whether a container belongs to the start already.
+// isKnown reports whether a container already belongs to the start.
 func (s *sandbox) isKnown(container []byte) bool {
 	return slices.ContainsFunc(s.containers, func(id string) bool { return id == string(container) })
 }
 
-// isSandbox says whether a line is of a sandbox itself, and not of another
+// isSandbox reports whether a line is about the sandbox itself, not about another
 // container in it.
 func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
 	if len(container) == 0 {
@@ -123,7 +123,7 @@ func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
 	return !ok || home == string(container)
 }
 
-// nameOf is the container that a milestone is of, "" for the sandbox's own.
+// nameOf returns the container of a milestone, or "" for a milestone of the sandbox.
 func (b *Builder) nameOf(m mark, container []byte) string {
 	if !m.point.is(ofContainer) {
 		return ""
@@ -131,7 +131,7 @@ func (b *Builder) nameOf(m mark, container []byte) string {
 	return b.words.keep(container)
 }
 
-// called begins or ends a call of the runtime.
+// called begins or ends a runtime call.
 func (b *Builder) called(s *sandbox, m mark, container []byte, e *logs.Event, at int64) {
 	id := b.words.keep(container)
 	if m.ends {
@@ -144,7 +144,7 @@ func (b *Builder) called(s *sandbox, m mark, container []byte, e *logs.Event, at
 	s.begin(&call{name: m.call, kind: record.KindCall, container: id, at: at, place: placeOf(e)})
 }
 
-// isAgain says whether a line begins another start of the same sandbox.
+// isAgain reports whether a line begins another start of the same sandbox.
 func (s *sandbox) isAgain(m mark, container []byte, at int64) bool {
 	if !m.opens() {
 		return false
@@ -164,8 +164,8 @@ func (s *sandbox) isAgain(m mark, container []byte, at int64) bool {
 	return false
 }
 
-// inOf is whose a line is: an engine's, or the subsystem, source or program of a
-// runtime's.
+// inOf returns the writer of a line: the engine, or the subsystem, source or program
+// of the runtime.
 func inOf(e *logs.Event) []byte {
 	switch w := writers[e.Form]; {
 	case w != 0:
@@ -182,7 +182,7 @@ func inOf(e *logs.Event) []byte {
 	return []byte("kata")
 }
 
-// apart is the start of a container that is added to a pod long after its start.
+// apart returns the start of a container added to a pod long after the pod's start.
 func (b *Builder) apart(s *sandbox, container []byte, at int64) *sandbox {
 	key := s.key + " " + string(container)
 	x := b.sandboxOf([]byte(key), true, at)
@@ -191,8 +191,8 @@ func (b *Builder) apart(s *sandbox, container []byte, at int64) *sandbox {
 	return x
 }
 
-// dies takes a sign that the VM died, or that its sandbox is stopped, while its agent is
-// dialled. The runtime dials on until a time-out, and then takes the sandbox down.
+// dies records that the VM died, or its sandbox was stopped, while the agent is
+// dialled. The runtime keeps dialling until a timeout and then removes the sandbox.
 func (b *Builder) dies(s *sandbox, e *logs.Event, isDead bool, at int64) {
 	s.said(b, e, at, host, mark{}, true)
 	if s.died.at == 0 {
@@ -204,9 +204,9 @@ func (b *Builder) dies(s *sandbox, e *logs.Event, isDead bool, at int64) {
 	}
 }
 
-// undone ends a start that its runtime takes back itself, within the call that was to
-// make it: the first error since its last milestone is why. An error after which it went
-// on is not, nor is one where lines were lost.
+// undone fails a start that the runtime reverts within the call that makes it. The
+// reason is the first error since the last milestone. Errors from which the runtime
+// recovered do not count, nor do errors next to lost lines.
 func (b *Builder) undone(s *sandbox) {
 	if s.ended == 0 && s.error != "" && s.isCalled() {
 		s.fails(s.error, s.last)
@@ -214,7 +214,7 @@ func (b *Builder) undone(s *sandbox) {
 	b.finish(s)
 }
 
-// beginsAgain gives out a start after which the log begins again, and reports whether it did.
+// beginsAgain emits a start if the log jumps back in time, and reports whether it did.
 func (b *Builder) beginsAgain(s *sandbox, at int64) bool {
 	if at >= s.last-jitter {
 		return false

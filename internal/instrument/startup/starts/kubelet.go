@@ -7,9 +7,10 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// kubelet says what a line of kubelet's means. It knows pods by their names: a pod was
-// added, its volumes were mounted, its containers were seen to have started (by PLEG, which
-// looks once a second), and it was observed to run. The last line has times of its own.
+// kubelet returns the facts of a kubelet line. Kubelet identifies pods by name. It
+// logs when a pod was added, its volumes were mounted, its containers were seen
+// started (by PLEG, once a second), and the pod was observed running. The last line
+// has its own times.
 func kubelet(e *logs.Event, all []fact) []fact {
 	msg, pod := e.Message, e.Pod
 	add := func(p point, pod, member []byte) {
@@ -49,15 +50,15 @@ func kubelet(e *logs.Event, all []fact) []fact {
 	return all
 }
 
-// oldName is "namespace/name" of "name_namespace(uid)".
+// oldName returns "namespace/name" for "name_namespace(uid)".
 func oldName(b []byte) []byte {
 	name, rest, _ := bytes.Cut(b, []byte("_"))
 	space, _, _ := bytes.Cut(rest, []byte("("))
 	return podName(space, name)
 }
 
-// observedStart reads the times in kubelet's line about a pod's start, which beat the time
-// of the line.
+// observedStart reads the times inside kubelet's line about a pod's start. They
+// replace the time of the line.
 func observedStart(msg, pod []byte, all []fact) []fact {
 	stamp := func(key string) int64 {
 		text, _, _ := bytes.Cut(after(msg, key+`="`, '"'), []byte(" m="))

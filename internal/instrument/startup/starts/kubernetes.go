@@ -6,10 +6,11 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// kubeReasons are what events of Kubernetes about a pod mean, by their reason.
+// kubeReasons maps the reason of a Kubernetes pod event to its milestone.
 var kubeReasons = map[string]point{"Scheduled": podAdded, "Pulling": pullCalled, "Pulled": pullReturned, "Created": createReturned, "Started": seenStarted}
 
-// kubernetes says what an event of Kubernetes means. Containers are known by their names.
+// kubernetes returns the facts of a Kubernetes event. Containers are identified by
+// name.
 func kubernetes(e *logs.Event, all []fact) []fact {
 	pod := e.Pod
 	if name := after(e.Message, "Successfully assigned ", ' '); name != nil && (len(pod) == 0 || bytes.HasSuffix(name, pod)) {

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// breath is how far from a milestone a line is said with the same breath, and
-	// the shortest gap that is kept.
+	// breath is the maximum distance of a line that counts as simultaneous with a
+	// milestone, and the shortest gap kept.
 	breath = int64(time.Millisecond)
-	// jitter is how much older than the one before a line may be: programs write
-	// from several threads. More is a clock that was set.
+	// jitter is how far lines may be out of order, since programs log from several
+	// threads. A larger step back means that the clock was set.
 	jitter = int64(time.Second)
 )
 
@@ -26,21 +26,21 @@ type edge struct {
 	mark  bool
 }
 
-// set copies an edge whose texts are another's.
+// set copies an edge, including its texts.
 func (d *edge) set(s *edge) {
 	d.at, d.place, d.mark = s.at, s.place, s.mark
 	d.text = append(d.text[:0], cut(s.text)...)
 	d.in = append(d.in[:0], cut(s.in)...)
 }
 
-// lane is what one program, or several that call each other, said last.
+// lane has the last lines of one program, or of several programs that call each other.
 type lane struct {
-	last, milestone, guest edge // guest: the last line out of the guest since last
+	last, milestone, guest edge // guest: last guest line after last
 	before                 int64
-	others                 int64 // lines since last that are no edges here, but for those of its breath
-	breath                 int64 // of them, those that came with one breath, and when the first of those did
+	others                 int64 // lines since last that are no edges here, except simultaneous ones
+	breath                 int64 // how many of them came at the same time
 	breathed               int64
-	open                   record.Gap // the last gap, whose end may still give way to a milestone; Ended 0: none
+	open                   record.Gap // last gap; a milestone may still replace its end; Ended 0: none
 }
 
 // The lanes of a start.
@@ -51,8 +51,8 @@ const (
 	lanes
 )
 
-// pass takes notice of a line that ends no gap. What is said with the same breath as
-// the line that began it, or as the one that ends it, is not said meanwhile.
+// pass counts a line that ends no gap. Lines simultaneous with either end of the gap
+// do not count.
 func (l *lane) pass(at int64) {
 	if at-l.last.at <= breath {
 		return
@@ -63,7 +63,7 @@ func (l *lane) pass(at int64) {
 	l.breath++
 }
 
-// passGuest takes notice of a guest's line.
+// passGuest counts a guest line.
 func (l *lane) passGuest(g *edge) {
 	l.pass(g.at)
 	if l.last.at != 0 {
@@ -71,7 +71,7 @@ func (l *lane) passGuest(g *edge) {
 	}
 }
 
-// edge ends a gap in one of the lanes and begins the next.
+// edge ends the gap of a lane and begins the next.
 func (s *sandbox) edge(b *Builder, which int, e *edge) {
 	l := &s.lanes[which]
 	took := e.at - l.last.at
@@ -96,7 +96,7 @@ func (s *sandbox) edge(b *Builder, which int, e *edge) {
 	l.others, l.breath, l.guest.at = 0, 0, 0
 }
 
-// giveWay moves the end of the last gap to a milestone that follows it at once.
+// giveWay moves the end of the last gap to a milestone that follows immediately.
 func (l *lane) giveWay(b *Builder, s *sandbox, e *edge) {
 	if l.open.Ended == 0 || !e.mark {
 		return
@@ -113,14 +113,14 @@ func (l *lane) giveWay(b *Builder, s *sandbox, e *edge) {
 	l.open.Ended = 0
 }
 
-// silent says whether a lane says nothing in the middle of an interval: what it
-// says in the first or last tenth begins or ends the same wait.
+// silent reports whether a lane has no line in the middle of an interval. Lines in the
+// first or last tenth count as ends of the same wait.
 func (l *lane) silent(from, to int64) bool {
 	tenth := (to - from) / 10
 	return l.last.at <= from+tenth || l.last.at >= to-tenth && l.before <= from+tenth
 }
 
-// gap keeps the time between the lane's last line and e.
+// gap records the gap between the lane's last line and e.
 func (s *sandbox) gap(b *Builder, l *lane, e *edge) {
 	from := &l.last
 	if !from.mark && l.milestone.at != 0 && from.at-l.milestone.at <= breath && from.at >= l.milestone.at {
@@ -136,8 +136,8 @@ func (s *sandbox) gap(b *Builder, l *lane, e *edge) {
 	}
 }
 
-// keep keeps a gap if it is one of the longest. Those after the end of the start
-// are kept apart, since it may turn out to go on.
+// keep keeps a gap if it is one of the longest. Gaps after the end are kept
+// separately, since the start may continue.
 func (s *sandbox) keep(b *Builder, from, to *edge, others int64) (record.Gap, bool) {
 	list := &s.kept
 	if s.ended != 0 {
@@ -155,7 +155,8 @@ func (s *sandbox) keep(b *Builder, from, to *edge, others int64) (record.Gap, bo
 	return g, true
 }
 
-// kept is a gap, and where it begins, which becomes text only if it is given out.
+// kept is a gap and the position of its begin. The position is formatted only when the
+// start is emitted.
 type kept struct {
 	record.Gap
 	from place
@@ -163,8 +164,8 @@ type kept struct {
 
 func (k *kept) took() int64 { return k.Ended - k.Began }
 
-// roomFor is where a gap of a length can be put: at the end, or in place of the
-// shortest.
+// roomFor returns the index for a gap of the given length: the end of the list, or the
+// shortest gap.
 func roomFor(list []kept, took int64, most int) (int, bool) {
 	if len(list) < most {
 		return len(list), true
@@ -178,7 +179,7 @@ func roomFor(list []kept, took int64, most int) (int, bool) {
 	return shortest, list[shortest].took() < took
 }
 
-// join moves the gaps after the end, which turned out not to be it, to the others.
+// join adds the gaps after a provisional end to the others.
 func (s *sandbox) join(most int) {
 	for _, g := range s.tail {
 		if at, ok := roomFor(s.kept, g.took(), most); ok {
@@ -188,7 +189,7 @@ func (s *sandbox) join(most int) {
 	s.tail = s.tail[:0]
 }
 
-// gaps are those of the start, the longest first.
+// gaps returns the gaps of the start, longest first.
 func (s *sandbox) gaps(b *Builder, until int64) (out []record.Gap) {
 	for _, k := range s.kept {
 		if k.Began >= s.began && k.Ended <= until {
@@ -202,7 +203,7 @@ func (s *sandbox) gaps(b *Builder, until int64) (out []record.Gap) {
 	return out
 }
 
-// laneOf is the lane of a runtime's line.
+// laneOf returns the lane of a runtime's line.
 func laneOf(program []byte, isProxy bool) int {
 	switch {
 	case isProxy || string(program) == "kata-proxy":

@@ -10,8 +10,8 @@ import (
 // point is a milestone of a start.
 type point uint8
 
-// The milestones, in the order in which they come. Kata's are those of its Go
-// runtime, of Kata 1.x and of runtime-rs, where they mean the same.
+// The milestones, in order of occurrence. Kata's cover its Go runtime, Kata 1.x and
+// runtime-rs, where they mean the same.
 const (
 	none point = iota
 	firstLine
@@ -57,10 +57,10 @@ const (
 	points
 )
 
-// traits are what is known of each milestone.
+// traits describes each milestone.
 var traits = [points]struct {
-	name string // for people: a phase is named by the two that it lies between
-	of   string // the kind of the process whose the phase is that begins with it; "": unknown
+	name string // display name: a phase is named after the two milestones that enclose it
+	of   string // kind of the process that runs the phase after this milestone; "": unknown
 	is   trait
 }{
 	firstLine:      {name: "first line"},
@@ -105,21 +105,21 @@ var traits = [points]struct {
 	lastLine:       {name: "last line"},
 }
 
-// phaseNames are the phases that have a name of their own.
+// phaseNames has the phases with their own name.
 var phaseNames = map[[2]point]string{
 	{pullCalled, pullReturned}: "image pull", {netCalled, netReturned}: "CNI", {mountCalled, mountReturned}: "volume mounts", {startReturned, exited}: "init container runs", {started, exited}: "init container runs",
 }
 
-// trait is a set of what milestones are.
+// trait is a set of properties of a milestone.
 type trait uint8
 
 const (
-	begins      trait = 1 << iota // a start begins with it, so that one that does has its begin
-	renews                        // where it was reached already the sandbox is started again
-	ofContainer                   // it is a container's, reached once for each; else the sandbox's, reached once
+	begins      trait = 1 << iota // a start begins here, so its begin is known
+	renews                        // reaching it again means that the sandbox is started again
+	ofContainer                   // reached once per container; otherwise once per sandbox
 	finishes                      // the start may end with it
-	again                         // it may be reached more than once
-	lasts                         // the last time counts
+	again                         // may be reached more than once
+	lasts                         // the last occurrence counts
 )
 
 func (p point) is(t trait) bool { return traits[p].is&t != 0 }
@@ -130,16 +130,16 @@ const (
 	kataStart  = "kata start"
 )
 
-// mark is what a line of an engine or a runtime means.
+// mark is the meaning of a line of an engine or a runtime.
 type mark struct {
 	point  point
-	call   string // that begins or ends with it
+	call   string // the call that begins or ends here
 	ends   bool   // the call ends
-	weak   bool   // the same will be said once more, by the end of the call
+	weak   bool   // the end of the call will report the same again
 	over   bool   // the sandbox is past its start
-	undone bool   // by the runtime itself, unasked
-	dies   bool   // the VM, or what it needs, is gone
-	asked  bool   // it answers a question that is asked at any time
+	undone bool   // by the runtime itself, without a request
+	dies   bool   // the VM, or a process it needs, has died
+	asked  bool   // answers a query that may come at any time
 }
 
 var marks = map[string]mark{
@@ -181,7 +181,7 @@ var longestMark = func() (n int) {
 	return n
 }()
 
-// openings are the beginnings of messages that go on with something else.
+// openings maps message prefixes to marks.
 var openings = []struct {
 	text string
 	mark mark
@@ -199,7 +199,7 @@ var openings = []struct {
 	{"<==== task service ", mark{asked: true}},
 }
 
-// markOf says what a runtime's line means.
+// markOf returns the meaning of a runtime's line.
 func markOf(e *logs.Event) mark {
 	msg := e.Message
 	if len(msg) == 0 {
@@ -221,12 +221,13 @@ func markOf(e *logs.Event) mark {
 	return mark{}
 }
 
-// opens says whether a line can begin a start of a sandbox whose start has been.
+// opens reports whether the line can begin another start of a sandbox that was already
+// emitted.
 func (m mark) opens() bool {
 	return m.point == called && !m.weak || m.point.is(renews)
 }
 
-// consoleMessage is what Kata says of every line of a guest's console.
+// consoleMessage is the message of every guest console line that Kata logs.
 const consoleMessage = "reading guest console"
 
 func fromGuest(e *logs.Event) bool {

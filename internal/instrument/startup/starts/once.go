@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// once is a command of Kata 1.x's runtime, a process that does one thing and
-// exits. Its lines bear the command and its pid, and none says that it ends: it
-// went at least from its first to its last.
+// once is a command of Kata 1.x's runtime: a process that does one thing and exits.
+// Its lines have the command and the pid, but no line marks the end. It ran at least
+// from its first line to its last.
 type once struct {
 	who             speaker
 	verb, container string
@@ -19,24 +19,24 @@ type once struct {
 	place           place
 }
 
-// early is what a process said before it named a container, as that it has loaded
-// its configuration.
+// early has the lines of a process before it names a container, such as "loaded
+// configuration".
 type early struct {
 	once
-	called bool // the line is one that a start begins with
+	called bool // a start can begin with the line
 	lines  int64
 }
 
-// maxEarly is how long a process may take until it names its container, ns.
+// maxEarly is the maximum time until a process names its container, in ns.
 const maxEarly = 10 * jitter
 
-// leadsTo says whether a line of the same process is of the same command.
+// leadsTo reports whether a line of the same process belongs to the same command.
 func (x *early) leadsTo(verb string, at int64) bool {
 	return x.verb == verb && at >= x.began && at-x.began <= maxEarly
 }
 
-// askedAtOnce is how soon after a start an engine asks for the state that is still
-// waiting for the start, ns: docker does so to learn the process's number.
+// askedAtOnce is the maximum delay, in ns, of a state query that still belongs to the
+// start. Docker sends one to learn the pid.
 const askedAtOnce = jitter / 10
 
 var onceVerbs = func() map[string]string {
@@ -47,7 +47,7 @@ var onceVerbs = func() map[string]string {
 	return names
 }()
 
-// onceOf is the command that a line of Kata 1.x's runtime is of, "" of any other.
+// onceOf returns the command of a Kata 1.x runtime line, or "" for any other line.
 func onceOf(e *logs.Event) string {
 	if len(e.Command) == 0 || e.Pid <= 1 || e.Form != logs.Kata || string(e.Program) != "kata-runtime" {
 		return ""
@@ -55,12 +55,12 @@ func onceOf(e *logs.Event) string {
 	return onceVerbs[string(e.Command)]
 }
 
-// isOver says whether a command is of what comes after a start.
+// isOver reports whether a command follows a start: kill, delete or exec.
 func isOver(verb string) bool {
 	return verb == "kata-runtime kill" || verb == "kata-runtime delete" || verb == "kata-runtime exec"
 }
 
-// nameless keeps the first line of a command that has named no container yet.
+// nameless records a line of a command that has not named a container yet.
 func (b *Builder) nameless(e *logs.Event, verb string, at int64) {
 	b.Unplaced++
 	who := speaker{e.Pid, e.File}
@@ -71,7 +71,7 @@ func (b *Builder) nameless(e *logs.Event, verb string, at int64) {
 	b.early.put(who, &early{once: once{who: who, verb: verb, began: at, place: placeOf(e)}, called: markOf(e).point == called, lines: 1})
 }
 
-// follows takes notice of a line of a command about this sandbox.
+// follows records a line of a command about this sandbox.
 func (s *sandbox) follows(b *Builder, e *logs.Event, verb string, container []byte, at int64) {
 	who := speaker{e.Pid, e.File}
 	for i := len(s.once) - 1; i >= 0; i-- {
@@ -98,9 +98,9 @@ func (s *sandbox) follows(b *Builder, e *logs.Event, verb string, container []by
 	s.once = append(s.once, o)
 }
 
-// commands makes spans of the commands, and moves the end of the start to the end
-// of what the runtime and the engine did for it: of the command that started the
-// container, and of the question for its state that follows at once.
+// commands adds the spans of the commands and extends the start to the end of the work
+// for it. That work is the command that started the container, and the state query
+// that follows at once.
 func (s *sandbox) commands(b *Builder) {
 	if len(s.once) == 0 {
 		return
@@ -123,7 +123,7 @@ func (s *sandbox) commands(b *Builder) {
 		case o.verb == "kata-runtime state" && end != 0 && o.began > end && o.began-end <= askedAtOnce:
 			s.extend(b, end)
 			s.extend(b, o.last)
-			end = 0 // later questions are others'
+			end = 0 // later queries are unrelated
 		}
 		s.span(b, &call{name: o.verb, kind: record.KindCall, container: o.container, at: o.began, place: o.place}, o.last)
 	}

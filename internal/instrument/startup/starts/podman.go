@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// podmanMarks are how podman's debug messages begin, or with what they go on behind the
-// container's id, and what they mean.
+// podmanMarks maps podman's debug messages to marks, by their prefix or by the text
+// after the container id.
 var podmanMarks = []struct {
 	begin, rest string
 	mark        mark
@@ -21,7 +21,7 @@ var podmanMarks = []struct {
 	{`Container "`, "", mark{}}, {"Container ", " ", mark{}}, {"Setting ", "", mark{}},
 }
 
-// podman says what a line of podman's debug log means.
+// podman returns the facts of a line in podman's debug log.
 func podman(e *logs.Event, all []fact) []fact {
 	msg := e.Message
 	if verb := after(msg, "Called ", '.'); bytes.Contains(msg, []byte("podman ")) && bytes.Contains(msg, []byte(".PersistentPreRunE(")) && slices.Contains([]string{"run", "create", "start", "play", "kube"}, string(verb)) {

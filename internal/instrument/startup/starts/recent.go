@@ -1,6 +1,6 @@
 package starts
 
-// recent is a map that holds no more than its most recent keys.
+// recent is a map limited to its most recent keys.
 type recent[K comparable, V any] struct {
 	m    map[K]V
 	ring []K
@@ -12,7 +12,7 @@ func newRecent[K comparable, V any](most int) recent[K, V] {
 	return recent[K, V]{m: map[K]V{}, most: most}
 }
 
-// put keeps v, in place of the oldest key's value if there are too many.
+// put stores v and evicts the oldest key if the map is full.
 func (r *recent[K, V]) put(k K, v V) {
 	if _, ok := r.m[k]; ok {
 		r.m[k] = v
@@ -28,15 +28,15 @@ func (r *recent[K, V]) put(k K, v V) {
 	r.m[k] = v
 }
 
-// take returns what is kept and forgets it.
+// take removes and returns a value.
 func (r *recent[K, V]) take(k K) (V, bool) {
 	v, ok := r.m[k]
 	delete(r.m, k)
 	return v, ok
 }
 
-// maxWords is how many texts are kept once for all, and maxText how long one
-// may be, in bytes.
+// maxWords is the maximum number of interned texts, and maxText their maximum length
+// in bytes.
 const (
 	maxWords = 4096
 	maxText  = 200
@@ -44,10 +44,10 @@ const (
 	maxWhy   = 1000
 )
 
-// words keep texts that appear again and again once.
+// words interns repeated texts.
 type words struct{ m map[string]string }
 
-// keep returns b as a string of at most maxText bytes, without one for every time.
+// keep returns b as an interned string of at most maxText bytes.
 func (w *words) keep(b []byte) string {
 	b = cut(b)
 	if s, ok := w.m[string(b)]; ok {
@@ -63,7 +63,7 @@ func (w *words) keep(b []byte) string {
 	return s
 }
 
-// cut leaves at most maxText bytes, and no part of a character at the end.
+// cut truncates b to at most maxText bytes, at a character boundary.
 func cut(b []byte) []byte {
 	if len(b) <= maxText {
 		return b
@@ -75,8 +75,8 @@ func cut(b []byte) []byte {
 	return b[:n]
 }
 
-// isID says whether a text can be the id of a sandbox or container: the letters
-// that engines allow in names, and no more than maxID of them.
+// isID reports whether a text can be the id of a sandbox or container: at most maxID
+// characters that engines allow in names.
 func isID(b []byte) bool {
 	if len(b) == 0 || len(b) > maxID {
 		return false

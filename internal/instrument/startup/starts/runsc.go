@@ -11,30 +11,30 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// command is the runsc that a file is the log of. Each of its commands and its
-// sentry has one of its own.
+// command is the runsc command that wrote a log file. Each command, and the sentry,
+// has its own file.
 type command struct {
-	id, verb string // of the sandbox
-	of       string // the container that it is about
-	at       int64  // of its first line
+	id, verb string // sandbox id and verb
+	of       string // container of the command
+	at       int64  // time of the first line
 	place    place
-	headed   bool             // the head, which stands between two like lines, is over
-	lines    map[string]int64 // the last moment of each of the sentry's timelines of its boot, by name
+	headed   bool             // the header between two similar lines has ended
+	lines    map[string]int64 // last time of each timeline of the sentry's boot, by name
 }
 
 var (
-	tableProgram = "boot timing" // what package logs calls the table of the boot
+	tableProgram = "boot timing" // name of the boot table in package logs
 	sentryStep   = "runsc boot: "
 )
 
-// runsc takes a line of gVisor's.
+// runsc processes a line of gVisor.
 func (b *Builder) runsc(e *logs.Event, at int64) {
 	if e.File < 0 || e.File >= len(b.commands) {
 		b.Unplaced++
 		return
 	}
 	c, msg := &b.commands[e.File], e.Message
-	switch { // the lines that stand above those of a command
+	switch { // header lines of a command
 	case bytes.HasPrefix(msg, []byte("**************** gVisor")):
 		if c.headed = c.verb != "" && !c.headed; !c.headed {
 			*c = command{at: at, place: placeOf(e)}
@@ -70,8 +70,8 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 	b.midpoint(s, c, e)
 }
 
-// runscJoins takes a create, of which it turns out that its container is another one of
-// a pod, from the start that it began into the pod's.
+// runscJoins moves a create into the start of its pod, once the container turns out to
+// be part of a pod.
 func (b *Builder) runscJoins(c *command, s *sandbox, home []byte) *sandbox {
 	pod := b.open[string(home)]
 	if pod == nil || pod == s {
@@ -79,13 +79,13 @@ func (b *Builder) runscJoins(c *command, s *sandbox, home []byte) *sandbox {
 	}
 	b.forget(s)
 	b.containers.put(c.of, pod.id)
-	pod.events += s.events - 1 // the first of which is told again
+	pod.events += s.events - 1 // the first line is counted again
 	c.id = pod.id
 	b.runscCalled(c, pod)
 	return pod
 }
 
-// runscCalled takes notice of a command that a runsc was called for.
+// runscCalled records a runsc command.
 func (b *Builder) runscCalled(c *command, s *sandbox) {
 	m := mark{point: runscCalls[c.verb]}
 	if c.verb != "boot" {
@@ -95,8 +95,8 @@ func (b *Builder) runscCalled(c *command, s *sandbox) {
 	s.tell(b, &first, c.at, m, c.of)
 }
 
-// runscBegins reads the line that says what a runsc was called with:
-// "Args: [/usr/bin/runsc --root=/run create --bundle /b 8bd3…]".
+// runscBegins reads the arguments of a runsc command: "Args: [/usr/bin/runsc
+// --root=/run create --bundle /b 8bd3…]".
 func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 	args := strings.Fields(string(bytes.TrimSuffix(e.Message[len("Args: ["):], []byte("]"))))
 	if c.at == 0 {
@@ -118,7 +118,7 @@ func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 			b.finish(s)
 		}
 		s = b.sandboxOf(id, true, at)
-	case "start": // its log may be the only one there is
+	case "start": // this may be the only log
 		if s == nil {
 			s = b.sandboxOf(id, true, at)
 		}
@@ -139,8 +139,8 @@ var runscVerbs = []string{
 	"state", "wait", "events", "list", "ps", "gofer", "umount", "resume", "spec", "features", "debug",
 }
 
-// runscNameless takes the boot of a sentry whose log does not say of which
-// container: the file's name stands for it.
+// runscNameless processes the boot of a sentry without a container id in its log. The
+// file name replaces the id.
 func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
 	name := "runsc"
 	if e.File < len(b.names) {
@@ -154,14 +154,14 @@ func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
 	}
 }
 
-// runscDone are the milestones that are reached when a command ends well, and runscCalls
-// those that are when it begins.
+// runscDone has the milestones reached when a command succeeds; runscCalls those
+// reached when it begins.
 var (
 	runscDone  = map[string]point{"create": created, "start": started}
 	runscCalls = map[string]point{"create": called, "run": called, "start": begun}
 )
 
-// runscMark says what a line of runsc's means.
+// runscMark returns the meaning of a runsc line.
 func runscMark(c *command, msg []byte) mark {
 	done := runscDone[c.verb]
 	switch {
@@ -173,14 +173,14 @@ func runscMark(c *command, msg []byte) mark {
 	return mark{}
 }
 
-// sentryPoints are the milestones that the sentry names.
+// sentryPoints are the milestones named by the sentry.
 var sentryPoints = map[string]point{
 	"Go code running": sentryRuns, "notifying parent": sentryReady, "start signal received": begun, "kernel started": started,
 }
 
-// midpoint reads a step of the sentry's boot, which it times itself: "Timer for
-// runsc boot: Timeline runsc boot reached midpoint spec read at 02:27:17.307568314
-// (unix nanos: 1795228037307568314)".
+// midpoint reads a timed step of the sentry's boot: "Timer for runsc boot: Timeline
+// runsc boot reached midpoint spec read at 02:27:17.307568314 (unix nanos:
+// 1795228037307568314)".
 func (b *Builder) midpoint(s *sandbox, c *command, e *logs.Event) {
 	if !bytes.HasPrefix(e.Message, []byte("Timer for ")) {
 		return
@@ -209,8 +209,8 @@ func (b *Builder) midpoint(s *sandbox, c *command, e *logs.Event) {
 	s.reached(b, mark{point: sentryPoints[string(step)]}, at, s.id, placeOf(e))
 }
 
-// timing takes a row of the table that runsc prints of its boot. It has what the
-// lines before it told, and the steps that came before there was a log.
+// timing reads a row of runsc's boot table. The table repeats the earlier lines and
+// adds the steps before the log was open.
 func (b *Builder) timing(s *sandbox, e *logs.Event, at int64) {
 	s.count(e, at)
 	s.edges++

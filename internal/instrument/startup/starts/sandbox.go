@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// How much is kept of one start.
+// Limits per start.
 const (
 	maxPoints = 512
 	maxSpans  = 512
@@ -19,69 +19,69 @@ const (
 	maxOfPod  = 64
 )
 
-// sandbox is what has been said of one sandbox since its start began.
+// sandbox is the state of one sandbox since its start began.
 type sandbox struct {
-	id    string        // "" where none is known
-	key   string        // by which it is open: its id, or a text with a blank
-	extra string        // why it is a start of its own in its pod: [restart], [added]
-	place *list.Element // among the open ones
+	id    string        // "" if unknown
+	key   string        // key among the open sandboxes: the id, or a text with a blank
+	extra string        // why it is a separate start in its pod: [restart], [added]
+	place *list.Element // element in the list of open sandboxes
 
-	began, last int64 // of its host's lines
-	at          place // of the first
-	first       edge  // of the host's lane
+	began, last int64 // times of the first and last host line
+	at          place // position of the first line
+	first       edge  // first edge of the host lane
 	lanes       [lanes]lane
 	edges       int
 	points      []moment
-	marked      bool  // there is a milestone
-	ended       int64 // the last container was started; 0: none was
+	marked      bool  // a milestone was reached
+	ended       int64 // last time a container was started; 0: none was
 	calls       []*call
 	members     []member
-	exit        int64  // when a container exited last
-	busy        int64  // when a call ended last
-	stage       string // at which a line says that its call stands
-	guessed     bool   // which of several starts a line is about is a guess
-	died        edge   // the first sign that its VM died, or is stopped, while the agent is dialled
-	dead        bool   // it died
+	exit        int64  // last exit of a container
+	busy        int64  // last end of a call
+	stage       string // stage of the call, as logged
+	guessed     bool   // the assignment of a line to this start is a guess
+	died        edge   // first sign that the VM died or was stopped while the agent was dialled
+	dead        bool   // the VM died
 	stopped     bool   // on request
-	unasked     bool   // it was created, and not asked to start
+	unasked     bool   // created, but no start was requested
 	once        []once
 	head        head
 	beginless   headless
-	unseen      []*call // that had begun before the first line
+	unseen      []*call // calls that began before the first line
 	spans       []record.Span
 	name        string
 	containers  []string
 
 	kept, tail    []kept // tail: after ended
-	events, after int64  // lines, and those of them after ended
+	events, after int64  // lines in total, and lines after ended
 
 	cuts    int64
 	cutAt   place
-	error   string // the first that was logged since the last milestone
+	error   string // first error since the last milestone
 	failure *record.Failure
-	failed  int64 // when it failed; what is started later has been tried again
+	failed  int64 // time of the failure; a later start is a retry
 	doubts  []doubt
 	whose   whose
 	clock   clock
-	// suppressed is how many messages the journal had dropped of all when the
-	// start began, and suppressedEnd when it last ended.
+	// suppressed is the number of messages the journal had dropped when the start
+	// began; suppressedEnd is the number at its last end.
 	suppressed, suppressedEnd int64
 }
 
-// moment is a milestone that has been reached.
+// moment is a milestone that was reached.
 type moment struct {
 	point     point
 	weak      bool
-	told      bool // by a weak mark first
+	told      bool // a weak mark came first
 	at        int64
 	container string
 	place     place
 }
 
-// whose says who wrote of a sandbox.
+// whose is the set of writers that logged about a sandbox.
 type whose uint16
 
-// Engines, of which the first that wrote is named, then runtimes.
+// Engines first, then runtimes. name returns the first one in this order.
 const (
 	ofDocker whose = 1 << iota
 	ofPodman
@@ -97,13 +97,13 @@ const (
 
 var whoseNames = bytes.Fields([]byte("docker podman isulad cri-o containerd kubelet kubernetes-events kata runsc crun"))
 
-// writers are those whose lines have a form.
+// writers maps the form of a line to its writer.
 var writers = [256]whose{
 	logs.Containerd: ofContainerd, logs.CRIO: ofCRIO, logs.Docker: ofDocker, logs.Runsc: ofRunsc, logs.Kubelet: ofKubelet,
 	logs.Podman: ofPodman, logs.Isulad: ofIsulad, logs.Crun: ofCrun, logs.Kubernetes: ofEvents,
 }
 
-// name is that of the first, nil of none.
+// name returns the name of the first writer, or nil if there is none.
 func (w whose) name() []byte {
 	if w == 0 {
 		return nil
@@ -111,14 +111,14 @@ func (w whose) name() []byte {
 	return whoseNames[bits.TrailingZeros16(uint16(w))]
 }
 
-// target is what a start is one of: the engine and the runtime, as far as both wrote of it.
+// target returns "engine/runtime", with only the parts that wrote about the start.
 func (w whose) target() string {
 	engines := ofKata - 1
 	return strings.Trim(string((w&engines).name())+"/"+string((w&^engines).name()), "/")
 }
 
-// said takes notice of a line of the host's about this sandbox, and says whether
-// it is an edge.
+// said records a host line about this sandbox. A line that passes counts in every lane
+// but is no edge.
 func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, named bool) {
 	if named {
 		s.whose |= writers[e.Form]
@@ -155,8 +155,8 @@ func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, n
 
 var noMessage = []byte("(no message)")
 
-// tell takes a line of the engine's or the runtime's by which a milestone is reached, or
-// with which a call begins or ends.
+// tell records an engine or runtime line that reaches a milestone, or begins or ends a
+// call.
 func (s *sandbox) tell(b *Builder, e *logs.Event, at int64, m mark, container string) {
 	s.said(b, e, at, host, m, true)
 	kind := record.KindEngine
@@ -172,7 +172,6 @@ func (s *sandbox) tell(b *Builder, e *logs.Event, at int64, m mark, container st
 	s.reached(b, m, at, container, placeOf(e))
 }
 
-// count counts a line.
 func (s *sandbox) count(e *logs.Event, at int64) {
 	s.last = max(s.last, at)
 	s.events++
@@ -187,7 +186,7 @@ func (s *sandbox) count(e *logs.Event, at int64) {
 	}
 }
 
-// wrong keeps an error, which is one of the calls under way that it can belong to.
+// wrong records an error. It may belong to any matching call under way.
 func (s *sandbox) wrong(b *Builder, e *logs.Event) {
 	if s.error == "" {
 		s.error = b.words.keep(errorOf(e))
@@ -199,13 +198,13 @@ func (s *sandbox) wrong(b *Builder, e *logs.Event) {
 	}
 }
 
-// fails says why a start came to nothing.
+// fails records the failure of the start.
 func (s *sandbox) fails(why string, at int64) {
 	s.failure, s.failed = &record.Failure{Kind: record.FailError, Detail: why}, at
 }
 
-// reached adds a milestone. Those of the sandbox are reached once; those of
-// containers once for each.
+// reached adds a milestone: once per sandbox or, for milestones of containers, once
+// per container.
 func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p place) {
 	if m.point == none {
 		return
@@ -229,7 +228,7 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 		}
 	}
 	if m.point == agentAnswers && !s.has(dialled) {
-		return // a request over a connection of which nothing was logged
+		return // a request over a connection that was not logged
 	}
 	if len(s.points) < maxPoints {
 		s.points = append(s.points, moment{point: m.point, weak: m.weak, at: at, container: container, place: p})
@@ -239,7 +238,7 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 	s.upTo(b, m.point, at)
 }
 
-// upTo moves the end of the start to a milestone that can be it.
+// upTo moves the end of the start to a milestone that can end it.
 func (s *sandbox) upTo(b *Builder, p point, at int64) {
 	switch {
 	case p == exited:
@@ -254,14 +253,15 @@ func (s *sandbox) upTo(b *Builder, p point, at int64) {
 	}
 }
 
-// member is a container of a pod, as its engine tells of it.
+// member is a container of a pod, as logged by the engine.
 type member struct {
 	id, label string
-	at        int64 // it was created
+	at        int64 // time of creation
 	ran, gone bool
 }
 
-// find returns the member of a label or an id, nil where there is none.
+// find returns the member with the id or, without an id, the label. It returns nil if
+// there is none.
 func (s *sandbox) find(label, id string) *member {
 	for i := range slices.Backward(s.members) {
 		if m := &s.members[i]; id != "" && m.id == id || id == "" && label != "" && m.label == label {
@@ -271,7 +271,7 @@ func (s *sandbox) find(label, id string) *member {
 	return nil
 }
 
-// member returns the member of a label or an id, and makes one if there is none.
+// member returns the member with the id or label and creates it if missing.
 func (s *sandbox) member(label, id string) *member {
 	if m := s.find(label, id); m != nil {
 		return m
@@ -283,7 +283,7 @@ func (s *sandbox) member(label, id string) *member {
 	return &s.members[len(s.members)-1]
 }
 
-// labels are those of all members, with a blank around each.
+// labels returns the labels of all members, each surrounded by blanks.
 func (s *sandbox) labels() string {
 	text := " "
 	for i := range s.members {
@@ -294,8 +294,8 @@ func (s *sandbox) labels() string {
 
 func (s *sandbox) hasMember(label string) bool { return s.find(label, "") != nil }
 
-// takes reports whether a new container belongs to the start: see the package's comment.
-// What kubectl debug adds has a name of its own.
+// takes reports whether a new container belongs to the start, by the rules of the
+// package comment. Containers of kubectl debug never do; their names have a prefix.
 func (s *sandbox) takes(label string, again bool, at int64) bool {
 	switch since := max(s.ended, s.exit, s.busy); {
 	case s.extra != "":
@@ -304,14 +304,14 @@ func (s *sandbox) takes(label string, again bool, at int64) bool {
 		return false
 	case s.ended == 0 || s.isStarting():
 		return true
-	case s.exit > s.ended || s.whose&ofCRIO != 0: // which logs no exit
+	case s.exit > s.ended || s.whose&ofCRIO != 0: // CRI-O logs no exit
 		return at-since <= int64(settled)
 	default:
 		return at-since <= int64(patience)
 	}
 }
 
-// creating is the call that makes a container and has not returned, nil where there is none.
+// creating returns the pending call that creates the container, or nil.
 func (s *sandbox) creating(label string) *call {
 	for _, c := range s.calls {
 		if c.point == createCalled && c.label == label && label != "" {
@@ -321,7 +321,7 @@ func (s *sandbox) creating(label string) *call {
 	return nil
 }
 
-// isStarting reports whether a call of the engine is under way.
+// isStarting reports whether an engine call is under way.
 func (s *sandbox) isStarting() bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.kind != record.KindCall })
 }
@@ -330,7 +330,7 @@ func (s *sandbox) lacksTask() bool { return s.has(startCalled) && !s.has(created
 
 func (s *sandbox) hasTask() bool { return s.has(created) && !s.has(started) }
 
-// isCreated says which container a create was of.
+// isCreated records the id of the container that a create call returned.
 func (s *sandbox) isCreated(c *call, label, container string) {
 	if c != nil {
 		c.container = container
@@ -348,7 +348,7 @@ func (s *sandbox) has(p point) bool {
 	return slices.ContainsFunc(s.points, func(m moment) bool { return m.point == p })
 }
 
-// add takes notice of a container.
+// add records a container id.
 func (s *sandbox) add(id string) {
 	if id != "" && len(s.containers) < maxOfPod && !slices.Contains(s.containers, id) {
 		s.containers = append(s.containers, id)

@@ -1,48 +1,46 @@
-// Package starts makes starts of containers and pods of the lines that engines,
-// runtimes and guests log about them.
+// Package starts assembles the starts of containers and pods from the log lines of
+// engines, runtimes and guests.
 //
-// Each writer has a file with a table and a pure function from a line to facts: a
+// Each writer has a file with a table and a pure function that maps a line to facts: a
 // call began, ended or failed, a milestone was reached, a container belongs to a
-// sandbox. [Builder] is the only thing with state. It takes the facts of all
-// writers in order of time and assembles starts of them.
+// sandbox. Only [Builder] has state. It takes the facts of all writers in time order
+// and assembles starts from them.
 //
-// A line belongs to the sandbox that it names, by sandbox or by container. A line
-// that names none belongs to the sandbox for which its process spoke last, or to
-// the only start that is under way.
+// A line belongs to the sandbox it names, directly or through a container. A line
+// without a name belongs to the last sandbox its process logged about, or to the only
+// start under way.
 //
 // # Begin and end
 //
-// A start begins with the first request for it, or with the first line about its
-// sandbox. It ends when every container of its first attempt runs, init containers
-// included. A container belongs to the first attempt if it is created before all
-// others run, at most [patience] after they do, or after one of them exited.
-// Restarted containers, and those that are added later, are starts of their own.
-// A start in which a call never returned, or a container never ran, has no end:
-// [record.Waiting] says where it stands. A start is given out when its end is
-// certain, at the latest by [Builder.Close].
+// A start begins with its first request, or with the first line about its sandbox. It
+// ends when every container of its first attempt runs, including init containers. A
+// container belongs to the first attempt if it is created before all others run, at
+// most [patience] after that, or after one of them exited. Restarted containers and
+// containers added later are separate starts. A start has no end if a call never
+// returned or a container never ran; [record.Waiting] then has its state. A start is
+// emitted once its end is certain, at the latest by [Builder.Close].
 //
 // # Gaps
 //
-// A gap lies between two lines of one lane. The engine and the runtime share a
-// lane, since one calls the other. Programs that run in parallel, as the proxy of
-// Kata 1.x, have their own, and a gap in it counts only where the runtime is
-// silent for nine tenths of it. Some lines do not end a gap. They are counted as
-// others':
-//   - lines out of a guest, from its console or its agent;
+// A gap is the time between two lines of one lane. The engine and the runtime share a
+// lane, since one calls the other. Programs that run in parallel, such as the proxy of
+// Kata 1.x, have their own lane. A gap in such a lane counts only if the runtime is
+// silent for at least nine tenths of it. Some lines do not end a gap and are counted
+// separately:
+//   - lines from a guest, by its console or its agent;
 //   - lines that name neither a sandbox nor a container;
-//   - answers to questions that are asked at any time: State(), Stats(), Wait().
+//   - answers to queries that may come at any time: State(), Stats(), Wait().
 //
-// Milestones, and lines cut before their names, always count. An edge
-// that is no milestone gives way to a milestone of its lane within a millisecond
-// of it, outside the gap. A gap before the agent answers that a guest's lines
-// divide is given a second time, from the last of them, if that is between a tenth
-// and nine tenths of it: until then the guest was busy, from then on the host
-// just waited.
+// Milestones always count, and so do lines truncated before their names. A milestone
+// replaces an ordinary edge of its lane within a millisecond, outside the gap. Guest
+// lines may divide a gap before the agent answers. Such a gap is reported a second
+// time, from the last guest line, if that line is between a tenth and nine tenths of
+// the gap. Until that line the guest was busy; after it the host only waited.
 //
 // # Memory
 //
-// Everything kept is bounded: sandboxes, names, pids, and of each start its
-// spans, points and gaps. What is forgotten is counted.
+// All state is bounded: sandboxes, names, pids, and the spans, points and gaps of each
+// start. Evicted state is counted.
 package starts
 
 import (
@@ -59,46 +57,46 @@ import (
 
 // Builder assembles starts. It is not safe for concurrent use.
 type Builder struct {
-	names []string // of the sources that Event.File counts
+	names []string // by index, as in Event.File
 	out   func(x *record.Start, file int) error
-	err   error // of out, which ends everything
+	err   error // the first error of out; stops all processing
 
-	maxOpen int // sandboxes at once; the one not seen for longest is given out first
-	maxGaps int // of each start, the longest
+	maxOpen int // maximum number of open sandboxes; beyond it the least recently seen one is emitted
+	maxGaps int // maximum number of gaps per start; the longest are kept
 
-	Unplaced int64 // lines that belonged to no start
-	Dropped  int64 // starts that were given out unfinished, since there were too many at once
+	Unplaced int64 // lines that belong to no start
+	Dropped  int64 // starts emitted unfinished because too many were open
 
 	open       map[string]*sandbox    // by key
-	byUse      *list.List             // of open ones, the one seen last first
-	done       recent[string, past]   // starts that have been given out, by key
-	containers recent[string, string] // key of the sandbox by id of the container
+	byUse      *list.List             // open sandboxes, most recently seen first
+	done       recent[string, past]   // emitted starts, by key
+	containers recent[string, string] // sandbox key by container id
 	pids       recent[speaker, string]
-	pods       recent[string, string] // key of the newest sandbox by the pod's name
-	calls      recent[string, *call]  // by their key
+	pods       recent[string, string] // key of the newest sandbox by pod name
+	calls      recent[string, *call]  // by call key
 	early      recent[speaker, *early]
-	creates    []*call   // that docker and podman were asked for, whose containers are not known yet
+	creates    []*call   // create calls of docker and podman without a known container id
 	commands   []command // of runsc, by file
 	twice      *twice
 	words      words
 	facts      []fact
 
-	underWay   map[*sandbox]bool // have begun and have not all they created started
+	underWay   map[*sandbox]bool // starts that began and still have created containers to start
 	suppressed int64
-	now        int64   // the last time in the logs
-	pauses     []int64 // the last times before others that are later by more than a start may take
+	now        int64   // latest time in the logs
+	pauses     []int64 // last times before jumps of more than the longest start
 	given      int
-	creating   bool // a call of CreateContainer was logged
+	creating   bool // whether a CreateContainer call was logged
 }
 
-// past is what is remembered of a start that has been given out.
+// past is the state kept for an emitted start.
 type past struct {
-	last   int64 // when it was last spoken of
+	last   int64 // last mention
 	name   string
 	labels string // of its containers
 }
 
-// How much is remembered of what passes by.
+// Limits of the remembered state.
 const (
 	maxDone       = 16384
 	maxContainers = 16384
@@ -107,17 +105,17 @@ const (
 )
 
 const (
-	// patience is how long after all containers of a start run another one may be
-	// created that still belongs to it, if none of them exited.
+	// patience is how long after all containers of a start run another container may
+	// join it, if none of them exited.
 	patience = 2 * time.Minute
-	// settled is the same where one of them exited, or a line names the sandbox.
+	// settled replaces patience if a container exited or a line names the sandbox.
 	settled = 10 * time.Minute
-	// longest is how long a start may take at all.
+	// longest is the maximum duration of a start.
 	longest = 24 * time.Hour
 )
 
-// New makes a Builder of the lines of sources. It gives each start, and the source in
-// which it begins, to out, which may keep it.
+// New returns a Builder for the lines of the named sources. It passes each start, with
+// the index of the source where it begins, to out. out may retain the start.
 func New(names []string, out func(x *record.Start, file int) error) *Builder {
 	return &Builder{
 		names: names, out: out, maxOpen: 1024, maxGaps: 32, open: map[string]*sandbox{}, byUse: list.New(), underWay: map[*sandbox]bool{}, twice: &twice{},
@@ -127,8 +125,7 @@ func New(names []string, out func(x *record.Start, file int) error) *Builder {
 	}
 }
 
-// Add takes the next line. Its texts are copied as far as they are kept. An error
-// is that of out.
+// Add processes the next line. It copies the texts it keeps. Any error comes from out.
 func (b *Builder) Add(e *logs.Event) error {
 	if b.err != nil {
 		return b.err
@@ -141,7 +138,7 @@ func (b *Builder) Add(e *logs.Event) error {
 		b.suppressed += min(e.Suppressed, math.MaxInt64-b.suppressed)
 		return nil
 	}
-	if at <= 0 { // it says nothing of when it was
+	if at <= 0 { // the line has no time
 		b.Unplaced++
 		return nil
 	}
@@ -152,7 +149,7 @@ func (b *Builder) Add(e *logs.Event) error {
 	if seen, heals, timed := b.twice.seen(e, at); seen {
 		s := b.open[string(e.Sandbox)]
 		if s != nil {
-			b.speaks(e, s) // what else the process writes into this file is about the same sandbox
+			b.speaks(e, s) // the next unnamed lines of this process in this file are about the same sandbox
 		}
 		if heals && s != nil && s.cuts > 0 {
 			s.cuts--
@@ -179,14 +176,14 @@ func (b *Builder) Add(e *logs.Event) error {
 	return b.err
 }
 
-// Close gives out what is open, calls that never returned included.
+// Close emits all open starts, including calls that never returned.
 func (b *Builder) Close() error {
 	var lost []*call
 	for _, c := range b.calls.m {
 		for ; c != nil; c = c.first {
 			switch {
 			case c.s != nil || c.over || c.name == pullName || c.name == setUp:
-			case c.first != nil && c.point == podCalled && !c.oldest: // a retry is a line of what it repeats
+			case c.first != nil && c.point == podCalled && !c.oldest: // a retry counts as a line of the call it repeats
 				c.first.stage, c.first.lines = cmp.Or(c.first.stage, c.stage), c.first.lines+c.lines+1
 			default:
 				lost = append(lost, c)
@@ -206,7 +203,7 @@ func (b *Builder) Close() error {
 	return b.err
 }
 
-// source is where a line stands, "kata.log:25".
+// source formats the position of a line, as in "kata.log:25".
 func (b *Builder) source(p place) string {
 	name := "?"
 	if p.file >= 0 && p.file < len(b.names) {
@@ -218,7 +215,7 @@ func (b *Builder) source(p place) string {
 	return name + ":" + strconv.FormatInt(p.line, 10)
 }
 
-// place is where a line stands.
+// place is the position of a line.
 type place struct {
 	file int
 	line int64

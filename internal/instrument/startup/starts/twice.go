@@ -6,19 +6,19 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// twice finds lines that stand in two places: containerd's log repeats what its
-// shims say, the journal what a file holds, and syslog's copy may be cut. Two
-// lines are one if they were written in the same nanosecond, by the same
-// program for the same sandbox, and say the same as far as both go. In one file
-// that takes a clock that is finer than microseconds; where it is not, like lines
-// of one file are two.
+// twice detects lines logged in two places. containerd's log repeats shim lines, the
+// journal repeats files, and syslog's copy may be truncated.
+//
+// Two lines are the same if they have the same time in ns, program, sandbox and text,
+// as far as both go. Within one file this requires a clock finer than microseconds;
+// otherwise equal lines are distinct.
 type twice struct {
 	slots  [512]heard
 	newest int64
-	epoch  int // how often time went back: a file may hold the same log twice
+	epoch  int // number of steps back in time: a file may have the same log twice
 }
 
-// heard is a line that may come again.
+// heard is a line that may be repeated.
 type heard struct {
 	at, time int64
 	epoch    int
@@ -34,8 +34,9 @@ type heard struct {
 	ids      int
 }
 
-// seen says whether a line was there before. heals says that it is whole where that
-// one was cut, and timed that it has a guest's time, which that one lacked.
+// seen reports whether a line is a repetition. heals reports that it is complete while
+// the first was truncated. timed reports that it has a guest time that the first
+// lacked.
 func (t *twice) seen(e *logs.Event, at int64) (seen, heals, timed bool) {
 	switch {
 	case at > t.newest:
@@ -46,7 +47,7 @@ func (t *twice) seen(e *logs.Event, at int64) (seen, heals, timed bool) {
 	}
 	h := &t.slots[uint64(at)*0x9E3779B97F4A7C15>>55]
 	if h.at == at && h.epoch == t.epoch && (h.time == e.Time || e.Guest && (h.cut || e.Cut)) && (h.file != e.File || at%1000 != 0) && h.same(e) {
-		h.at = 0 // it answers for one only
+		h.at = 0 // it matches only once
 		heals = h.cut && !e.Cut
 		return true, heals, heals && e.Guest && e.Time > 0 && h.time <= 0
 	}
@@ -59,7 +60,7 @@ func (t *twice) seen(e *logs.Event, at int64) (seen, heals, timed bool) {
 
 func (h *heard) same(e *logs.Event) bool {
 	switch {
-	case e.Guest && h.cut != e.Cut: // half a guest's line has no time, or another form
+	case e.Guest && h.cut != e.Cut: // a truncated guest line has no time, or another form
 		return true
 	case h.pid != 0 && e.Pid != 0 && h.pid != e.Pid:
 		return false

@@ -7,13 +7,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// relatives are the processes of a start as a tree. Pids are used again, so a
-// parent is who had the pid when its child was born.
+// relatives is the process tree of a start. Pids are reused, so a parent is the
+// process that had the pid when the child was born.
 type relatives struct {
 	start  *record.Start
-	parent []int // index into the start's processes, -1 none
+	parent []int // index into the start's processes; -1: none
 	order  []int // by birth, parents before children
-	last   int64 // the end of those that have none
+	last   int64 // end of processes without an end of their own
 }
 
 func family(s *record.Start) *relatives {
@@ -26,7 +26,7 @@ func family(s *record.Start) *relatives {
 		}
 	}
 	slices.SortStableFunc(f.order, func(a, b int) int { return cmp.Compare(s.Processes[a].Born, s.Processes[b].Born) })
-	// Only who was seen before can be a parent, so that there are no circles.
+	// Only an earlier process can be a parent. This prevents cycles.
 	for _, i := range f.order {
 		p := &s.Processes[i]
 		f.parent[i] = -1
@@ -37,8 +37,7 @@ func family(s *record.Start) *relatives {
 				break
 			}
 		}
-		// What executed another program has the parent that it had before, who may
-		// be gone by now.
+		// A process keeps its parent across exec, even if the parent is gone.
 		if was := by[p.Pid]; len(was) > 0 {
 			if q := was[len(was)-1]; s.Processes[q].Ended == p.Born && s.Processes[q].Parent == p.Parent {
 				f.parent[i] = f.parent[q]
@@ -51,14 +50,14 @@ func family(s *record.Start) *relatives {
 
 func (f *relatives) born(i int) int64 { return f.start.Processes[i].Born }
 
-// ended tells whether a process ended within the start.
+// ended reports whether a process ended within the start.
 func (f *relatives) ended(i int) bool {
 	p := &f.start.Processes[i]
 	return p.Ended != 0 && (f.start.Ended == 0 || p.Ended <= f.start.Ended)
 }
 
-// end is when a process ended, not before it was born; the end of all where it
-// did not.
+// end returns the end of a process, at least its birth. A process still running ends
+// with the start.
 func (f *relatives) end(i int) int64 {
 	p := &f.start.Processes[i]
 	if p.Ended == 0 {
@@ -67,8 +66,8 @@ func (f *relatives) end(i int) int64 {
 	return max(p.Born, p.Ended)
 }
 
-// maker is the nearest call above a process, which for an init is the one that
-// made its container; -1 where there is none.
+// maker returns the nearest call above a process, or -1. For an init it is the call
+// that made its container.
 func (f *relatives) maker(i int) int {
 	for up := f.parent[i]; up >= 0; up = f.parent[up] {
 		if f.start.Processes[up].Kind == record.KindCall {
@@ -78,33 +77,33 @@ func (f *relatives) maker(i int) int {
 	return -1
 }
 
-// worked is the time of a container's program.
+// worked is the run time of a container's program.
 type worked struct {
 	process  int // index into the start's processes
 	from, to int64
 }
 
-// workloads are the containers' programs that ended within the start, each from
-// its first instruction on; what lives on makes nobody wait. A program may have
-// executed others one after the other, which is one. Nothing is known before the
-// start's own first instruction.
+// workloads returns the container programs that ended within the start, each from its
+// first instruction. Programs still running delay nothing. Successive execs of one
+// process count as one program. Nothing is known before the start's own first
+// instruction.
 func (f *relatives) workloads() (all []worked) {
 	s := f.start
 	if s.First == 0 {
 		return nil
 	}
-	last := map[int]int{} // pid → place in all of who has it
+	last := map[int]int{} // pid → index in all
 	for _, i := range f.order {
 		p := &s.Processes[i]
 		if p.Kind != record.KindWorkload || p.Exec == 0 {
 			continue
 		}
-		if at, ok := last[p.Pid]; ok && all[at].to == p.Born { // it executed another
+		if at, ok := last[p.Pid]; ok && all[at].to == p.Born { // exec of another program
 			all[at].to = f.until(i)
 			continue
 		}
 		if up := f.parent[i]; up >= 0 && s.Processes[up].Kind == record.KindWorkload {
-			continue // a workload's own child
+			continue // child of a workload
 		}
 		last[p.Pid] = len(all)
 		all = append(all, worked{i, max(s.First, p.Exec), f.until(i)})
@@ -112,7 +111,7 @@ func (f *relatives) workloads() (all []worked) {
 	return slices.DeleteFunc(all, func(w worked) bool { return w.to == 0 })
 }
 
-// until is when a process ended within the start, 0 where it did not.
+// until returns the end of a process within the start, or 0.
 func (f *relatives) until(i int) int64 {
 	if !f.ended(i) {
 		return 0
@@ -120,7 +119,7 @@ func (f *relatives) until(i int) int64 {
 	return f.end(i)
 }
 
-// below tells whether i descends from up.
+// below reports whether i descends from up.
 func (f *relatives) below(i, up int) bool {
 	for i = f.parent[i]; i >= 0; i = f.parent[i] {
 		if i == up {

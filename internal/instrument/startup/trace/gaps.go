@@ -8,20 +8,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// shortest is the least time between two events that is called a gap.
+// shortest is the minimum duration of a gap.
 const shortest = int64(time.Millisecond)
 
-// InWorkload is what begins whose a gap is that is a workload's: what that waits for is
-// no part of its start.
+// InWorkload is the prefix of Gap.In for gaps within a workload. They do not delay the
+// start.
 const InWorkload = "workload "
 
-// Gaps returns at most n intervals in which a start waited, the longest first: of
-// a live one those of 1 ms and more between two events of its processes, of logs
-// those that were recorded.
+// Gaps returns at most n intervals in which a start waited, longest first. For a live
+// start these are intervals of at least 1 ms between two events of its processes; for
+// logs, the recorded gaps.
 //
-// In says whose a live gap is: as in [Parts], but what a call started counts as
-// its child, and with the youngest child that was there all the time: "runc
-// create (sleep)". What a workload's own children do is not looked at.
+// In names the owner of a live gap as in [Parts]. The youngest child present during
+// the whole gap is added: "runc create (sleep)". Children include processes started by
+// a call. Children of a workload are not considered.
 func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	if n <= 0 {
 		return nil
@@ -29,13 +29,13 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	var gaps []record.Gap
 	switch s.Method {
 	case record.MethodLogs:
-		for _, g := range s.Gaps { // what a log holds beyond the start is none of its
+		for _, g := range s.Gaps { // drop log time outside the start
 			if s.Ended > s.Began {
 				g.Began, g.Ended = max(g.Began, s.Began), min(g.Ended, s.Ended)
 			}
 			gaps = append(gaps, g)
 		}
-	case record.MethodNotes, record.MethodNone: // without events there is nothing between them
+	case record.MethodNotes, record.MethodNone: // no events, so no gaps
 	default:
 		if s.Ended > s.Began {
 			gaps = silent(quiet(s), s)
@@ -53,14 +53,14 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	return gaps
 }
 
-// moment is an event of a start in words.
+// moment is a described event of a start.
 type moment struct {
 	at   int64
-	rank int // of several at one time the highest is named
+	rank int // the event with the highest rank is used if several share a time
 	what string
 }
 
-// quiet are the intervals between the events of a live start.
+// quiet returns the intervals between the events of a live start.
 func quiet(s *record.Start) []record.Gap {
 	events := moments(s)
 	cpu := usage(s.Busy)
@@ -74,7 +74,8 @@ func quiet(s *record.Start) []record.Gap {
 	return gaps
 }
 
-// silent leaves of gaps what is silent in the start's logs, too, where it has some.
+// silent reduces gaps to the time that is also silent in the logs of the start, if
+// there are logs.
 func silent(gaps []record.Gap, s *record.Start) (both []record.Gap) {
 	if len(s.Gaps) == 0 {
 		return gaps
@@ -97,11 +98,11 @@ func silent(gaps []record.Gap, s *record.Start) (both []record.Gap) {
 	return both
 }
 
-// moments are the events of a live start in order, one for each time.
+// moments returns the events of a live start in time order, one per time.
 func moments(s *record.Start) []moment {
 	f := family(s)
 	all := []moment{{s.Began, 9, "the call was made"}, {s.Ended, 9, "it returned"}}
-	if s.First != 0 { // as the workload says itself, a little after its exec
+	if s.First != 0 { // reported by the workload, slightly after its exec
 		all = append(all, moment{s.First, 0, "the first instruction"})
 	}
 	for i := range s.Processes {
@@ -122,7 +123,7 @@ func moments(s *record.Start) []moment {
 	return slices.CompactFunc(all, func(a, b moment) bool { return a.at == b.at })
 }
 
-// blame says of each gap whose it is.
+// blame sets the owner of each gap.
 func blame(s *record.Start, gaps []record.Gap, engine string) {
 	f := family(s)
 	waits := waitedFor(s)
@@ -141,7 +142,7 @@ func blame(s *record.Start, gaps []record.Gap, engine string) {
 		at, said := -1, g.In
 		g.In = engine
 		if said != "" && (owner == nil || owner.rank == rankGuest) {
-			g.In = said // of the engine's time, and the guest's, a log knows more
+			g.In = said // logs are more precise about engine and guest time
 			continue
 		}
 		if owner != nil {
@@ -161,11 +162,12 @@ func blame(s *record.Start, gaps []record.Gap, engine string) {
 	}
 }
 
-// sleeper is the youngest process below another that was there during a gap and
-// ended later within the start, or with at -1 below the engine.
+// sleeper returns the name of the youngest process that was present during a gap and
+// ended later within the start. It searches below process at, or below the engine if
+// at is -1.
 func (f *relatives) sleeper(g *record.Gap, at int) string {
 	name := ""
-	for _, i := range f.order { // by birth, so the last one is the youngest
+	for _, i := range f.order { // by birth, so the last match is the youngest
 		p := &f.start.Processes[i]
 		if p.Born > g.Began || f.end(i) < g.Ended {
 			continue

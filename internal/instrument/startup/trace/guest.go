@@ -6,17 +6,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// A VMM works alone in a gap of at least longEnough where it and its file servers used
-// at least mostly of the CPU time that all processes used, and at least working of the
-// gap itself: in one in which hardly anybody works nobody knows who is waited for. What
-// each process has used is read every 20 ms, so that of shorter gaps it is not known.
+// The conditions under which a VMM counts as working alone in a gap. The gap must last
+// at least longEnough. The VMM and its file servers must use at least mostly of all
+// CPU time, and at least working of the gap itself: in an idle gap the cause of the
+// wait is unknown. Usage is sampled every 20 ms, too coarse for shorter gaps.
 const (
 	longEnough = int64(100 * time.Millisecond)
 	mostly     = 0.9
 	working    = 0.05
 )
 
-// alone are the gaps in which a VMM alone works.
+// alone returns the gaps in which only a VMM works.
 func (f *relatives) alone() (all []worked) {
 	s := f.start
 	vmms, guests := []int(nil), []usage(nil)

@@ -10,10 +10,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Merge puts what the logs of a run tell of its starts into those starts, which it
-// copies, on their clock. A log's start is that of which it has an id and with which it
-// has the most time in common; one that is nobody's is left out. Where no start was
-// watched they are as they were.
+// Merge returns copies of the watched starts with the data from the run's logs, on the
+// clock of each start. A logged start is merged into the start that has one of its ids
+// and the longest overlap with it. Logged starts without a match are left out. If no
+// start was watched, Merge returns all unchanged.
 func Merge(all []record.Start) []record.Start {
 	logged := func(s record.Start) bool { return s.Method == record.MethodLogs }
 	if !slices.ContainsFunc(all, logged) || !slices.ContainsFunc(all, func(s record.Start) bool { return s.Wall != 0 }) {
@@ -36,8 +36,8 @@ func Merge(all []record.Start) []record.Start {
 	return live
 }
 
-// Common is the time (ns) that a start and what a log tells of a start with one of its
-// ids have in common, 0 where they are not the same.
+// Common returns the overlap (ns) of a start and a logged start. It is 0 if they have
+// no id in common.
 func Common(s, logged *record.Start) int64 {
 	ids := append([]string{s.Sandbox}, s.Containers...)
 	if s.Wall == 0 || !slices.ContainsFunc(append([]string{logged.Sandbox}, logged.Containers...), func(id string) bool { return id != "" && slices.Contains(ids, id) }) {
@@ -51,7 +51,7 @@ func Common(s, logged *record.Start) int64 {
 	return min(end, lastOf(logged)+off) - max(s.Began, logged.Began+off)
 }
 
-// lastOf is when a log's start ended, or the last that is known of it.
+// lastOf returns the end of a logged start, or its last known time.
 func lastOf(s *record.Start) int64 {
 	last := max(s.Began, s.Ended)
 	for i := range s.Spans {
@@ -60,8 +60,8 @@ func lastOf(s *record.Start) int64 {
 	return last
 }
 
-// merged is a start with what a log tells of it. The time before a log's first line and
-// behind its last is silent in it, too.
+// merged returns s with the data of a logged start. The times before its first line
+// and after its last line count as silent.
 func merged(s record.Start, from *record.Start) record.Start {
 	off := s.Began - s.Wall
 	s.Spans, s.Gaps, s.Guests = slices.Clone(s.Spans), slices.Clone(s.Gaps), slices.Clone(s.Guests)
@@ -85,7 +85,7 @@ func merged(s record.Start, from *record.Start) record.Start {
 		s.Guests = append(s.Guests, g)
 	}
 	for _, m := range from.Missing {
-		if m.What != "no begin" && m.What != "no end" { // both were seen
+		if m.What != "no begin" && m.What != "no end" { // the watched start has both
 			s.Missing = append(slices.Clip(s.Missing), m)
 		}
 	}
@@ -94,13 +94,14 @@ func merged(s record.Start, from *record.Start) record.Start {
 	return s
 }
 
-// exact is how far apart the bounds of a guest's first instruction may be for it to be
+// exact is the largest uncertainty at which the first instruction of a guest counts as
 // known.
 const exact = int64(20 * time.Millisecond)
 
-// align finds the first instruction within a guest, whose clock is another. It is behind
-// the last call of the runtime's to start a container, and behind the agent's, which its
-// clock's bounds put on the host's; and before what the workload said had been read.
+// align sets the time of the first instruction in a guest, which has its own clock.
+// Lower bounds are the runtime's last call to start a container and the agent's,
+// mapped to the host clock. The upper bound is the time at which the workload's output
+// was read.
 func align(s *record.Start) {
 	if s.First != 0 || s.FirstBy == 0 {
 		return

@@ -7,10 +7,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Rows returns the start's processes and spans as the lines of a waterfall, parents
-// before what is below them, siblings by birth. A process stays below the one that
-// forked it, wherever the kernel moved it afterwards. A span is below the innermost one
-// of the same process that it lies in, else below that process.
+// Rows returns the processes and spans of a start as lines of a waterfall. Parents
+// come before children, siblings are sorted by birth. A process stays below the one
+// that forked it, even if the kernel reparented it. A span is below the innermost
+// enclosing span of the same process, else below the process.
 func Rows(s *record.Start) []Row {
 	f := family(s)
 	all := make([]Row, 0, len(s.Processes)+len(s.Spans))
@@ -50,7 +50,7 @@ func Rows(s *record.Start) []Row {
 	return rows
 }
 
-// nested is what each span is below, by its place among all rows; -1: nothing.
+// nested returns the parent row of each span, or -1.
 func (f *relatives) nested(all []Row) []int {
 	first := len(f.start.Processes)
 	up, order := make([]int, len(f.start.Spans)), make([]int, len(f.start.Spans))
@@ -61,7 +61,7 @@ func (f *relatives) nested(all []Row) []int {
 		x, y := &all[first+a], &all[first+b]
 		return cmp.Or(cmp.Compare(x.Began, y.Began), cmp.Compare(y.Ended, x.Ended))
 	})
-	around := map[int][]int{} // of a process the spans around the next
+	around := map[int][]int{} // spans of a process that may enclose the next one
 	for _, i := range order {
 		r, of := &all[first+i], f.owner(&f.start.Spans[i])
 		open := around[of]
@@ -76,16 +76,16 @@ func (f *relatives) nested(all []Row) []int {
 	return up
 }
 
-// owners are the kinds of process that a span can be of where none is there of the kind
-// that it names.
+// owners maps the process kind of a span to the kinds that may own it, in order of
+// preference.
 var owners = map[string][]string{
 	record.KindVMM:    {record.KindVMM, record.KindShim, record.KindMonitor, record.KindDaemon},
 	record.KindShim:   {record.KindShim, record.KindMonitor, record.KindDaemon},
 	record.KindDaemon: {record.KindDaemon},
 }
 
-// owner is the process whose a span is, -1 for none: of several that were there the one
-// of its container, else the first.
+// owner returns the process that a span belongs to, or -1. Among several candidates it
+// prefers the one of the span's container, else the first.
 func (f *relatives) owner(p *record.Span) int {
 	for _, kind := range owners[p.Of] {
 		found := -1

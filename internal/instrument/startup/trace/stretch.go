@@ -7,24 +7,24 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stretch is time that one process or span may claim.
+// stretch is an interval claimed by one process or span.
 type stretch struct {
 	name, kind, container string
 	began, ended          int64
-	rank                  int // who has a higher one has the time of both
-	process               int // index into the start's processes; -1 of spans
-	place                 int // among all stretches of the start
+	rank                  int // the higher rank has the time of an overlap
+	process               int // index into the start's processes; -1 for spans
+	place                 int // index among all stretches of the start
 }
 
-// precedence tells who of two has the time of both, who comes first: the higher rank, then
-// who began later, then who ends earlier, and so lies within the other. Of two that begin and
-// end together, such as a call and the phase between its ends, the first has all of it.
+// precedence orders stretches by their claim to an overlap: the higher rank, then the
+// later begin, then the earlier end (it is nested). For equal times, such as a call
+// and the phase inside it, the first one has all of it.
 func precedence(a, b *stretch) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.began, a.began), cmp.Compare(a.ended, b.ended), cmp.Compare(a.place, b.place))
 }
 
-// partition divides a start's time among stretches; what none of them has is the
-// engine's.
+// partition divides the time of a start among stretches. The rest belongs to the
+// engine.
 func partition(s *record.Start, all []stretch, engine string) []Part {
 	if s.Ended <= s.Began {
 		return nil
@@ -40,7 +40,7 @@ func partition(s *record.Start, all []stretch, engine string) []Part {
 	cpu := usage(s.Busy)
 	var parts []Part
 	var last *stretch
-	var now []*stretch // that are there, who has the time first
+	var now []*stretch // active stretches, by precedence
 	next := 0
 	for i := 0; i+1 < len(edges); i++ {
 		from, to := edges[i], edges[i+1]
@@ -70,14 +70,14 @@ func partition(s *record.Start, all []stretch, engine string) []Part {
 	return parts
 }
 
-// continues tells whether a part is for people one with the part before it: the
-// engine's time, and the stages of a runtime's init.
+// continues reports whether a part is shown as one with the previous part. This holds
+// for engine time and for the stages of a runtime's init.
 func (p *Part) continues(last *Part) bool {
 	return (p.Kind == record.KindEngine || p.Kind == record.KindInit) && p.Kind == last.Kind && p.Name == last.Name && p.Container == last.Container
 }
 
-// within cuts stretches to the start's time, leaves out those without any, and
-// puts them in order of their beginning.
+// within cuts stretches to the time of the start, drops empty ones and sorts the rest
+// by begin.
 func within(s *record.Start, all []stretch) []stretch {
 	var in []stretch
 	for _, c := range all {
@@ -93,7 +93,7 @@ func within(s *record.Start, all []stretch) []stretch {
 	return in
 }
 
-// stretches are those of a live start, or the spans of logs and notes.
+// stretches returns the stretches of a live start, or the spans of logs and notes.
 func stretches(s *record.Start) []stretch {
 	if len(s.Processes) > 0 {
 		return append(waitedFor(s), logged(s, rankLogged)...)
@@ -101,7 +101,7 @@ func stretches(s *record.Start) []stretch {
 	return logged(s, 1)
 }
 
-// logged are the spans of logs and notes, at a rank.
+// logged returns the spans of logs and notes as stretches of the given rank.
 func logged(s *record.Start, rank int) (all []stretch) {
 	for _, p := range s.Spans {
 		c := stretch{name: p.Name, kind: p.Kind, container: p.Container, began: p.Began, ended: p.Ended, rank: rank, process: -1}
@@ -113,28 +113,27 @@ func logged(s *record.Start, rank int) (all []stretch) {
 	return all
 }
 
-// The ranks of what is waited for in a live start. A call that runs the whole
-// container leaves the time of the workload to it.
+// The ranks of the activities in a live start. A call that runs the whole container
+// ranks below its workload.
 const (
-	rankGuest  = iota + 1 // a VMM that works alone
-	rankLogged            // what was logged meanwhile
+	rankGuest  = iota + 1 // only a VMM works
+	rankLogged            // spans from logs
 	rankHelper
 	rankRun
 	rankWorkload
 	rankCall
 	rankInit
-	rankWithin // a helper below a call: who called it waits
+	rankWithin // a helper below a call: its caller waits
 	rankCNI
 )
 
-// lasting are helpers that stay as long as the container, or daemonise.
+// lasting has the helpers that live as long as the container, or daemonize.
 var lasting = []string{
 	"docker-proxy", "slirp4netns", "pasta", "pasta.avx2", "passt", "rootlessport", "rootlesskit", "fuse-overlayfs", "dnsmasq",
 	"aardvark-dns", "kata-proxy", "kata-shim", "vhost-device-vsock", "docker-init",
 }
 
-// waitedFor are the stretches of a live start in which somebody waits for a
-// process.
+// waitedFor returns the stretches of a live start in which another process waits.
 func waitedFor(s *record.Start) []stretch {
 	f := family(s)
 	var all []stretch
@@ -163,7 +162,7 @@ func waitedFor(s *record.Start) []stretch {
 				continue
 			}
 			rank := rankHelper
-			if p.Verb == "" && f.maker(i) >= 0 { // a call within a wrapper's has a verb
+			if p.Verb == "" && f.maker(i) >= 0 { // a nested call has a verb
 				rank = rankWithin
 			}
 			add(i, rank, born, end)

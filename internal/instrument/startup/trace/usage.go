@@ -6,11 +6,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// usage is CPU time by moments, in order of time.
+// usage is the cumulative CPU time at several times, in time order.
 type usage []record.BusyAt
 
-// at is the CPU time used by a moment, on a straight line between the two moments
-// around it. Before the first and after the last nothing is known to be used.
+// at returns the CPU time used until t, interpolated linearly. It is constant before
+// the first sample and after the last.
 func (u usage) at(t int64) float64 {
 	i := sort.Search(len(u), func(i int) bool { return u[i].At >= t })
 	switch {
@@ -23,7 +23,7 @@ func (u usage) at(t int64) float64 {
 	return float64(a.CPU) + float64(b.CPU-a.CPU)*(float64(t-a.At)/float64(b.At-a.At))
 }
 
-// between is the CPU time used from one moment to another in ns, -1 not known.
+// between returns the CPU time (ns) used between two times, or -1 if unknown.
 func (u usage) between(from, to int64) int64 {
 	if len(u) < 2 {
 		return -1

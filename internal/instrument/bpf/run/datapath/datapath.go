@@ -1,14 +1,14 @@
-// Package datapath is a small data path in BPF, for machines that have none: a
-// lookup of services at connect, and a look at connections' events, attached to a
-// cgroup of tare's own and to nothing else.
+// Package datapath is a small BPF data path for machines without one. It looks up
+// services at connect and observes connection events. It is attached only to a cgroup
+// of tare.
 //
-// It stands for what a mesh does in the kernel. The programs are those of
-// src/datapath.c, compiled already; no compiler and no file takes part. Their links
-// end with the process, however it ends.
+// It represents the kernel part of a service mesh. The programs of src/datapath.c are
+// embedded in compiled form, so no compiler or file is needed. Their links end with
+// the process, however it ends.
 //
-// Needed: Linux 5.7, for links to cgroups; CAP_BPF and CAP_NET_ADMIN. With Linux
-// 5.17 the loop that makes programs heavy is the kernel's own (bpf_loop), before
-// it is one that the verifier can walk through, and shorter.
+// It needs Linux 5.7 (links to cgroups), CAP_BPF and CAP_NET_ADMIN. From Linux 5.17
+// the loop that makes programs heavy uses bpf_loop. Before that it is a shorter loop
+// that the verifier can check.
 package datapath
 
 import (
@@ -30,13 +30,13 @@ import (
 //go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -output-dir=$BPF_OUT -no-global-types datapath src/datapath.c -- -Wall -Werror -I../../../../node/tracer/src
 //go:generate sh -c "rm ${DOLLAR}{BPF_OUT:-.}/datapath_bpfel.go"
 
-// object is what src/datapath.c compiles to. The Go that bpf2go writes is not needed: the
-// names below are all that is used of it.
+// object is the compiled src/datapath.c. The Go code of bpf2go is not needed; the
+// names below are sufficient.
 //
 //go:embed datapath_bpfel.o
 var object []byte
 
-// The names of maps and programs in src/datapath.c.
+// Names of maps and programs in src/datapath.c.
 const (
 	mapRounds    = "tare_rounds"
 	mapServices  = "tare_services"
@@ -45,20 +45,20 @@ const (
 	progTwin     = "tare_twin"
 )
 
-// Options say what is attached where.
+// Options configure Attach.
 type Options struct {
-	Cgroup  string         // path of a folder of cgroup v2
-	Most    int            // entries that the map of services has room for, at least 1
-	Grow    bool           // it takes memory when an entry comes, not for Most of them at once
-	Backend netip.AddrPort // where all services lead
+	Cgroup  string         // path of a cgroup v2 directory
+	Most    int            // capacity of the service map, at least 1
+	Grow    bool           // allocate memory per entry instead of for Most entries at once
+	Backend netip.AddrPort // target of all services
 }
 
-// errUnsupported is what Attach and Place return, wrapped with the reason, where
-// the kernel cannot.
+// errUnsupported is wrapped by errors of Attach and Place if the kernel lacks a
+// feature.
 var errUnsupported = errors.New("not supported by this kernel")
 
-// Datapath is programs that are attached, with one service at first. It is for one
-// goroutine.
+// Datapath is the set of attached programs, initially with one service. It is not safe
+// for concurrent use.
 type Datapath struct {
 	backend  netip.AddrPort
 	count    int // services in the map
@@ -71,8 +71,8 @@ type Datapath struct {
 	ids      []uint32
 }
 
-// Attach loads the programs and attaches them to the cgroup. They count from then
-// on for sockets that are made in it or below it.
+// Attach loads the programs and attaches them to the cgroup. They run for sockets
+// created in it or below it from then on.
 func Attach(o Options) (*Datapath, error) {
 	if o.Most < 1 || o.Most > maxServices {
 		return nil, fmt.Errorf("reference datapath: up to %d services: from 1 to %d are possible", o.Most, maxServices)
@@ -106,14 +106,14 @@ func attach(o Options, group *os.File, l loop) (_ *Datapath, err error) {
 	if err := d.SetServices(1); err != nil {
 		return nil, err
 	}
-	// Events first, so that a connection's are seen from its beginning.
+	// Attach the events first, to see each connection from its begin.
 	if err := d.attach(group, progSockops, ebpf.AttachCGroupSockOps); err != nil {
 		return nil, err
 	}
 	return d, d.attach(group, progConnect4, ebpf.AttachCGroupInet4Connect)
 }
 
-// openOwn opens a folder of cgroup v2 that is one of tare's own, or below one.
+// openOwn opens a cgroup v2 directory of tare, or one below it.
 func openOwn(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -126,7 +126,7 @@ func openOwn(path string) (*os.File, error) {
 	return f, nil
 }
 
-// own goes by where the descriptor really leads.
+// own checks the actual target of the descriptor.
 func own(f *os.File) error {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
@@ -147,7 +147,7 @@ func own(f *os.File) error {
 	return fmt.Errorf("the cgroup %q is not one of tare's (%s…): refused", real, cgroup.Prefix)
 }
 
-// load has the kernel take maps and programs.
+// load loads the maps and programs into the kernel.
 func (d *Datapath) load(grow bool) error {
 	spec, err := d.loop.spec(progConnect4, progSockops)
 	if err != nil {
@@ -165,8 +165,8 @@ func (d *Datapath) load(grow bool) error {
 	return nil
 }
 
-// attach attaches a program by a link of its own. There is no falling back on an
-// attachment without a link: that would outlive the process.
+// attach attaches a program with its own link. It never falls back to an attachment
+// without a link, which would outlive the process.
 func (d *Datapath) attach(group *os.File, name string, where ebpf.AttachType) error {
 	p := d.loaded.Programs[name]
 	info, err := p.Info()
@@ -186,23 +186,22 @@ func (d *Datapath) attach(group *os.File, name string, where ebpf.AttachType) er
 	return nil
 }
 
-// explained says what was tried, and why the kernel may have refused.
+// explained adds the attempted operation and the likely reason to an error.
 func explained(tried string, err error) error {
 	switch {
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
 		return fmt.Errorf("%s: %w: %w", tried, errUnsupported, err)
-	case errors.Is(err, unix.EPERM): // not EACCES: so the verifier refuses
+	case errors.Is(err, unix.EPERM): // not EACCES, which the verifier returns
 		return fmt.Errorf("%s: %w; it needs CAP_BPF and CAP_NET_ADMIN, which root has (before Linux 5.11 also locked memory, ulimit -l)", tried, unix.EPERM)
 	}
 	return fmt.Errorf("%s: %w", tried, err)
 }
 
-// IDs are those of its programs, as the kernel has them: of the sock_ops, then of
-// connect4.
+// IDs returns the kernel's ids of the programs: sock_ops, then connect4.
 func (d *Datapath) IDs() []uint32 { return slices.Clone(d.ids) }
 
-// Close detaches the programs and gives back everything. Connections that were
-// made stay as they are. A second time it does nothing.
+// Close detaches the programs and frees all resources. Existing connections stay
+// unchanged. Further calls do nothing.
 func (d *Datapath) Close() error {
 	var errs []error
 	for _, l := range d.links {

@@ -11,23 +11,23 @@ import (
 	"github.com/cilium/ebpf/features"
 )
 
-// maxHeavy is how many rounds one run of a program can do, where the kernel has
-// bpf_loop: two calls of it. One round takes from 1.5 to 10 ns, by the processor and
-// by how the kernel calls back; TestRun says it.
+// maxHeavy is the maximum number of loop rounds per run, with two calls of bpf_loop.
+// One round takes 1.5 to 10 ns, depending on the processor and on how the kernel calls
+// back. TestRun measures it.
 const maxHeavy = 2 << 23
 
-// loop is a way to do work for a given number of rounds. There are programs for each.
+// loop is an implementation of the work loop. Each has its own programs.
 type loop struct {
 	suffix string // of their names in src/datapath.c
 	most   int64
 }
 
 var (
-	looped = loop{"", maxHeavy}         // by bpf_loop, Linux 5.17
-	walked = loop{"_walked", 4096 * 16} // within the program: MAX_WALKED
+	looped = loop{"", maxHeavy}         // with bpf_loop, Linux 5.17
+	walked = loop{"_walked", 4096 * 16} // inside the program: MAX_WALKED
 )
 
-// theLoop is the loop that the kernel can do.
+// theLoop returns the loop supported by the kernel.
 func theLoop() (loop, error) {
 	err := features.HaveProgramHelper(ebpf.SocketFilter, asm.FnLoop)
 	switch {
@@ -39,7 +39,7 @@ func theLoop() (loop, error) {
 	return loop{}, explained("ask the kernel for bpf_loop", err)
 }
 
-// spec is of these programs, with this loop, and all maps.
+// spec returns the named programs with this loop, and all maps.
 func (l loop) spec(names ...string) (*ebpf.CollectionSpec, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
@@ -49,7 +49,8 @@ func (l loop) spec(names ...string) (*ebpf.CollectionSpec, error) {
 	for _, name := range names {
 		p := spec.Programs[name+l.suffix]
 		p.Name = name
-		// Tools show what BTF says in the place of a name of 15 bytes, which may be cut.
+		// Tools show the BTF name instead of the program name, which is cut to 15
+		// bytes.
 		btf.FuncMetadata(&p.Instructions[0]).Name = name
 		programs[name] = p
 	}
@@ -57,8 +58,8 @@ func (l loop) spec(names ...string) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// SetHeavy changes the rounds of the loop, for every run that begins from now on.
-// The programs stay attached and the same.
+// SetHeavy sets the number of loop rounds for all later runs. The programs stay
+// attached and unchanged.
 func (d *Datapath) SetHeavy(rounds int64) error {
 	if rounds < 0 || rounds > maxHeavy {
 		return fmt.Errorf("reference datapath: %d rounds of the loop: 0 to %d are possible", rounds, int64(maxHeavy))
@@ -72,16 +73,15 @@ func (d *Datapath) SetHeavy(rounds int64) error {
 	return nil
 }
 
-// frame is what a program is given in a test run: the kernel wants an Ethernet
-// header at least.
+// frame is the input of a test run. The kernel requires at least an Ethernet header.
 var frame [64]byte
 
-// TestRun has the kernel run the loop, as heavy as it is now, so many times and
-// time it (BPF_PROG_TEST_RUN): ns for one run, in whole ns.
+// TestRun measures the loop at its current weight with BPF_PROG_TEST_RUN. It returns
+// the time of one run, in whole ns.
 //
-// The kernel can test-run neither of the programs' kinds. So it is a twin that
-// runs: the same up to the end of the loop, in a socket filter, with the same map of
-// rounds. It is loaded for this call and attached nowhere.
+// The kernel cannot test-run programs of these types. TestRun therefore uses a twin: a
+// socket filter with the same code up to the end of the loop and the same map of
+// rounds. It is loaded for this call only and attached nowhere.
 func (d *Datapath) TestRun(repeat int) (nsPerRun float64, err error) {
 	twin, err := d.loadTwin()
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
-// runName is what a run's id can be: no path, and short enough for a folder's name.
+// runName matches valid run ids: no path separators.
 var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 
-// Place makes a run's own folder of cgroup v2, tare-run-ID below where that is
-// mounted, pure or beside v1. It needs no controllers to attach programs there.
-// It is no error where the run has it already.
+// Place creates the cgroup v2 directory of a run, tare-run-ID, below the mount point
+// of cgroup v2 (pure or hybrid). Attaching programs there needs no controllers. An
+// existing directory is not an error.
 //
-// remove ends what runs in the folder and takes it away, with all below it; a
-// second time it does nothing.
+// remove ends all processes in the directory and removes it with everything below it.
+// Further calls do nothing.
 func Place(runID string) (path string, remove func() error, err error) {
 	if len(runID) > 64 || !runName.MatchString(runID) {
 		return "", nil, fmt.Errorf("the run %q cannot be part of a cgroup's name", runID)
@@ -41,7 +41,8 @@ func place(hs []cgroup.Hierarchy, name string) (path string, remove func() error
 		if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
 			return "", nil, fmt.Errorf("make the run's folder of cgroup v2: %w", err)
 		}
-		// Not in other hierarchies: there a group of this name is for others to end.
+		// Other hierarchies are excluded: a group with this name there belongs to
+		// others.
 		only := []cgroup.Hierarchy{h}
 		return path, func() error { return cgroup.Remove(only, name) }, nil
 	}

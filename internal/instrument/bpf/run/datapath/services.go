@@ -9,17 +9,15 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// maxServices is how many services there can be: the addresses of 198.18.0.0/15,
-// which RFC 2544 sets apart for benchmarks, without the first and the last.
+// maxServices is the maximum number of services: the addresses of 198.18.0.0/15, which
+// RFC 2544 reserves for benchmarks, without the first and the last.
 const maxServices = 1<<17 - 2
 
-// servicePort is the port of every service.
 const servicePort = 80
 
-// Service is the virtual address of a service, counted from 0: 198.18.0.1:80 for
-// the first. It leads to the backend for who connects from within the cgroup,
-// while there are more than i services, and to nothing of tare's for all others.
-// Of a number that no service can have it is the zero AddrPort.
+// Service returns the virtual address of service i: 198.18.0.1:80 for i = 0. Clients
+// inside the cgroup reach the backend there if there are more than i services. Other
+// clients do not reach tare there. It returns the zero AddrPort if i is out of range.
 func (d *Datapath) Service(i int) netip.AddrPort { return service(i) }
 
 func service(i int) netip.AddrPort {
@@ -31,8 +29,8 @@ func service(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4(a), servicePort)
 }
 
-// serviceSize is the bytes of an address in the map, as struct bpf_sock_addr has
-// them: user_ip4, then user_port, each a u32 that holds the network's order.
+// serviceSize is the size in bytes of a map key, as in struct bpf_sock_addr: user_ip4,
+// then user_port, each a u32 in network byte order.
 const serviceSize = 8
 
 func packed(a netip.AddrPort) (out [serviceSize]byte) {
@@ -43,8 +41,8 @@ func packed(a netip.AddrPort) (out [serviceSize]byte) {
 	return out
 }
 
-// SetServices fills the map up to n services, or empties it down to n, one entry
-// at a time; n may be 0, and up to Options.Most.
+// SetServices adds or removes map entries, one at a time, until there are n services.
+// n is from 0 to Options.Most.
 func (d *Datapath) SetServices(n int) error {
 	if n < 0 || n > d.most {
 		return fmt.Errorf("reference datapath: %d services: the map is made for 0 to %d", n, d.most)

@@ -1,6 +1,6 @@
-// Package logfiles makes a record of the starts that logs tell of: it opens the logs of
-// engines and runtimes, wherever they are kept and however they are packed, and puts
-// together what package logs finds in them. Memory does not grow with what is read.
+// Package logfiles makes a record of the starts in logs. It opens the logs of engines
+// and runtimes in any location and compression, and assembles the events found by
+// package logs. Memory does not grow with the input.
 package logfiles
 
 import (
@@ -20,22 +20,22 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// maxSources is how many logs are read at once: each costs a block of memory and an open
-// file.
+// maxSources is the maximum number of logs read at once. Each costs a block of memory
+// and an open file.
 const maxSources = 1000
 
-// Logs say which logs to read.
+// Logs selects the logs to read.
 type Logs struct {
 	Files   []string // "-" is standard input
 	Journal bool
-	Since   string         // of the journal, as journalctl takes it; "": this boot
-	Sorts   bool           // put lines in order even where programs wrote them so from several threads
-	Zone    *time.Location // of times without one; nil is UTC
-	// marked are the files as they were when a run began: what they held by then is left.
+	Since   string         // start of the journal, in journalctl's syntax; "": this boot
+	Sorts   bool           // sort lines even if their disorder comes from a program's threads
+	Zone    *time.Location // for times without a zone; nil is UTC
+	// marked are the files at the begin of a run; their earlier content is skipped.
 	marked []os.FileInfo
 }
 
-// Mark remembers how far logs are, so that they are read from there.
+// Mark records the current end of the logs, so that reading starts there.
 func (l Logs) Mark() (Logs, error) {
 	l.Since = fmt.Sprintf("@%d", time.Now().Unix())
 	for _, path := range l.Files {
@@ -60,7 +60,8 @@ func (l Logs) Mark() (Logs, error) {
 	return l, nil
 }
 
-// from is where a file is read from. One that has become shorter was begun anew.
+// from returns the offset from which a file is read. A file that shrank is read from
+// the begin.
 func (l *Logs) from(info os.FileInfo) int64 {
 	for _, was := range l.marked {
 		if os.SameFile(was, info) && was.Size() <= info.Size() {
@@ -70,24 +71,24 @@ func (l *Logs) from(info os.FileInfo) int64 {
 	return 0
 }
 
-// Reading is what is read.
+// Reading is a set of open logs.
 type Reading struct {
 	sources []logs.Source
-	orders  []*order // of their lines
+	orders  []*order // sort orders of their lines
 	files   []string // their names
 	known   []os.FileInfo
 	missing []record.Missing
 	closers []func() error
 	read    counter
-	ordered struct{ bytes, lines int64 } // of the logs that were put in order
+	ordered struct{ bytes, lines int64 } // totals of the sorted logs
 	bytes   int64                        // of all files
-	endless bool                         // one is a pipe
+	endless bool                         // a source is a pipe
 	zone    *time.Location
-	sorts   bool // whatever is out of order is put in order
-	cutAt   int  // bytes, which most lines have and none exceeds; 0: they have not
+	sorts   bool // sort all lines out of order
+	cutAt   int  // maximum line length, in bytes, if most lines have it; 0: none
 }
 
-// Open looks at all logs.
+// Open opens all logs.
 func Open(ctx context.Context, l Logs) (*Reading, error) {
 	r := &Reading{sorts: l.Sorts, zone: l.Zone}
 	if err := r.open(ctx, l); err != nil {

@@ -13,46 +13,45 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// order is how the lines of a log lie, by the times of their events.
+// order describes the order of a log's lines by the times of their events.
 type order struct {
-	back, on int64 // lines that are older, and newer, than the line before them
-	// jumps are lines that are older by more than a second than the newest: there another
-	// log begins, or the clock was set back.
+	back, on int64 // lines older and newer than the previous line
+	// jumps counts the lines older than the newest by more than a second. There
+	// another log begins, or the clock was set back.
 	jumps            int64
-	at, newest, line int64 // of the last line; of the newest
+	at, newest, line int64 // time of the last line; time and number of the newest
 	first, last      end   // before the first jump
-	step             step  // at the first jump; to is 0 where another log begins there
-	isKnown          bool  // all lines have been seen
+	step             step  // at the first jump; to is 0 if another log begins there
+	isKnown          bool  // all lines were read
 }
 
-// end is a line at the beginning or the end of a log.
+// end is the first or the last line of a log.
 type end struct {
 	at               int64
 	pid              int
 	program, message []byte
 }
 
-// step is a clock that was set back while somebody wrote a log: from and to are what it
-// showed, ns since 1970. No time between the two is known to be before another.
+// step is a clock set back within a log: its times before and after, ns since 1970.
+// Times between the two have no known order.
 type step struct{ from, to, line int64 }
 
 const (
-	// jump is how much older than the newest line before it a line has to be for
-	// another log to begin there: programs write from several threads.
+	// jump is the minimum step back in time that begins another log. Smaller steps
+	// occur because programs log from several threads.
 	jump = int64(time.Second)
-	// maxBackward is which part of a log's lines may be older than the one before.
+	// maxBackward is the tolerated share of lines older than the previous one.
 	maxBackward = 0.05
-	// maxMended is how large logs may be that are put in order, and maxLines how many
-	// lines all of them may have.
+	// maxMended is the maximum size of logs that are sorted, in bytes. maxLines is the
+	// maximum of their lines in total.
 	maxMended = 16 << 20
 	maxLines  = maxMended / 64
 )
 
-// see takes notice of an event, and reports whether it is the first of a line with a time.
+// see records an event and reports whether it is the first of a line with a time.
 //
-// Where time goes back since the clock did, and not since another log begins, the same
-// process writes on, and does not say once more what the log began with, as in a file that
-// holds the same log twice.
+// A step back in time can be a clock that was set or another log. If the clock was
+// set, the same process continues and the first line of the log is not repeated.
 func (o *order) see(e *logs.Event) bool {
 	at := cmp.Or(e.Arrived, e.Time)
 	if o == nil || o.isKnown || at <= 0 || e.Line == o.line {
@@ -86,21 +85,20 @@ func (o *order) see(e *logs.Event) bool {
 	return true
 }
 
-// isReversed reports whether a log runs from its last line to its first.
+// isReversed reports whether a log has its last line first.
 func (o *order) isReversed() bool { return o.back > 1 && o.back > 2*o.on }
 
-// isMixed reports whether more lines are older than the one before than several threads
-// write so.
+// isMixed reports whether more lines are out of order than several threads explain.
 func (o *order) isMixed() bool { return float64(o.back) > maxBackward*float64(o.back+o.on) }
 
-// piece is a line with a time, and those behind it without one.
+// piece is a line with a time and the following lines without one.
 type piece struct {
 	at, number int64
 	text       []byte
 }
 
-// piecesOf are those of a log, of which what stands before the first has no time, and how many
-// lines it has.
+// piecesOf splits a log into pieces and returns the number of lines. Lines before the
+// first piece have no time.
 func piecesOf(ctx context.Context, s logs.Source, text []byte) (o *order, all []piece, lines int64, err error) {
 	o = &order{}
 	all = []piece{{number: 1}}
@@ -120,17 +118,17 @@ func piecesOf(ctx context.Context, s logs.Source, text []byte) (o *order, all []
 		at += len(line)
 	}
 	all[i].text = text[begin:]
-	if number != stats.Lines { // some are of a binary value: these are not put in order
+	if number != stats.Lines { // lines within a binary value: do not sort
 		number = maxLines + 1
 	}
 	o.isKnown = true
 	return o, all, number, err
 }
 
-// sorted puts the pieces of a log in order of time and returns its text with the number of
-// each line. Pieces that are there twice, since they were pasted twice, are there once.
+// sorted sorts the pieces of a log and returns the text with its line numbers.
+// Duplicate pieces, as from pasting twice, appear once.
 func sorted(all []piece, isReversed bool) (text []byte, numbers []int64) {
-	if isReversed { // lines of the same time change places
+	if isReversed { // keep the order of lines with equal times
 		slices.Reverse(all)
 	}
 	slices.SortStableFunc(all, func(a, b piece) int { return cmp.Compare(a.at, b.at) })
@@ -149,17 +147,16 @@ func sorted(all []piece, isReversed bool) (text []byte, numbers []int64) {
 	return text, numbers
 }
 
-// A terminal has at least and at most so many columns, and a log is taken to have been cut
-// at its width where at least so many lines were.
+// The range of terminal widths, and the minimum number of cut lines for a log to count
+// as cut by a terminal.
 const (
 	narrowest = 40
 	widest    = 1000
 	fewest    = 3
 )
 
-// width is that of a terminal that cut the lines, in characters: each line that does not
-// begin as one of a known form follows one that is as long as the longest of all. It is 0
-// where that does not hold of every line.
+// width returns the width of a terminal that cut the lines, in characters, or 0. Every
+// line of unknown form must follow a line of maximum length.
 func width(text []byte) (columns int) {
 	longest, cuts, before := 0, 0, 0
 	for line := range bytes.Lines(text) {
@@ -179,8 +176,8 @@ func width(text []byte) (columns int) {
 	return columns
 }
 
-// inOrder is a log whose lines had to be put in order, with the numbers of its lines, and
-// how they lay; nil where they had not, or could not be.
+// inOrder sorts a log if necessary. It returns the sorted text, the line numbers and
+// the original order, or nil if the log is sorted or cannot be sorted.
 func (r *Reading) inOrder(ctx context.Context, s logs.Source, text []byte) (o *order, mended []byte, numbers []int64, err error) {
 	o, all, n, err := piecesOf(ctx, s, text)
 	if columns := width(text); columns > 0 && err == nil {
@@ -197,7 +194,7 @@ func (r *Reading) inOrder(ctx context.Context, s logs.Source, text []byte) (o *o
 		return o, nil, nil, nil
 	case isReversed:
 		r.miss("order", "%s runs backwards: it was turned round", s.Name)
-	case o.isMixed() || r.sorts: // else logs, each in order, were put into one
+	case o.isMixed() || r.sorts: // otherwise sorted logs were concatenated
 		r.miss("order", "lines of %s that were out of order were put in order", s.Name)
 	}
 	r.ordered.bytes, r.ordered.lines = r.ordered.bytes+int64(len(text)), r.ordered.lines+n
@@ -208,14 +205,14 @@ func (r *Reading) inOrder(ctx context.Context, s logs.Source, text []byte) (o *o
 	return o, mended, numbers, nil
 }
 
-// left says that a log was left as it is.
+// left reports a log that stays unsorted.
 func (r *Reading) left(name string) {
 	r.miss("disorder", "lines of %s are not in order of time, and were left so: of all logs %d MiB and %d lines at most are put in order", name, maxMended>>20, maxLines)
 }
 
-// doubt takes the times from a start that begins in a file and beside which the clock of
-// that was set back: how long it took is not known, nor what lay between its lines. Where
-// time goes back more than once, several greps were pasted one after another.
+// doubt removes the times of a start during which the clock of its file was set back,
+// since its durations are unknown. Several steps back mean that excerpts were
+// concatenated.
 func (r *Reading) doubt(x *record.Start, file int) {
 	until := max(x.Ended, x.Began)
 	for i := range x.Spans {

@@ -11,41 +11,39 @@ import (
 type ociCall struct {
 	verb  string
 	id    string
-	typed bool // it has flags that runtimes have, and hardly anybody else
-	plain bool // it is nothing but a verb, an id and perhaps a signal
+	typed bool // it has flags that are typical for runtimes
+	plain bool // only a verb, an id and perhaps a signal
 }
 
-// The verbs of OCI runtimes, see the runtime's command line interface and runc(8),
-// crun(1), youki and runsc. Of some the container is the first word after the
-// flags, of others the last, of some there is none. What follows the container of
-// an exec or a ps is another command's.
+// The verbs of OCI runtimes, from the runtime command line interface, runc(8),
+// crun(1), youki and runsc. Depending on the verb the container is the first or the
+// last word after the flags, or absent. Words after the container of exec or ps belong
+// to another command.
 var (
 	idLast  = []string{"create", "start", "state", "delete", "run", "pause", "resume", "events", "restore", "wait", "update", "checkpoint"}
 	idFirst = []string{"kill", "exec", "ps"}
 	idNone  = []string{"features", "list", "spec"}
 )
 
-// Flags with a value of their own that follows in the next argument, unless it is
-// joined by "=".
+// Flags with a separate value, unless joined by "=".
 var (
 	globalValues = []string{"--root", "--log", "--log-format", "--log-level", "--criu", "--cgroup-manager",
 		"--kata-config", "--debug-log", "--debug-log-format", "-l", "-r"}
-	// They count for verbs whose container is the first word, exec and ps.
+	// For the verbs with the container as first word: exec and ps.
 	verbValues = []string{
 		"--process", "--cwd", "--env", "--user", "--additional-gids", "--process-label", "--apparmor", "--cap", "--cgroup", "--internal-pid-file",
 		"--exec-fd", "--pid", "--console-socket", "--pidfd-socket", "--pid-file", "--preserve-fds", "--user-log", "--format",
 	}
-	// One letter is one thing for one verb and another for the next.
+	// Short flags differ between verbs.
 	shortValues = map[string]string{"exec": "eugpc", "ps": "f"}
-	// Of flags that are not known it cannot be told whether the next word is
-	// theirs or the container, where the container is the first.
+	// For unknown flags it is ambiguous whether the next word is a value or the
+	// container.
 	verbFlags = []string{"-a", "--all", "-f", "--force", "-r", "--regex", "-d", "--detach", "-t", "--tty", "--no-new-privs", "--ignore-paused"}
 	typical   = []string{"--root", "--log", "--log-format", "--systemd-cgroup", "--bundle", "-b", "--pid-file", "--console-socket"}
 )
 
-// parseCall reads the arguments after a program's name as those of an OCI runtime:
-// global flags, a verb, its flags, a container's id. cut says that arguments are
-// missing at the end, where the id stands.
+// parseCall parses arguments as those of an OCI runtime: global flags, verb, flags,
+// container id. cut means that the end of the arguments, with the id, is missing.
 func parseCall(args []string, cut bool) (ociCall, bool) {
 	var c ociCall
 	rest, ok := c.findVerb(args)
@@ -66,8 +64,8 @@ func parseCall(args []string, cut bool) (ociCall, bool) {
 	return c, true
 }
 
-// words are the arguments after a verb without flags and their values; sure says
-// that the first of them is no value either.
+// words returns the arguments after a verb without flags and values. sure reports that
+// the first word is not a flag's value.
 func (c *ociCall) words(rest []string) (words []string, flags, sure bool) {
 	sure = true
 	for i := 0; i < len(rest); i++ {
@@ -93,8 +91,8 @@ func (c *ociCall) words(rest []string) (words []string, flags, sure bool) {
 	return words, flags, sure
 }
 
-// valued tells whether a flag of the verb's has its value in the next argument.
-// runsc writes -bundle where others write --bundle.
+// valued reports whether a flag of the verb has a separate value. runsc writes -bundle
+// instead of --bundle.
 func (c *ociCall) valued(flag string) bool {
 	if len(flag) == 2 {
 		return strings.Contains(shortValues[c.verb], flag[1:])
@@ -102,8 +100,8 @@ func (c *ociCall) valued(flag string) bool {
 	return slices.Contains(verbValues, "--"+strings.TrimLeft(flag, "-"))
 }
 
-// findVerb skips global flags. An unknown one may have a value that follows, so
-// one word after it that is no verb is let pass.
+// findVerb skips global flags. An unknown flag may have a value, so one word that is
+// no verb is skipped after it.
 func (c *ociCall) findVerb(args []string) ([]string, bool) {
 	pass := false
 	for i := 0; i < len(args); i++ {
@@ -133,8 +131,8 @@ func (c *ociCall) seen(flag string) {
 	c.typed = c.typed || slices.Contains(typical, name)
 }
 
-// isRuntime tells by its name whether a program is an OCI runtime, or stands in for
-// one: fake-runc, runc.real.
+// isRuntime reports whether a program name is that of an OCI runtime or a replacement:
+// fake-runc, runc.real.
 func isRuntime(name string) bool {
 	if strings.HasPrefix(name, "containerd-shim") {
 		return false
@@ -150,9 +148,9 @@ func isRuntime(name string) bool {
 	return false
 }
 
-// separates tells whether a character stands between the words of a program's name.
+// separates reports whether a character separates the words of a program name.
 func separates(r rune) bool { return r == '-' || r == '_' || r == '.' }
 
-// engines have verbs that read like a runtime's: docker start ID.
+// engines have verbs like a runtime's: docker start ID.
 var engines = []string{"docker", "podman", "podman-remote", "nerdctl", "ctr", "crictl", "isula", "buildah", "kubectl", "dockerd", "containerd",
 	"crio", "isulad", "docker-compose", "lima", "finch", "tare"}

@@ -4,7 +4,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// claims are whose the nodes are.
+// claims is the assignment of nodes to the start.
 type claims struct {
 	belongs []bool
 	mine    map[string]bool // ids of the start
@@ -37,7 +37,7 @@ func (t *tree) claim() *claims {
 	return c
 }
 
-// clients are the nodes that descend from the command that was started.
+// clients reports, for each node, whether it descends from the started command.
 func (t *tree) clients() []bool {
 	of := make([]bool, len(t.nodes))
 	if t.client < 0 {
@@ -50,7 +50,7 @@ func (t *tree) clients() []bool {
 	return of
 }
 
-// made is the id that a process began a container with, "" if it did not.
+// made returns the id of the container that a process began, or "".
 func (t *tree) made(n *node) string {
 	late := t.asked.Ended != 0 && n.born > t.asked.Ended
 	if n.root || n.born < t.asked.Began || late {
@@ -66,9 +66,8 @@ func (t *tree) made(n *node) string {
 	return ""
 }
 
-// spread adds the ids that hang together with the start's: of what descends from
-// one that has such an id, and of who it descends from. A pod has two levels of
-// them; more passes than a few are for nobody.
+// spread adds the ids related to those of the start: of descendants and of ancestors.
+// A pod has two levels, so a few passes are enough.
 func (t *tree) spread(c *claims) {
 	for changed, pass := true, 0; changed && pass < 8; pass++ {
 		changed = false
@@ -83,18 +82,18 @@ func (t *tree) spread(c *claims) {
 	}
 }
 
-// What is known of a node's belonging.
+// The states of a node.
 const (
-	open    = iota // nothing
-	foreign        // it has or descends from an id of another start
-	mine           // of this one
+	open    = iota // undecided
+	foreign        // it has, or descends from, an id of another start
+	mine           // it belongs to this start
 )
 
-// decide says of every node whether it belongs.
+// decide sets for every node whether it belongs to the start.
 func (t *tree) decide(c *claims) {
 	state := make([]int, len(t.nodes))
-	rival := false // below the roots another container was made meanwhile
-	taken := false // or one of the start
+	rival := false // another container was made below the roots at the time
+	taken := false // a container of the start was made there
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		state[i] = t.known(c, state, i)
@@ -114,7 +113,7 @@ func (t *tree) decide(c *claims) {
 	}
 }
 
-// known is what a node's own id, or who it descends from, says of its belonging.
+// known returns the state of a node by its own id or its ancestors.
 func (t *tree) known(c *claims, state []int, i int) int {
 	n := &t.nodes[i]
 	switch {
@@ -130,8 +129,8 @@ func (t *tree) known(c *claims, state []int, i int) int {
 	return t.handed(state, i)
 }
 
-// upwards: who has nothing of its own to say belongs to whom it works for. Its
-// children decide, and one of the start's is enough.
+// upwards decides undecided nodes by their children: one child of this start is
+// enough.
 func (t *tree) upwards(state []int) {
 	for i := len(t.nodes) - 1; i >= 0; i-- {
 		for _, above := range []int{t.up(i), t.rep(t.nodes[i].before)} {
@@ -142,14 +141,14 @@ func (t *tree) upwards(state []int) {
 	}
 }
 
-// beside tells whether a root stands beside a container, whose it is: what a shim or
-// monitor that was there before starts without an id is that container's.
+// beside reports whether a root is a shim or a monitor. Such a root serves one
+// container, so its children without an id belong to that container.
 func (t *tree) beside(root int) bool {
 	kind := t.nodes[root].kind
 	return kind == record.KindShim || kind == record.KindMonitor
 }
 
-// handed is what i has from who forked it and from what it was before.
+// handed returns the state that i inherits from its parent and its previous program.
 func (t *tree) handed(state []int, i int) int {
 	s := open
 	if up := t.up(i); up >= 0 {

@@ -11,19 +11,19 @@ import (
 	"github.com/tare-bench/tare/internal/node/tracer"
 )
 
-// command is what was executed.
+// command is an executed command.
 type command struct {
-	base   string   // the program without its folder; "" where it is the caller's own: /proc/self/exe
-	path   string   // as it was called
+	base   string   // program without directory; "" for the caller itself (/proc/self/exe)
+	path   string   // path as called
 	rest   []string // the arguments after it
-	cut    bool     // rest is not complete
-	script bool     // an interpreter runs it
-	gone   bool     // there was nobody any more to ask for arguments
+	cut    bool     // rest is incomplete
+	script bool     // run by an interpreter
+	gone   bool     // the process ended before its arguments could be read
 	cni    tracer.CNI
 }
 
-// initial tells whether a runtime executed itself as the init of a container:
-// "runc init", or a copy of itself whose arguments nobody could read.
+// initial reports whether a runtime executed itself as the init of a container: "runc
+// init", or a copy of itself with unreadable arguments.
 func (c *command) initial() bool {
 	if c.gone {
 		return c.base == "" && strings.HasPrefix(c.path, "/proc/self/")
@@ -31,15 +31,14 @@ func (c *command) initial() bool {
 	return len(c.rest) == 1 && c.rest[0] == "init"
 }
 
-// read tells what an exec executed. Engines call what they call by a name of
-// its own in the first argument; only where there is none the file's name says
-// it. A program that was started through its dynamic linker, and a script that
-// was started through its interpreter, are looked for behind those.
+// read returns the command of an exec event. The name is the first argument, which
+// engines set, else the file name. For a dynamic linker or an interpreter it is the
+// program or script that follows.
 func read(e *tracer.Event) command {
 	c := command{path: e.File, cut: e.Cut, gone: e.Cut && len(e.Args) == 0, cni: e.CNI}
 	if len(e.Args) > 0 {
 		c.rest = e.Args[1:]
-		if name := e.Args[0]; plausible(strings.TrimPrefix(name, "-")) { // and no text that a process shows there
+		if name := e.Args[0]; plausible(strings.TrimPrefix(name, "-")) { // not a text set by the process for display
 			c.path = name
 		}
 	}
@@ -63,8 +62,7 @@ func read(e *tracer.Event) command {
 	return c
 }
 
-// clean makes a name of foreign text: at most 64 bytes of characters that have
-// a glyph.
+// clean sanitizes a name: at most 64 bytes of printable characters.
 func clean(s string) string {
 	if len(s) > 256 {
 		s = s[:256]
@@ -82,8 +80,8 @@ func clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// container returns s where it may be a container's id, else "". Runtimes allow
-// letters, digits and "_+-.", see validateID in runc.
+// container returns s if it can be a container id, else "". Runtimes allow letters,
+// digits and "_+-."; see validateID in runc.
 func container(s string) string {
 	if s == "." || s == ".." || len(s) > 256 || !validID.MatchString(s) {
 		return ""

@@ -10,17 +10,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// group are containers that somebody began within the window and that hang
-// together, as those of a pod below its shim.
+// group is a set of related containers begun within the window, such as those of a pod
+// below its shim.
 type group struct {
 	ids     []string
-	at      int64 // when the first of it was seen
-	network bool  // nothing but its network was made
+	at      int64 // first appearance
+	network bool  // only its network was created
 	mine    bool
 }
 
-// groups are the containers that were begun by what descends from the roots, or,
-// without roots, by anybody but the client; in the order of their appearance.
+// groups returns the groups of containers begun by descendants of the roots, in order
+// of appearance. Without roots it covers all processes except the client.
 func (t *tree) groups(c *claims) []*group {
 	of := map[string]*group{} // by id
 	var all []*group
@@ -50,17 +50,16 @@ func (t *tree) groups(c *claims) []*group {
 	return all
 }
 
-// guess takes containers that no id says to be of this start. What daemons begin
-// is nobody's who did not ask them: there has to be a client of theirs that began
-// before, and no more containers than such clients. Where there are more it
-// cannot be told whose they are, and none is taken.
+// guess accepts containers without an id of this start. A daemon works only on
+// request, so an engine client must have begun earlier. The containers must not
+// outnumber these clients. Otherwise their owners are ambiguous and none is accepted.
 func (t *tree) guess(c *claims) {
 	asks := t.askers()
 	if len(asks) == 0 {
 		return
 	}
 	t.since = asks[0].at
-	free := 0 // clients whose container is not known
+	free := 0 // clients without a known container
 	for _, a := range asks {
 		if a.starts {
 			free++
@@ -72,7 +71,7 @@ func (t *tree) guess(c *claims) {
 		switch {
 		case g.mine && !g.network:
 			free--
-		case g.mine, g.at < t.since: // nobody had asked for it yet
+		case g.mine, g.at < t.since: // began before any request
 		default:
 			rest = append(rest, g)
 		}
@@ -94,7 +93,8 @@ func (t *tree) guess(c *claims) {
 	c.missing = append(c.missing, ambiguous(rest, "started"))
 }
 
-// fits reports whether clients whose container is not known can have asked for all groups.
+// fits reports whether the clients without a known container can have requested all
+// groups.
 func fits(groups []*group, asks []asker, free int) bool {
 	containers, networks := 0, 0
 	for _, g := range groups {
@@ -110,8 +110,9 @@ func fits(groups []*group, asks []asker, free int) bool {
 	return len(groups) > 0 && containers <= free && networks <= free
 }
 
-// complete returns the groups whose workload was executed, if the command succeeded; with
-// named those whose workload is a program that a client names among its arguments.
+// complete returns the groups with an executed workload, if the command succeeded.
+// With named it returns only those with a program that a client names in its
+// arguments.
 func (t *tree) complete(groups []*group, named bool) (out []*group) {
 	if !slices.ContainsFunc(t.nodes, func(n node) bool { return n.pid == t.asked.Client && n.exit != nil && *n.exit == 0 }) {
 		return nil
@@ -151,11 +152,11 @@ func ambiguous(rest []*group, done string) record.Missing {
 // asker is a client of an engine.
 type asker struct {
 	at     int64
-	starts bool // one container, as far as its arguments say; else nobody knows how many
+	starts bool // starts one container by its arguments; otherwise the number is unknown
 }
 
-// askers are the clients of engines that the command executed and that may have
-// started something, in order of time. A call of an API is one.
+// askers returns the engine clients executed by the command that may have started a
+// container, in time order. An API call counts as one.
 func (t *tree) askers() (all []asker) {
 	if t.asked.Client <= 0 || t.asked.Starts {
 		return []asker{{t.asked.Began, true}}
@@ -173,14 +174,14 @@ func (t *tree) askers() (all []asker) {
 	return all
 }
 
-// isClient tells whether a process is an engine's client itself.
+// isClient reports whether a process is an engine client.
 func (t *tree) isClient(i int) bool {
 	n := &t.nodes[i]
 	return n.did && t.rep(i) == i && slices.Contains(daemonClients, n.program) && !t.withinAsker(i)
 }
 
-// withinAsker tells whether a client was executed by another, as docker does with
-// its plugins.
+// withinAsker reports whether a client was executed by another client, as docker does
+// with its plugins.
 func (t *tree) withinAsker(i int) bool {
 	for up := range t.climb(i, t.executor) {
 		if slices.Contains(daemonClients, t.nodes[up].program) {
@@ -190,11 +191,11 @@ func (t *tree) withinAsker(i int) bool {
 	return false
 }
 
-// daemonClients are programs that let daemons start containers. podman and
+// daemonClients are programs that start containers through a daemon. podman and
 // buildah start theirs themselves.
 var daemonClients = []string{"docker", "nerdctl", "ctr", "crictl", "isula", "kubectl", "podman-remote", "docker-compose", "finch", "lima"}
 
-// What a client asks its daemon for.
+// The possible requests of a client.
 const (
 	asksNothing = iota
 	asksOne     // a container or a pod
@@ -202,22 +203,22 @@ const (
 )
 
 var (
-	// nouns stand before a verb: docker container run, ctr tasks start.
+	// nouns precede a verb: docker container run, ctr tasks start.
 	nouns = []string{"container", "containers", "c", "task", "tasks", "t", "compose", "pod"}
-	// starting verbs begin a container each, not all of them in all engines.
+	// starting verbs start one container each, though not in every engine.
 	starting = []string{"run", "start", "restart", "runp", "up"}
-	// idle verbs begin none. docker's create only writes one down.
+	// idle verbs start none. docker create only prepares a container.
 	idle = []string{"--version", "--help", "ps", "pull", "push", "images", "image", "rmi", "rm", "stop", "kill", "logs", "inspect", "info", "version", "exec", "tag", "import",
 		"load", "save", "cp", "network", "volume", "system", "events", "wait", "top", "stats", "port", "create", "delete", "ls", "list", "attach",
 		"login", "logout", "search", "history", "rename", "pause", "unpause", "diff", "commit", "export", "pods", "rmp", "stopp", "get", "describe", "context"}
-	// clientValues are global flags whose value is the next argument.
+	// clientValues are global flags with a separate value.
 	clientValues = []string{"-H", "--host", "-c", "--context", "--config", "-l", "--log-level", "--tlscacert", "--tlscert", "--tlskey", "-a", "--address",
 		"-n", "--namespace", "-r", "--runtime-endpoint", "-i", "--image-endpoint", "-t", "--timeout", "-f", "--file", "-p", "--project-name", "--kubeconfig"}
 )
 
-// asksFor is the verb of a client's arguments: the first that is neither a flag, nor a
-// flag's value, nor a noun. It is --version or --help where that stands before, and "" of
-// none.
+// asksFor returns the verb of a client: the first argument that is no flag, flag value
+// or noun. It returns --version or --help if either comes first, and "" without a
+// verb.
 func (c *command) asksFor() string {
 	for i := 0; i < len(c.rest); i++ {
 		switch arg := c.rest[i]; {
@@ -230,11 +231,11 @@ func (c *command) asksFor() string {
 	return ""
 }
 
-// asks tells from a client's arguments whether it starts a container.
+// asks reports from the arguments whether a client starts a container.
 func asks(c *command) int {
 	switch verb := c.asksFor(); {
 	case slices.Contains(starting, verb), c.base == "crictl" && verb == "create", c.base == "kubectl" && (verb == "create" || verb == "apply"),
-		verb == "" && c.cut: // nobody could read what it asks for
+		verb == "" && c.cut: // the arguments could not be read completely
 		return asksOne
 	case verb == "", slices.Contains(idle, verb):
 		return asksNothing
@@ -242,16 +243,16 @@ func asks(c *command) int {
 	return asksUnknown
 }
 
-// least is how many digits of an id are one where anybody writes them, and
-// fewest where a client of an engine does that begins no container, if only one id
-// begins with them.
+// least is the minimum number of digits that identify a container in any argument.
+// fewest is the minimum for an engine client that starts no container, if only one id
+// matches.
 const (
 	least  = 6
 	fewest = 4
 )
 
-// named are the ids of containers that were written out among the arguments of what the
-// command executed: whole, or their beginning.
+// named returns the container ids, whole or abbreviated, in the arguments of the
+// command's descendants.
 func (t *tree) named() (ids []string) {
 	all := t.served()
 	looked := map[string]bool{}
@@ -262,7 +263,7 @@ func (t *tree) named() (ids []string) {
 		}
 		short := slices.Contains(daemonClients, n.program) && asks(&n.command) == asksNothing
 		for _, word := range n.rest {
-			if n.program == "ctr" && all[word] { // whose ids are any words
+			if n.program == "ctr" && all[word] { // ctr allows any word as id
 				ids = append(ids, word)
 			}
 			brief := len(word) < least
@@ -278,7 +279,8 @@ func (t *tree) named() (ids []string) {
 	return ids
 }
 
-// served are the ids of containers in what engines executed, and not their client.
+// served returns the container ids in the arguments of engine processes, without those
+// of the client.
 func (t *tree) served() map[string]bool {
 	all := map[string]bool{}
 	for i := range t.nodes {
@@ -289,7 +291,7 @@ func (t *tree) served() map[string]bool {
 	return all
 }
 
-// beginningWith are the ids whose beginning a word is.
+// beginningWith returns the ids that start with word.
 func beginningWith(word string, ids map[string]bool) (meant []string) {
 	for id := range ids {
 		if strings.HasPrefix(id, word) && hexadecimal(id) {

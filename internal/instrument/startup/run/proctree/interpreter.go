@@ -7,15 +7,16 @@ import (
 	"unicode"
 )
 
-// flags are, by interpreter, the letters of options without a value, see dash(1), bash(1),
-// python(1), perlrun(1), ruby(1) and node(1). The first argument that is no such option is
-// the script. Behind any other option, such as -c, the program may stand among the
-// arguments themselves: then there is no script, and nothing of it is shown.
+// flags maps an interpreter to its option letters without a value; see dash(1),
+// bash(1), python(1), perlrun(1), ruby(1) and node(1). The first argument that is no
+// such option is the script. After any other option, such as -c, the arguments may
+// contain the program text. Then there is no script, and no argument is shown.
 var flags = map[string]string{
 	"sh": "abefhiklmnprtuvxBCEHPT", "busybox": "", "perl": "acflnpsStTuUwWX01234567", "ruby": "acdlnpsSUvwyh01234567", "python": "bBdEhiIOPqRsSuvVx", "node": "i",
 }
 
-// interpreterOf knows an interpreter by its name: bash and python3.12 are two.
+// interpreterOf returns the interpreter for a program name, such as bash or
+// python3.12.
 func interpreterOf(name string) string {
 	switch {
 	case slices.Contains([]string{"ash", "dash", "bash", "ksh", "mksh", "zsh"}, name):
@@ -28,8 +29,8 @@ func interpreterOf(name string) string {
 	return name
 }
 
-// interpreted looks for the script that an interpreter runs, and for what a
-// script's own interpreter runs: busybox sh /opt/fake-runc.
+// interpreted finds the script that an interpreter runs, including nested
+// interpreters: busybox sh /opt/fake-runc.
 func (c *command) interpreted() {
 	for range 4 {
 		letters, known := flags[interpreterOf(c.base)]
@@ -42,8 +43,8 @@ func (c *command) interpreted() {
 	}
 }
 
-// plausible tells whether an argument can be the path of a program: it is no
-// text of one, nor an assignment.
+// plausible reports whether an argument can be the path of a program, and not program
+// text or an assignment.
 func plausible(s string) bool {
 	return s != "" && len(s) <= 4096 && s[0] != '-' && !strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("=;|&$<>()\"'`\\*?[]{}#!", r)

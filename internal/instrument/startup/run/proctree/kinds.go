@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// classify says of every node what it is, parents first.
+// classify sets the kind of every node, parents first.
 func (t *tree) classify() {
 	for i := range t.nodes {
 		n := &t.nodes[i]
@@ -22,8 +22,8 @@ func (t *tree) classify() {
 	}
 }
 
-// forked is a process that has executed nothing of its own so far: it is what
-// its parent is. A fork of a runtime that makes a container is the runtime inside it.
+// forked classifies a process that has not executed a program: it has the kind of its
+// parent. The fork of a runtime that makes a container is the runtime's init.
 func (t *tree) forked(i int) {
 	n, up := &t.nodes[i], t.up(i)
 	if up < 0 || i == t.client {
@@ -42,7 +42,7 @@ func (t *tree) forked(i int) {
 			n.kind = record.KindOther
 		}
 	}
-	// runc's and youki's inits give themselves names: runc:[1:CHILD], youki:[2:INIT].
+	// The inits of runc and youki set their names: runc:[1:CHILD], youki:[2:INIT].
 	for _, r := range []string{"runc", "youki"} {
 		if strings.HasPrefix(n.comm, r+":[") {
 			n.kind, n.name = record.KindInit, r+" init"
@@ -50,10 +50,10 @@ func (t *tree) forked(i int) {
 	}
 }
 
-// making are the verbs after which there is a new process in a container.
+// making has the verbs that create a process in a container.
 var making = []string{"create", "run", "restore", "exec"}
 
-// executed is a process that has executed a program.
+// executed classifies a process that has executed a program.
 func (t *tree) executed(i int) {
 	n := &t.nodes[i]
 	was, up := t.rep(n.before), t.executor(i)
@@ -67,8 +67,8 @@ func (t *tree) executed(i int) {
 	}
 }
 
-// kindOf says what i is: was is the same process before, up who it descends from
-// or was.
+// kindOf sets the kind of i. was is the previous program of the same process; up is
+// its ancestor or previous program.
 func (t *tree) kindOf(i, was, up int) {
 	n := &t.nodes[i]
 	n.kind, n.name = record.KindOther, n.program
@@ -91,11 +91,11 @@ func (t *tree) kindOf(i, was, up int) {
 		n.kind = record.KindClient
 	}
 	if n.kind == record.KindOther && n.ended == 0 && slices.Contains(t.asked.Guests, n.pid) {
-		n.kind = record.KindVMM // what wraps or renames a VMM leaves its guest's threads in it
+		n.kind = record.KindVMM // a wrapper of a VMM, or a renamed VMM, keeps the guest's threads
 	}
 }
 
-// isInit tells whether a runtime executes itself inside the container: "runc
+// isInit reports whether the runtime executes itself inside the container: "runc
 // init", below a call of the runtime.
 func (t *tree) isInit(n *node, i int) bool {
 	if !n.initial() {
@@ -112,13 +112,13 @@ func (t *tree) isInit(n *node, i int) bool {
 	return false
 }
 
-// turns tells whether the runtime's init, was, became the container's program by
-// the exec of i.
+// turns reports whether the exec of i turned the runtime's init (was) into the
+// container's program.
 //
-// What descends from "runc init" did, unless it runs one of runc's helpers. The
-// inits of crun and youki are mere forks of the call, as are their hooks before
-// they are executed. Of a create the init is what executes after the call has
-// ended; of a run, what took the longest to get there.
+// This holds for descendants of "runc init", except helpers of runc. The inits of crun
+// and youki are plain forks of the call, and so are their hooks before exec. For
+// create, the init is the process that executes after the call has ended. For run, it
+// is the process that took longest to execute.
 func (t *tree) turns(was, i int) bool {
 	w, n := &t.nodes[was], &t.nodes[i]
 	if w.kind != record.KindInit || helper(n.program) {
@@ -132,9 +132,9 @@ func (t *tree) turns(was, i int) bool {
 		copied = copied || t.nodes[call].did
 	}
 	if call >= 0 && t.nodes[call].kind == record.KindInit {
-		call = -1 // nobody above them was seen
+		call = -1 // no call above them was seen
 	}
-	// The sentry and its file server may stand below a wrapper of another name.
+	// The sentry and its file server may run below a wrapper with another name.
 	if _, serves := procs.GVisorRole(n.program, n.rest); serves || call >= 0 && guarded(t.nodes[call].program) {
 		return false
 	}
@@ -148,14 +148,14 @@ func (t *tree) turns(was, i int) bool {
 	return t.slowest(i)
 }
 
-// guarded runtimes run the workload where the host's kernel does not see it: in
-// gVisor's sentry or in a VM. What they execute themselves is none.
+// guarded reports whether a runtime hides the workload from the host's kernel, in
+// gVisor's sentry or in a VM. Such a runtime never executes the workload itself.
 func guarded(program string) bool {
 	return strings.HasPrefix(program, "kata-runtime") || slices.Contains(strings.FieldsFunc(program, separates), "runsc")
 }
 
-// slowest tells whether of all that was forked by a call, and not by a script
-// that stands before it, i took the longest from its birth to its program.
+// slowest reports whether i took longest from fork to exec among the forks of a call.
+// Forks of a wrapper script do not count.
 func (t *tree) slowest(i int) bool {
 	parent := t.nodes[i].parent
 	if parent < 0 {
@@ -168,9 +168,9 @@ func (t *tree) slowest(i int) bool {
 // cniVerbs are the operations of the CNI specification, version 1.1.
 var cniVerbs = []string{"ADD", "DEL", "CHECK", "VERSION", "GC", "STATUS"}
 
-// plugin: network plugins are called by their path and without arguments; what
-// they call inherits their environment, but not that form. podman's netavark
-// is one by what it does.
+// plugin reports whether a process is a network plugin. Plugins are called by path and
+// without arguments. Their own children inherit the environment but are not called
+// this way. podman's netavark counts as a plugin.
 func (t *tree) plugin(n *node) bool {
 	switch {
 	case slices.Contains(cniVerbs, n.cni.Command) && len(n.rest) == 0 && strings.Contains(n.path, "/") && !helper(n.program):
@@ -188,8 +188,8 @@ func (t *tree) plugin(n *node) bool {
 	return false
 }
 
-// beside are the programs that stand beside containers, with the id that they
-// are told.
+// beside reports whether a process is a helper of a container, and sets its kind and
+// container id.
 func beside(n *node) bool {
 	role, ok := procs.HelperRole(n.program, n.rest)
 	if !ok {
@@ -208,8 +208,8 @@ func beside(n *node) bool {
 	return true
 }
 
-// Kind is what a process of a role is within a start. gVisor's sentry is what a
-// VMM is elsewhere, its gofer what virtiofsd is.
+// Kind returns the kind of a process with the given role. gVisor's sentry counts as a
+// VMM, and its gofer as virtiofsd.
 func Kind(role record.Role) string {
 	if kind, ok := kinds[role]; ok {
 		return kind
@@ -222,7 +222,7 @@ var kinds = map[record.Role]string{
 	record.RoleVirtiofs: record.KindVirtiofsd, record.RoleGofer: record.KindVirtiofsd,
 }
 
-// sentry knows gVisor's kernel and its file server by what they call themselves.
+// sentry recognizes gVisor's kernel and file server by their arguments.
 func sentry(n *node) bool {
 	role, ok := procs.GVisorRole(n.program, n.rest)
 	if ok {
@@ -231,8 +231,8 @@ func sentry(n *node) bool {
 	return ok
 }
 
-// ociCall: whoever is called as OCI runtimes are, and is either known as one, or has
-// their flags, or was called by an engine.
+// ociCall reports whether a process is called like an OCI runtime. It must be a known
+// runtime, have the flags of one, or be called by an engine.
 func (t *tree) ociCall(i, up int) bool {
 	n := &t.nodes[i]
 	if slices.Contains(engines, n.program) || helper(n.program) || slices.Contains(strangers, n.program) {
@@ -245,8 +245,8 @@ func (t *tree) ociCall(i, up int) bool {
 	}
 	n.kind, n.verb, n.id, n.call = record.KindCall, c.verb, c.id, true
 	n.name = n.program + " " + c.verb
-	// A wrapper that does not give its process to the runtime has it as a child:
-	// that is one call, and the wrapper's.
+	// A wrapper may keep its process and run the runtime as a child. Both count as one
+	// call, that of the wrapper.
 	for a := range t.climb(i, t.up) {
 		if x := &t.nodes[a]; x.kind == record.KindCall && x.verb == n.verb && x.id == n.id {
 			n.kind, n.id = record.KindHelper, ""
@@ -256,15 +256,15 @@ func (t *tree) ociCall(i, up int) bool {
 	return true
 }
 
-// mute is a call of a runtime whose arguments nobody could read, as they are where
-// they are asked for when it has ended: of its verb and its container nothing is
-// known. What a call or an init executes is none.
+// mute reports whether a process is a runtime call that ended before its arguments
+// could be read. Its verb and container are unknown. Programs executed by a call or an
+// init do not count.
 func (t *tree) mute(i, up int) bool {
 	n := &t.nodes[i]
 	if !n.gone || n.base == "" || !isRuntime(n.base) {
 		return false
 	}
-	if up >= 0 && t.nodes[up].kind == record.KindCall && t.nodes[up].pid == n.pid { // a wrapper gave it its process
+	if up >= 0 && t.nodes[up].kind == record.KindCall && t.nodes[up].pid == n.pid { // exec by a wrapper
 		w := &t.nodes[up]
 		n.kind, n.name, n.verb, n.id, n.call = w.kind, n.program, w.verb, w.id, true
 		return true
@@ -278,10 +278,10 @@ func (t *tree) mute(i, up int) bool {
 	return true
 }
 
-// strangers have verbs like a runtime's: systemctl start X.
+// strangers are programs with verbs like a runtime's: systemctl start X.
 var strangers = []string{"systemctl", "service", "ip", "tc", "git", "virsh", "machinectl", "sudo", "timeout", "nice", "strace", "time", "nsenter", "unshare"}
 
-// engine tells whether a process calls runtimes for a living.
+// engine reports whether a process is one that calls runtimes.
 func (t *tree) engine(up int) bool {
 	if up < 0 {
 		return false
@@ -290,8 +290,8 @@ func (t *tree) engine(up int) bool {
 	return p.kind == record.KindDaemon || t.beside(up) || p.kind == record.KindClient && slices.Contains(engines, p.program)
 }
 
-// helpers are what engines and runtimes call for a single task, or beside a
-// container.
+// helpers are programs that engines and runtimes call for a single task, or run next
+// to a container.
 var helpers = []string{
 	"newuidmap", "newgidmap", "nft", "ipset", "ebtables", "arptables", "conntrack", "pinns", "slirp4netns", "pasta", "pasta.avx2", "passt",
 	"fuse-overlayfs", "mount", "umount", "fusermount", "fusermount3", "docker-proxy", "docker-init", "modprobe", "aardvark-dns", "dnsmasq",
@@ -304,9 +304,9 @@ func helper(name string) bool {
 		strings.HasPrefix(name, "xtables") || strings.HasPrefix(name, "mkfs.") || strings.HasPrefix(name, "mount.")
 }
 
-// joins tells whether i, which was executed by was, is no process of its own for
-// people: a fork that executed what it was forked for; a sandbox that executed
-// itself again; a wrapper that gave its process to what it wraps.
+// joins reports whether i and its previous program was are shown as one process. Cases
+// are a fork and its exec, a sandbox that executes itself, and a wrapper that executes
+// its command.
 func (t *tree) joins(was, i int) bool {
 	w, n := &t.nodes[was], &t.nodes[i]
 	switch {
@@ -321,15 +321,15 @@ func (t *tree) joins(was, i int) bool {
 	case n.kind == record.KindInit:
 		return true
 	}
-	// What stays beside containers executes itself again to change what it may; of
-	// others each exec is one.
+	// Long-running helpers of containers execute themselves to change their
+	// privileges. For other processes each exec counts separately.
 	return procsThatStay[n.kind] && w.name == n.name && w.program == n.program && w.id == n.id
 }
 
 var procsThatStay = map[string]bool{record.KindVMM: true, record.KindVirtiofsd: true, record.KindShim: true, record.KindMonitor: true}
 
-// join makes one process of two. A fork gets the name of what it executed, what
-// executed another keeps its own.
+// join merges two nodes. A fork takes the name of its program; after an exec the first
+// name stays.
 func (t *tree) join(was, i int) {
 	w, n := &t.nodes[was], &t.nodes[i]
 	if !w.did {

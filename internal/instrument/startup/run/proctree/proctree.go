@@ -1,16 +1,16 @@
-// Package proctree tells of all that happened to the processes of a machine what
-// belongs to one start of a container, and what each of those processes is.
+// Package proctree selects the processes that belong to one start of a container, and
+// classifies them.
 //
-// A process belongs that descends from the command that was started. One that
-// descends from the engine's daemon or shim belongs if it or one of the processes
-// between the two has a container's id of this start among its arguments; or, where
-// such a container was started and no other meanwhile, without. Ids of the start
-// are those that were printed or asked for by it, and others only as far as there
-// are clients of engines in it that could have asked for them. What a process is,
-// is told by its program, its arguments and who started it.
+// A process belongs to the start if it descends from the started command. A descendant
+// of an engine's daemon or shim belongs if its arguments, or those of a process in
+// between, have a container id of this start. Without an id it belongs if a container
+// of this start, and no other, was started at the time.
 //
-// Arguments are looked at and forgotten: what is kept of them are programs, verbs
-// and ids.
+// The ids of the start are those it printed or requested. Other ids are accepted only
+// up to the number of engine clients in the start that could have requested them. A
+// process is classified by its program, its arguments and its parent.
+//
+// Arguments are not kept, except for programs, verbs and ids.
 package proctree
 
 import (
@@ -23,67 +23,72 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Most is how many processes of a start are kept, the first ones.
+// Most is the maximum number of processes kept per start; the first ones are kept.
 const Most = 4096
 
-// Late is how much later (ns) than the return of the call that started it a
-// workload may be executed.
+// Late is the maximum delay (ns) of a workload's exec after the call that started it
+// returns.
 const Late = int64(100 * time.Millisecond)
 
-// Asked is a start: what was called, when, and what is known of it beforehand.
+// Asked describes a start: the call, its time, and what is known in advance.
 type Asked struct {
-	Began  int64 // the call's window, ns CLOCK_MONOTONIC
+	Began  int64 // begin of the call, ns CLOCK_MONOTONIC
 	Ended  int64 // 0: the call has not ended
-	Client int   // pid of the command that was started; 0 of a call of an API, which the caller itself makes
+	Client int   // pid of the started command; 0 if the caller itself calls an API
 	Roots  []Root
-	// Starts says that the roots were asked for one container or pod, whatever the
-	// client is: a target's own calls do. Of a client that is a command its
-	// arguments say so.
+	// Starts reports whether the roots were asked for exactly one container or pod,
+	// whatever the client is. This holds for calls made by a target itself. For a
+	// client command its arguments decide.
 	Starts bool
-	// Containers are the ids that the start is known to have made, a pod's too.
-	// Others that hang together with them are found, and those that the client's
-	// own children called runtimes for, or named among their arguments. Of what
-	// else was made below the roots meanwhile (without roots: by anybody) as many
-	// are taken as there were clients of engines among those children, a call of an
-	// API being one; where there are more none is, and Missing says "ambiguous".
+	// Containers are the known ids of the start, including a pod's. Related ids are
+	// found automatically, as are ids that the client's children passed to runtimes or
+	// named in their arguments.
+	//
+	// Other containers made below the roots at the time (or anywhere, without roots)
+	// are accepted up to the number of engine clients among those children. An API
+	// call counts as one client. If there are more containers than clients, none is
+	// accepted and Missing has "ambiguous".
 	Containers []string
-	// Used is what processes had used at moments within the call, in order of time.
+	// Used has samples of CPU usage within the call, in time order.
 	Used []Used
-	// Guests are the pids of processes that run a guest at the end, whatever they are
-	// called.
+	// Guests are the pids of processes that run a guest at the end, whatever their
+	// names.
 	Guests []int
 }
 
-// Used is how much CPU time (ns) processes had used by a moment since each was born, by
-// pid.
+// Used is the CPU time (ns) of processes since their birth, by pid, at one time.
 type Used struct {
 	At  int64
 	CPU map[int]int64
 }
 
-// Root is a process that was there before, whose children may belong to the
-// start: a daemon, a shim.
+// Root is an existing process with children that may belong to the start: a daemon or
+// a shim.
 type Root struct {
 	Pid  int
 	Kind string // record's Kind constants
 	Name string
 }
 
-// Start is what of a start its processes tell: themselves, in the order of Born (a parent
-// that is not among them is 0); Busy at their events, and at the last before and the first
-// after the window; First, the workload's exec; the containers in the order of their
-// appearance, and the sandbox, which is the pod's id or the container's.
+// Start is the part of a start that its processes show.
+//   - Processes are in order of birth; a parent outside the start is 0.
+//   - Busy has the events of the start, and the last before and the first after the
+//
+// window.
+//   - First is the exec of the workload.
+//   - Containers are in order of appearance.
+//   - Sandbox is the id of the pod or of the container.
 type Start struct {
 	record.Start
-	// Own is as Busy what these processes used themselves, and the daemons that served
-	// them: what they did for others is in it, what other daemons did is not. The kernel
-	// says it when they end or execute another program, and Used of those that stay; where
-	// it does not say it of one there is none.
+	// Own is like Busy, but only for these processes and the daemons that served them.
+	// It includes work of those daemons for others. The kernel reports usage when a
+	// process ends or executes; Used covers running processes. Own is empty if usage
+	// is unknown for any of them.
 	Own []record.BusyAt
 }
 
-// Gather finds the processes of a start in what was told of all processes, and
-// says what each of them is. The events may be in any order.
+// Gather selects the processes of a start from the events of all processes and
+// classifies them. The events may be in any order.
 func Gather(events []tracer.Event, a Asked) Start {
 	t := grow(events, a)
 	t.classify()
@@ -92,7 +97,7 @@ func Gather(events []tracer.Event, a Asked) Start {
 	return t.start(c)
 }
 
-// start puts together what is handed out.
+// start assembles the result.
 func (t *tree) start(c *claims) Start {
 	kept, dropped := t.kept(c)
 	k := Start{Start: record.Start{Missing: c.missing}}
@@ -105,7 +110,7 @@ func (t *tree) start(c *claims) Start {
 		place[i] = true
 	}
 	orphans, mute := int64(0), int64(0)
-	var first string // of the mute ones
+	var first string // of calls with unreadable arguments
 	for _, i := range kept {
 		n := &t.nodes[i]
 		k.Processes = append(k.Processes, t.process(i, place))
@@ -134,10 +139,10 @@ func (t *tree) start(c *claims) Start {
 	return k
 }
 
-// kept are the nodes that belong and lived in the window, in the order of their
-// birth, and how many there are beyond the bound.
+// kept returns the nodes that belong to the start and lived in the window, by birth.
+// dropped is the number beyond the limit.
 func (t *tree) kept(c *claims) (kept []int, dropped int) {
-	with := map[int]bool{} // roots that have children of the start
+	with := map[int]bool{} // roots with children in the start
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		if n.root || t.rep(i) != i || !c.belongs[i] || !t.lived(n) {
@@ -166,8 +171,8 @@ func (t *tree) kept(c *claims) (kept []int, dropped int) {
 	return kept, dropped
 }
 
-// lived tells whether a process was there in the window. A workload may be
-// executed a moment after the call that started it has returned.
+// lived reports whether a process existed in the window. A workload may execute
+// shortly after the call that started it returned.
 func (t *tree) lived(n *node) bool {
 	end := t.asked.Ended
 	late := end != 0 && n.born > end && (!n.workload || n.born-end > Late)
@@ -201,8 +206,8 @@ func (t *tree) process(i int, place map[int]bool) record.StartProcess {
 	return p
 }
 
-// about is the id of the container that a process is there for: its own, or that
-// of whoever started it.
+// about returns the id of the container that a process works for: its own, or that of
+// an ancestor.
 func (t *tree) about(i int) string {
 	if id := t.nodes[i].id; id != "" {
 		return id
@@ -220,8 +225,8 @@ func (t *tree) containers(kept []int) []string {
 	return ids
 }
 
-// sandbox is the pod: of several ids the one that the network was made for, else
-// the first.
+// sandbox returns the id of the pod. Among several ids it prefers the one with the
+// network, else the first.
 func (t *tree) sandbox(kept []int, ids []string) string {
 	if len(ids) == 0 {
 		return ""
@@ -234,7 +239,7 @@ func (t *tree) sandbox(kept []int, ids []string) string {
 	return ids[0]
 }
 
-// first is the exec of the workload: of a pod's containers, not the one that only
+// first returns the exec of the workload. In a pod it ignores the container that only
 // holds the pod.
 func (t *tree) first(kept []int) int64 {
 	var first, pause int64
@@ -259,8 +264,8 @@ func (t *tree) first(kept []int) int64 {
 	return first
 }
 
-// pods are the ids that hold a pod: other containers hang below them, or use the
-// network that was made for them.
+// pods returns the ids of containers that hold a pod: other containers are below them
+// or use their network.
 func (t *tree) pods(kept []int) map[string]bool {
 	pods, networks, without := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, i := range kept {
@@ -287,7 +292,7 @@ func (t *tree) pods(kept []int) map[string]bool {
 	return pods
 }
 
-// busy is the CPU time used by the events of the start, never less than before.
+// busy returns the CPU time used at the events of the start; it never decreases.
 func (t *tree) busy(place map[int]bool) (all []record.BusyAt, events int64) {
 	var before, after *tracer.Event
 	var own []*tracer.Event
@@ -321,7 +326,7 @@ func (t *tree) busy(place map[int]bool) (all []record.BusyAt, events int64) {
 	return all, events
 }
 
-// used adds how much was used by a moment.
+// used appends the CPU time used until at.
 func used(all []record.BusyAt, at, cpu int64) []record.BusyAt {
 	if n := len(all); n > 0 && all[n-1].At == at {
 		all = all[:n-1]
@@ -329,7 +334,7 @@ func used(all []record.BusyAt, at, cpu int64) []record.BusyAt {
 	return append(all, record.BusyAt{At: at, CPU: cpu})
 }
 
-// brief shortens an id for people.
+// brief shortens an id for display.
 func brief(id string) string {
 	if len(id) > 12 && hexadecimal(id) {
 		return id[:12]

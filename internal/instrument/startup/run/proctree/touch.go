@@ -2,19 +2,19 @@ package proctree
 
 import "slices"
 
-// touching are the verbs with which a runtime is called for a container that is
-// there, by the client's verb that asks for it.
+// touching maps a client's verb to the verbs of the runtime calls it causes for an
+// existing container.
 var touching = map[string][]string{
 	"exec": {"exec"}, "stop": {"kill", "delete"}, "kill": {"kill", "delete"}, "rm": {"kill", "delete"},
 	"pause": {"pause"}, "unpause": {"resume"}, "top": {"ps"}, "update": {"update"},
 }
 
-// maxTouching is how many clients are looked at, the first ones.
+// maxTouching is the maximum number of clients considered; the first ones are used.
 const maxTouching = 64
 
-// touched takes the containers that clients of engines can have meant by a name,
-// which calls of runtimes do not have: docker exec web. After such a client runtimes
-// have to be called as it asks, and for one container only.
+// touched accepts containers that a client names in a way unknown to the runtime:
+// docker exec web. Matching runtime calls must follow the client, and for one
+// container only.
 func (t *tree) touched(c *claims) {
 	for i, looked := 0, 0; i < len(t.nodes) && looked < maxTouching; i++ {
 		n := &t.nodes[i]
@@ -38,9 +38,9 @@ func (t *tree) touched(c *claims) {
 	}
 }
 
-// usedWith are the containers that runtimes were called for with one of the verbs
-// while a client ran; known says that one of them is the start's, so that the client
-// meant it by its id.
+// usedWith returns the containers for which runtimes were called with one of the verbs
+// while a client ran. known reports that one of them is the start's, so the client
+// named it by id.
 func (t *tree) usedWith(c *claims, by *node, verbs []string) (others []*group, known bool) {
 	seen := map[string]bool{}
 	for i := range t.nodes {

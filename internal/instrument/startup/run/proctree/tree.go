@@ -9,48 +9,47 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// node is a process from its birth, or from the exec of another program in it, to
-// its end or to the next exec. Which of these are one, such as a fork and the exec
-// that follows at once, is found out by classify, which then lets the earlier
-// one stand for both.
+// node is a process between two of: its birth, each exec, its end. classify finds
+// nodes that count as one, such as a fork and its immediate exec. The earlier node
+// then stands for both.
 type node struct {
 	pid    int
-	parent int // index of who forked it, -1 not known
-	before int // index of the node that this process was before its exec, -1 none
-	stands int // index of the node that stands for this one, mostly itself
-	slow   int // index of the child that took the longest from its fork to its program, -1 none
+	parent int // index of the node that forked it; -1: unknown
+	before int // index of the node before its exec; -1: none
+	stands int // index of the node that represents this one, usually itself
+	slow   int // index of the child with the longest time from fork to exec; -1: none
 	root   bool
-	unborn bool // its fork was not told
-	inits  bool // a child executed the runtime itself as its init
-	did    bool // it executed a program, whose command this is:
+	unborn bool // no event for its fork
+	inits  bool // a child executed the runtime itself as init
+	did    bool // it executed a program, with this command:
 	command
 
 	born, exec, ended int64
-	since, used       int64 // CPU time of the process at its beginning and end, -1 not known
+	since, used       int64 // CPU time of the process at begin and end; -1: unknown
 	exit              *int
 	comm              string
 
 	kind, name, program, verb, id string
-	call                          bool // it is a command of an OCI runtime, be it within another
-	workload                      bool // the exec of a container's program
-	session                       bool // or of one that was added to it later
+	call                          bool // a command of an OCI runtime, possibly nested
+	workload                      bool // exec of a container's program
+	session                       bool // exec of a program added to a container later
 }
 
-// tree is what happened to processes, parents before children.
+// tree is the history of processes, parents before children.
 type tree struct {
 	asked    Asked
 	nodes    []node
-	events   []tracer.Event // in order of time
-	whose    []int          // the node of each event, -1 of none
+	events   []tracer.Event // in time order
+	whose    []int          // node of each event; -1: none
 	alive    map[int]int    // pid → its node
-	client   int            // node of the command that was started, -1
-	ofClient []bool         // of each node whether it descends from that command
-	since    int64          // when a daemon can have been asked at the earliest
-	above    []string       // of each node the nearest id above it
-	under    []int          // of each node the root that it descends from, -1 none
+	client   int            // node of the started command, or -1
+	ofClient []bool         // for each node, whether it descends from that command
+	since    int64          // earliest time of a request to a daemon
+	above    []string       // for each node, the nearest id above it
+	under    []int          // for each node, the root above it; -1: none
 }
 
-// grow makes nodes of events.
+// grow builds the tree from events.
 func grow(events []tracer.Event, a Asked) *tree {
 	t := &tree{asked: a, alive: map[int]int{}, client: -1}
 	t.events = slices.Clone(events)
@@ -71,8 +70,7 @@ func grow(events []tracer.Event, a Asked) *tree {
 		t.whose[j] = t.happen(&t.events[j])
 	}
 	if t.client < 0 && a.Client > 0 {
-		// Nothing was told of it: its children are known by their parent only, so
-		// there are none.
+		// There are no events for the client, and so no children either.
 		t.client = t.add(node{pid: a.Client, parent: -1, born: a.Began, since: -1, unborn: true})
 	}
 	return t
@@ -92,7 +90,7 @@ func (t *tree) add(n node) int {
 	return i
 }
 
-// happen takes in one event and returns whose it was.
+// happen processes an event and returns its node.
 func (t *tree) happen(e *tracer.Event) int {
 	if e.Pid <= 0 || e.Time < 0 {
 		return -1
@@ -100,7 +98,7 @@ func (t *tree) happen(e *tracer.Event) int {
 	at, there := t.alive[e.Pid]
 	switch e.Kind {
 	case tracer.Fork:
-		if there { // its exit was not told: somebody else has its pid
+		if there { // the exit event is missing: the pid was reused
 			t.nodes[at].ended = max(e.Time, t.nodes[at].born)
 			delete(t.alive, e.Pid)
 		}
@@ -140,8 +138,8 @@ func (t *tree) happen(e *tracer.Event) int {
 	return -1
 }
 
-// parent is the node of an event's parent, -1 where none is known. A client that
-// was told of by its children only is made up here.
+// parent returns the node of an event's parent, or -1. It creates the node of a client
+// that is known only from its children.
 func (t *tree) parent(e *tracer.Event) int {
 	if i, ok := t.alive[e.Parent]; ok && e.Parent != e.Pid {
 		return i
@@ -158,7 +156,7 @@ func (t *tree) execute(i int, e *tracer.Event) {
 	n.command = read(e)
 }
 
-// took remembers of a parent's forks which took the longest to its program.
+// took records the fork of a parent that took longest to its exec.
 func (t *tree) took(i int) {
 	n := &t.nodes[i]
 	if n.parent < 0 || t.nodes[n.before].did || helper(n.base) {
@@ -175,7 +173,7 @@ func (t *tree) took(i int) {
 	}
 }
 
-// rep is the node that stands for i.
+// rep returns the node that represents i.
 func (t *tree) rep(i int) int {
 	for i >= 0 && t.nodes[i].stands != i {
 		i = t.nodes[i].stands
@@ -183,15 +181,15 @@ func (t *tree) rep(i int) int {
 	return i
 }
 
-// up is the node that i's process was forked by, -1 at the top.
+// up returns the node that forked i, or -1.
 func (t *tree) up(i int) int { return t.rep(t.nodes[t.rep(i)].parent) }
 
-// near is how far up a process is looked for that made i what it is: a runtime
-// and its init are no further apart than a wrapper and a few stages.
+// near is the maximum number of ancestors to search. A runtime and its init are only a
+// wrapper and a few stages apart.
 const near = 64
 
-// executor is who executed i: the same process's earlier program, or the nearest
-// above it that has executed one.
+// executor returns the node that executed i: the previous program of the process, or
+// the nearest ancestor that has executed a program.
 func (t *tree) executor(i int) int {
 	if was := t.rep(t.nodes[i].before); was >= 0 && t.nodes[was].did {
 		return was
@@ -204,7 +202,8 @@ func (t *tree) executor(i int) int {
 	return -1
 }
 
-// climb goes from who is above i upwards, no further than near, by up or executor.
+// climb iterates over the ancestors of i by above (up or executor), at most near of
+// them.
 func (t *tree) climb(i int, above func(int) int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for range near {
@@ -215,8 +214,8 @@ func (t *tree) climb(i int, above func(int) int) iter.Seq[int] {
 	}
 }
 
-// inherit goes once through all nodes and notes what they have from above, so
-// that nobody climbs a chain of forks again and again.
+// inherit computes for all nodes, in one pass, what they inherit from ancestors. This
+// avoids repeated walks over long chains of forks.
 func (t *tree) inherit() {
 	t.above, t.under = make([]string, len(t.nodes)), make([]int, len(t.nodes))
 	for i := range t.nodes {

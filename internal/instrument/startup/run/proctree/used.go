@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// samples are what a process that stayed had used by moments: since it executed its
-// program, or, of one that was there before, since the first of them.
+// samples returns the CPU usage of a long-running process. It counts from the exec of
+// its program or, for a process that existed before, from the first sample.
 func (t *tree) samples(i int) (all []record.BusyAt) {
 	n := &t.nodes[i]
 	base := n.since
@@ -29,7 +29,7 @@ func (t *tree) samples(i int) (all []record.BusyAt) {
 	return all
 }
 
-// bends leaves of moments those between which nothing was used out.
+// bends removes samples between which nothing was used.
 func bends(all []record.BusyAt) (out []record.BusyAt) {
 	for i, u := range all {
 		if i == 0 || i == len(all)-1 || u.CPU != all[i-1].CPU || u.CPU != all[i+1].CPU {
@@ -39,10 +39,10 @@ func bends(all []record.BusyAt) (out []record.BusyAt) {
 	return out
 }
 
-// own is the CPU time that the processes of the start used themselves, and the daemons
-// that served it, from 0 at the call.
+// own returns the CPU time of the start's processes and of the daemons that served it,
+// from 0 at the call.
 func (t *tree) own(place map[int]bool) []record.BusyAt {
-	var steps []record.BusyAt // what was used more by a moment
+	var steps []record.BusyAt // increments of usage
 	add := func(at, more int64) {
 		if more > 0 {
 			steps = append(steps, record.BusyAt{At: at, CPU: more})
@@ -59,7 +59,7 @@ func (t *tree) own(place map[int]bool) []record.BusyAt {
 		}
 		used := t.samples(i)
 		if len(used) == 0 {
-			return nil // nobody knows what it used
+			return nil // usage unknown
 		}
 		last := int64(0)
 		for _, u := range used {
@@ -79,10 +79,10 @@ func (t *tree) own(place map[int]bool) []record.BusyAt {
 	return all
 }
 
-// ended gives out what the start's processes had used when a program of theirs ended,
-// and says whether the kernel told of any.
+// ended reports usage by programs of the start that ended. told reports whether the
+// kernel logged any.
 func (t *tree) ended(place map[int]bool, add func(at, more int64)) (told bool) {
-	counted := map[int]int64{} // pid → CPU time that was given out already
+	counted := map[int]int64{} // pid → CPU time reported so far
 	for j := range t.events {
 		e := &t.events[j]
 		if t.whose[j] < 0 || !place[t.rep(t.whose[j])] || e.Time < t.asked.Began || t.asked.Ended != 0 && e.Time > t.asked.Ended {
@@ -102,11 +102,12 @@ func (t *tree) ended(place map[int]bool, add func(at, more int64)) (told bool) {
 	return told
 }
 
-// servedBy are the daemons that clients of engines talk to, by the client's name.
+// servedBy maps an engine's client to its daemon.
 var servedBy = map[string]string{"docker": "dockerd", "nerdctl": "containerd", "ctr": "containerd", "isula": "isulad"}
 
-// serves tells whether a daemon, or a shim that was there before, worked for the start:
-// it began a process of it, or is the only one that a client in it can have asked.
+// serves reports whether a daemon or an existing shim worked for the start. It must
+// have begun a process of the start, or be the only one that a client could have
+// asked.
 func (t *tree) serves(root int, place map[int]bool) bool {
 	if place[root] {
 		return true
