@@ -64,7 +64,8 @@ func TestALineCostsNoAllocation(t *testing.T) {
 				must.OK(t, err)
 			})
 		}
-		if few, many := allocations(1<<20), allocations(6<<20); many > few {
+		// The 5 MiB more have thousands of lines; the Go runtime allocates now and then, too.
+		if few, many := allocations(1<<20), allocations(6<<20); many > few+20 {
 			t.Errorf("%s: %v allocations for 1 MiB, %v for 6 MiB", name, few, many)
 		}
 	}
