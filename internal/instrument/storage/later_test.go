@@ -1,0 +1,30 @@
+package storage_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// A rate of the page cache is not what the device gives, whatever the tool.
+func TestBufferedWritesThatTheKernelWroteLaterBoundNothing(t *testing.T) {
+	for name, busy := range map[string]int64{"written at once": 35_000, "written later": 55_000} {
+		s := judged(t, store(func(s *storing) {
+			s.job, s.cache = write8, "buffered"
+			s.job.Tool = "dd"
+			s.every = func(c *record.Cell) {
+				if c.Target == "host" {
+					c.Reported.Seconds, c.Observed.Device.Busy = 35, busy*ms
+					c.Ended, c.Observed.Took = 1+60_000*ms, 60_100*ms
+				} else {
+					c.Observed.Device, c.Observed.Disks = record.DeviceUse{}, record.DeviceUse{}
+				}
+			}
+		}))
+		text := strings.Join(only(t, s, "runc").Because, "; ")
+		if bounded := strings.Contains(text, "which ran"); bounded != (busy == 35_000) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
