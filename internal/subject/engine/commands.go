@@ -234,7 +234,7 @@ func (c *Commands) Remove(ctx context.Context, names []string) error {
 
 // Import implements Driver.
 func (c *Commands) Import(ctx context.Context) (made bool, err error) {
-	short, cancel := context.WithTimeout(ctx, imagePatience)
+	short, cancel := context.WithTimeout(ctx, imageAnswer)
 	defer cancel()
 	id, err := c.ImageID(short)
 	switch {

@@ -12,9 +12,11 @@ import (
 	"github.com/tare-bench/tare/internal/probe/image"
 )
 
-// imagePatience bounds the load of an image, imageEnds the rest of a load after the run was
-// interrupted, and imageComes the search for the image of an abandoned load.
+// imageAnswer bounds a question about an image, imagePatience its load, imageEnds the rest
+// of a load after the run was interrupted, and imageComes the search for the image of an
+// abandoned load.
 const (
+	imageAnswer   = time.Minute
 	imagePatience = 4 * time.Minute
 	imageEnds     = 10 * time.Second
 	imageComes    = 20 * time.Second
