@@ -82,18 +82,23 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	return s.blocks(ctx, c)
 }
 
-// Loaded returns in one line how many programs each owner has loaded, with some of their names.
-func Loaded() string {
+// lookOnce returns all programs that are loaded, without rates.
+func lookOnce() (v *View, err error) {
 	m, err := bpfstat.Open()
 	if err != nil {
-		return "unknown: " + err.Error()
+		return nil, err
 	}
-	defer func() { _ = m.Close() }() // it was only read
+	defer func() { err = errors.Join(err, m.Close()) }()
 	c, err := newCollector(m, bpfstat.Filter{})
 	if err != nil {
-		return "unknown: " + err.Error()
+		return nil, err
 	}
-	v, err := c.look()
+	return c.look()
+}
+
+// Loaded returns in one line how many programs each owner has loaded, with some of their names.
+func Loaded() string {
+	v, err := lookOnce()
 	if err != nil {
 		return "unknown: " + err.Error()
 	}
