@@ -186,10 +186,14 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 	switch op {
 	case subject.Create, subject.Run:
 		pid, err := s.process(c)
-		// The workload ran. A runtime that forks and returns writes its pid file later.
-		for end, busy := time.Now().Add(s.patience()), op == subject.Run; busy && errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil && time.Now().Before(end); pid, err = s.process(c) {
+		// The workload ran. A runtime that forks and returns writes its pid file later. One look
+		// without such a process is not enough: a process has no arguments while it executes
+		// another program.
+		for end, idle := time.Now().Add(s.patience()), 0; op == subject.Run && idle < 2 && errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil && time.Now().Before(end); pid, err = s.process(c) {
 			time.Sleep(10 * time.Millisecond)
-			busy = s.underWay(c)
+			if idle++; s.underWay(c) {
+				idle = 0
+			}
 		}
 		if err != nil {
 			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but without a container process: %v", err), Output: engine.LastOutput(s.env, n)}
