@@ -44,7 +44,7 @@ func TestManyNodesAreOneReportThatNamesTheOutliers(t *testing.T) {
 	t.Parallel()
 	dir, fleet := fleetOf(t, thousand.Fleet{Nodes: 30, Lanes: []int{1, 4}, Rounds: 7})
 	out, stderr := ends(t, ExitDone, "starts on every node|lifecycle over 30 nodes|outliers: 5 of 30 nodes|AMD EPYC 9R14 × 8|Intel Xeon 8488C × 16|6.12.9-1-amd64|"+
-		"kernel cannot be told from kernel build|failed 0/8400|governor|on every node", "report", dir)
+		"kernel is confounded with kernel build|failed 0/8400|governor|on every node", "report", dir)
 	check.Equal(t, "stderr", stderr, "")
 	if _, same, _ := tare(t, "report", dir, "--over", "node"); same != out {
 		t.Errorf("asked for it is another:\n%s", same)
@@ -78,7 +78,7 @@ func TestFewNodesAndOthersHaveAPageEachUnlessOneIsAskedFor(t *testing.T) {
 	t.Parallel()
 	dir, _ := fleetOf(t, thousand.Fleet{Nodes: 9, Lanes: []int{1}, Rounds: 6})
 	last := filepath.Join(dir, "node-0008", "lifecycle.jsonl")
-	ends(t, ExitDone, "lifecycle over 9 nodes|of fewer than 10 nodes none can be told", "report", dir) // nine are many
+	ends(t, ExitDone, "lifecycle over 9 nodes|not detectable with fewer than 10 nodes", "report", dir) // nine are many
 	tare(t, "label", last, "node=")
 	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 9 || strings.Contains(out, "over 9 nodes") {
 		t.Errorf("with one that has no label there is not a page each\n%.2000s", out)

@@ -12,14 +12,14 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// mostNamed are the figures that an answer names.
+// mostNamed is the maximum number of figures that an answer names.
 const mostNamed = 3
 
-// answer is how each column compares with the first: the largest differences by name, and
-// how many figures are better, worse, the same and without a verdict.
+// answer summarizes the comparison of each column with the first. It names the largest
+// differences and counts the verdicts.
 func (c *Comparison) answer() (out []string) {
 	if len(c.Tables) == 0 {
-		return []string{"Nothing of these records can be compared."}
+		return []string{"These records have nothing to compare."}
 	}
 	for i, name := range c.Tables[0].Columns[1:] {
 		var differ []*figure.Figure
@@ -35,7 +35,7 @@ func (c *Comparison) answer() (out []string) {
 					differ, better = append(differ, f), better+1
 				case "worse":
 					differ, worse = append(differ, f), worse+1
-				case string(stat.Different): // of which neither more nor less is better
+				case string(stat.Different): // neither direction is better
 					differ = append(differ, f)
 				case string(stat.Same):
 					same++
@@ -46,7 +46,7 @@ func (c *Comparison) answer() (out []string) {
 		}
 		text := fmt.Sprintf("%s against %s: %d better, %d worse, %d the same, %d without a verdict", page.Heading(name), page.Heading(c.Tables[0].Columns[0]), better, worse, same, open)
 		if n := len(differ) - better - worse; n > 0 {
-			text += fmt.Sprintf(", %d otherwise different", n)
+			text += fmt.Sprintf(", %d different but neither better nor worse", n)
 		}
 		if named := largest(differ); named != "" {
 			text += "; largest: " + named
@@ -58,7 +58,7 @@ func (c *Comparison) answer() (out []string) {
 	return out
 }
 
-// largest names the figures that differ most.
+// largest names the figures with the largest differences.
 func largest(all []*figure.Figure) string {
 	var parts []string
 	for _, f := range sorted(all)[:min(len(all), mostNamed)] {
@@ -67,7 +67,7 @@ func largest(all []*figure.Figure) string {
 	return strings.Join(parts, ", ")
 }
 
-// sorted has the figures that differ most first.
+// sorted sorts figures by the size of their shift, largest first.
 func sorted(all []*figure.Figure) []*figure.Figure {
 	size := func(f *figure.Figure) float64 {
 		if f.Versus == nil {
@@ -79,7 +79,7 @@ func sorted(all []*figure.Figure) []*figure.Figure {
 	return all
 }
 
-// headline names figures of a column that a reader asks for first.
+// headline names the most important figures of a column.
 func (t *Table) headline(column int) string {
 	var parts []string
 	for _, row := range t.Rows {
@@ -91,13 +91,13 @@ func (t *Table) headline(column int) string {
 	return strings.Join(parts, ", ")
 }
 
-// named is a figure in words with its shift: "run of crun +69 % [+29, +126]".
+// named returns a figure's name and shift: "run of crun +69 % [+29, +126]".
 func named(f *figure.Figure) string {
 	change := page.Change(f)
 	return strings.TrimSpace(called(f) + " " + strings.TrimSpace(change.Head+" "+change.Tail))
 }
 
-// called is a figure in words: "run of crun".
+// called returns a figure's name: "run of crun".
 func called(f *figure.Figure) string {
 	name := f.Quantity
 	if op := f.Labels.Get("op"); op != "" {
@@ -115,8 +115,8 @@ func called(f *figure.Figure) string {
 	return page.Short(name, 2*page.LongestName)
 }
 
-// answer is where figures became worse and better, the largest changes first, or how large a
-// change would have been found.
+// answer lists the points at which figures became worse or better, largest changes first.
+// Without changes, it returns the smallest change that was detectable.
 func (h *History) answer() (out []string) {
 	var changed []*figure.Figure
 	between, from := map[*figure.Figure]string{}, map[*figure.Figure]string{}
@@ -141,7 +141,7 @@ func (h *History) answer() (out []string) {
 		}
 		for i, f := range sorted(of) {
 			if i == mostNamed {
-				out = append(out, fmt.Sprintf("And %s more became %s.", page.Amount(len(of)-i, "figure"), cmp.Or(verdict, "different")))
+				out = append(out, fmt.Sprintf("%s became %s.", page.Amount(len(of)-i, "more figure"), cmp.Or(verdict, "different")))
 				break
 			}
 			change := page.Change(f)
@@ -152,13 +152,13 @@ func (h *History) answer() (out []string) {
 	case out != nil:
 		return out
 	case math.IsInf(finds, 1):
-		return []string{fmt.Sprintf("No change can be found in %s of %s: %s.", page.Amount(h.runs, "run"), page.Amount(len(h.Points), "point"), h.needed())}
+		return []string{fmt.Sprintf("No change is detectable in %s of %s: %s.", page.Amount(h.runs, "run"), page.Amount(len(h.Points), "point"), h.needed())}
 	}
-	return []string{fmt.Sprintf("No change is shown in %d series over %s; one of %s would have been found in the steadiest.", len(h.Series), page.Amount(len(h.Points), "point"), page.Share(finds))}
+	return []string{fmt.Sprintf("No change was detected in %d series over %s; the most stable series would have shown a change of %s.", len(h.Series), page.Amount(len(h.Points), "point"), page.Share(finds))}
 }
 
-// answer is how the figure that is asked for first lies over the nodes, which of them are
-// outliers, and what failed.
+// answer describes the distribution of the main figure over the nodes, the outliers and the
+// failures.
 func (m *measured) answer(shown []*overNodes, apart []apartNode, parted []*circumstance) (out []string) {
 	i := slices.IndexFunc(shown, func(o *overNodes) bool { return o.Labels.Get("op") == "run" && o.Labels.Get("target") != "host" })
 	if len(shown) > 0 {
@@ -169,7 +169,7 @@ func (m *measured) answer(shown []*overNodes, apart []apartNode, parted []*circu
 	}
 	switch n := len(apart); {
 	case len(m.names) < stat.FewestForOutliers:
-		out = append(out, fmt.Sprintf("%s are too few to call one an outlier.", m.amount(len(m.names))))
+		out = append(out, fmt.Sprintf("%s are too few to detect outliers.", m.amount(len(m.names))))
 	case n == 0:
 		out = append(out, "No "+m.noun()+" is an outlier.")
 	default:
@@ -181,9 +181,9 @@ func (m *measured) answer(shown []*overNodes, apart []apartNode, parted []*circu
 			own := m.unlike(a.node, parted)
 			alike = slices.DeleteFunc(alike, func(fact string) bool { return !slices.Contains(own, fact) })
 		}
-		text := fmt.Sprintf("%d of %s lie apart: %s", n, m.amount(len(m.names)), page.Listed(names))
+		text := fmt.Sprintf("%d of %s are outliers: %s", n, m.amount(len(m.names)), page.Listed(names))
 		if alike != nil {
-			text += "; common to them: " + page.Short(strings.Join(alike, "; "), page.LongestMessage)
+			text += "; they have in common: " + page.Short(strings.Join(alike, "; "), page.LongestMessage)
 		}
 		out = append(out, text+".")
 	}
@@ -193,7 +193,7 @@ func (m *measured) answer(shown []*overNodes, apart []apartNode, parted []*circu
 	return out
 }
 
-// answer is the decision with the figures that made it, or why there is none.
+// answer returns the decision with the figures behind it, or the reason why there is none.
 func (g *Gate) answer() []string {
 	text := string(g.Decision) + ": "
 	if reasons := g.reasons(); g.Decision == stat.NotDecided && len(reasons) > 0 {
@@ -215,7 +215,7 @@ func (g *Gate) answer() []string {
 	return []string{text + strings.Join(of, ", ") + " (margin " + page.Share(g.Margin) + ")."}
 }
 
-// reasons are those for which figures are not decided, each once.
+// reasons returns the distinct reasons of all undecided figures.
 func (g *Gate) reasons() (all []string) {
 	for i := range g.Figures {
 		if f := &g.Figures[i]; f.Verdict == string(stat.NotDecided) && len(f.Reasons) > 0 && !slices.Contains(all, f.Reasons[0]) {

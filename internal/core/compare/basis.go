@@ -14,17 +14,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// basis is what a verdict on a pair rests on: the values to compare, and the reason why
-// there is no verdict, "" if there may be one. A verdict needs
-//   - both sides in the rounds of one run, or
-//   - at least [stat.FewestRuns] runs a side, or
-//   - a control in the rounds of both sides: then its ratio to the control is compared, and
-//     the spread from run to run enters the interval.
+// basis is the basis of a verdict on a pair: the values to compare, and the reason why a
+// verdict is impossible. A verdict needs one of:
+//   - both sides in the rounds of one run
+//   - at least [stat.FewestRuns] runs per side
+//   - a control in the rounds of both sides; the ratio to the control is compared, and the
+//     interval includes the spread between runs
 //
-// Apart from the first, both sides also have to be undisturbed.
+// Except in the first case, both sides must also be undisturbed.
 type basis struct {
 	stat.Sides
-	control string // by which both sides are divided, "" if they are not
+	control string // target that both sides are divided by; "" for none
 	lacks   string
 }
 
@@ -35,7 +35,7 @@ const (
 	wasDisturbed = " was disturbed: "
 )
 
-// mark sets what a comparison is of, and takes back a verdict that has no basis.
+// mark sets the kind of a comparison. It withdraws a verdict without a basis.
 func (b *basis) mark(v *figure.Versus) {
 	switch {
 	case v == nil:
@@ -69,7 +69,8 @@ func (c *cell) valued() (n int) {
 	return n
 }
 
-// disturbed names a side of which more than half of the runs were disturbed in a figure.
+// disturbed returns the reason why a side has no verdict: more than half of its runs were
+// disturbed in the figure. It returns "" if neither side was.
 func (c *Comparison) disturbed(f *figure.Figure, sides ...[]int) string {
 	for _, runs := range sides {
 		n, first := 0, ""
@@ -87,7 +88,7 @@ func (c *Comparison) disturbed(f *figure.Figure, sides ...[]int) string {
 	return ""
 }
 
-// disturbance is what disturbed the figure in the run, "" if nothing beyond its bound.
+// disturbance returns the message of a finding that disturbs the figure in this run, or "".
 func (r *Run) disturbance(f *figure.Figure) string {
 	lanes := f.Labels.Get("lanes")
 	for i := range r.Found {
@@ -100,16 +101,16 @@ func (r *Run) disturbance(f *figure.Figure) string {
 	return ""
 }
 
-// controlled compares target ÷ control per round. The control may not have moved by more
-// than the margin. How far runs of the same thing lie apart is taken from earlier runs of
-// this machine, or else from how far the controls moved.
+// controlled compares target ÷ control per round. There is no verdict if a control itself
+// changed by more than the margin. The variance between runs is estimated from earlier runs on
+// this machine, or else from the changes of the controls.
 func (c *Comparison) controlled(p pair) basis {
 	old, new := p.base.runs[len(p.base.runs)-1], p.cell.runs[len(p.cell.runs)-1]
 	was, is := p.base.of[len(p.base.of)-1], p.cell.of[len(p.cell.of)-1]
 	b := basis{Sides: p.sides(), lacks: noVerdict + "the sides are single runs at different times, without a control in both"}
 	for _, d := range c.between(old, new) {
 		if d.Kind == Kernel || d.Kind == System {
-			return b // it moves the control, too
+			return b // the control changes too
 		}
 	}
 	controls := c.controls(old, new)
@@ -121,7 +122,7 @@ func (c *Comparison) controlled(p pair) basis {
 		b.lacks = why
 		return b
 	}
-	moved, by := 0.0, "" // the control that moved the furthest
+	moved, by := 0.0, "" // the largest change of a control
 	for _, name := range controls {
 		before, after := c.runs[old].sibling(was, name), c.runs[new].sibling(is, name)
 		if before == nil || after == nil || !positive(before, after) {
@@ -143,8 +144,8 @@ func (c *Comparison) controlled(p pair) basis {
 	}
 	if b.Between, b.Freedom = c.earlierSpread(old, was, controls); b.Freedom < 2 {
 		b.Between, b.Freedom = c.controlSpread(old, new, was.Quantity, controls)
-		if b.Freedom < 2 && b.lacks == "" { // it stays by chance too often
-			b.lacks = noVerdict + "one figure of a control does not show how far runs lie apart (--earlier gives earlier records, --self makes some)"
+		if b.Freedom < 2 && b.lacks == "" { // with one figure, a small change is often chance
+			b.lacks = noVerdict + "a single control figure does not show the spread between runs (add earlier records with --earlier, or measure it with --self)"
 		}
 	}
 	if (anyZero(was) || anyZero(is)) && b.lacks == "" {
@@ -153,7 +154,7 @@ func (c *Comparison) controlled(p pair) basis {
 	return b
 }
 
-// anyZero reports whether a round is not above 0, so that it has no logarithm.
+// anyZero reports whether a round is not above 0 and so has no logarithm.
 func anyZero(f *figure.Figure) bool {
 	return slices.ContainsFunc(f.Rounds, func(r figure.Round) bool { return !(r.Value > 0) })
 }
@@ -163,8 +164,8 @@ func positive(a, b *figure.Figure) bool {
 	return a.Value > 0 && b.Value > 0 && len(a.Rounds) > 0 && len(b.Rounds) > 0 && !a.AtMost && !b.AtMost
 }
 
-// controls are the names of targets that both runs have and that no change of a runtime
-// can move: the named one, or else floor and host.
+// controls returns the controls that both runs have: the target named by --control, or else
+// floor and host. A runtime change does not affect them.
 func (c *Comparison) controls(old, new int) (names []string) {
 	for _, kind := range []string{"floor", "host"} {
 		for _, t := range c.runs[old].Targets {
@@ -181,13 +182,13 @@ func (c *Comparison) controls(old, new int) (names []string) {
 	})
 }
 
-// sibling is the figure of another target of the same run, nil if there is none.
+// sibling returns the same figure of another target in the same run, or nil.
 func (r *Run) sibling(f *figure.Figure, target string) *figure.Figure {
 	return r.find(f.Quantity, f, "target", target)
 }
 
-// find is the figure of a quantity with another figure's labels but for one, nil if there is
-// none.
+// find returns the figure of a quantity with the labels of like, except that the label key has
+// the given value. It returns nil if there is none.
 func (r *Run) find(quantity string, like *figure.Figure, key, value string) *figure.Figure {
 	want := like.Labels.With(key, value).String()
 	for i := range r.Figures {
@@ -198,7 +199,7 @@ func (r *Run) find(quantity string, like *figure.Figure, key, value string) *fig
 	return nil
 }
 
-// ratio is a figure ÷ a control by round.
+// ratio returns figure ÷ control per round.
 func ratio(f, control *figure.Figure) stat.Rounds {
 	out, by := stat.Rounds{}, control.Values()
 	for _, r := range f.Rounds {
@@ -209,8 +210,8 @@ func ratio(f, control *figure.Figure) stat.Rounds {
 	return out
 }
 
-// earlierSpread is twice the variance of target ÷ control among earlier runs under the
-// same circumstances, beyond what their rounds explain, and its degrees of freedom.
+// earlierSpread returns twice the variance of target ÷ control between earlier runs in the same
+// circumstances, without the variance within runs. It also returns the degrees of freedom.
 func (c *Comparison) earlierSpread(like int, f *figure.Figure, controls []string) (variance, freedom float64) {
 	var levels, own []float64
 	for i := range c.earlier {
@@ -233,8 +234,8 @@ func (c *Comparison) earlierSpread(like int, f *figure.Figure, controls []string
 	return 2 * stat.BetweenRuns(levels, own, false), float64(len(levels) - 1)
 }
 
-// controlSpread is the variance by which the controls' own figures of a quantity moved,
-// beyond what their rounds explain, and its degrees of freedom.
+// controlSpread returns the variance of the controls' changes in a quantity, without the
+// variance within runs. It also returns the degrees of freedom.
 func (c *Comparison) controlSpread(old, new int, quantity string, controls []string) (variance, freedom float64) {
 	var shifts, own []float64
 	for i := range c.runs[old].Figures {
@@ -250,7 +251,7 @@ func (c *Comparison) controlSpread(old, new int, quantity string, controls []str
 	return stat.BetweenRuns(shifts, own, true), float64(len(shifts))
 }
 
-// sampling is the variance of the logarithm of a median by its interval, 0 if unknown.
+// sampling returns the variance of the logarithm of a median from its interval, or 0 if unknown.
 func sampling(e figure.Estimate) float64 {
 	if !e.Bounded || !(e.Lo > 0) {
 		return 0
@@ -259,10 +260,10 @@ func sampling(e figure.Estimate) float64 {
 	return half * half
 }
 
-// plain is a word that a shell takes as it is.
+// plain matches a word that needs no quoting in a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_][A-Za-z0-9@%+=:,./_-]*$`)
 
-// advice is a command that gives a verdict where one lacks a basis, "" if none does.
+// advice returns a command whose result would allow a verdict, or "" if none is needed.
 func (c *Comparison) advice() string {
 	for _, p := range c.pairs {
 		lacks := c.basis(p).lacks
@@ -285,13 +286,13 @@ func (c *Comparison) advice() string {
 			}
 		}
 		words := append([]string{run.Header.Experiment, "host", "floor"}, names...)
-		if run.Header.Environment.Kernel == "" { // nothing can be measured again
-			return fmt.Sprintf("to decide, give at least %d records a side", stat.FewestRuns)
+		if run.Header.Environment.Kernel == "" { // the host is unknown, so the run cannot be repeated
+			return fmt.Sprintf("to decide, give at least %d records per side", stat.FewestRuns)
 		}
 		if run.Header.Experiment == "" || slices.ContainsFunc(words, func(w string) bool { return !plain.MatchString(w) }) {
-			return "to decide, give at least 3 records a side, or measure both sides in the same rounds (tare gate --interleave)"
+			return "to decide, give at least 3 records per side, or measure both sides in the same rounds (tare gate --interleave)"
 		}
-		how := fmt.Sprintf("give at least %d records a side; another one", stat.FewestRuns)
+		how := fmt.Sprintf("give at least %d records per side; measure another one", stat.FewestRuns)
 		if strings.Contains(lacks, wasDisturbed) {
 			how = "measure both again on a quiet machine"
 		}
@@ -300,7 +301,7 @@ func (c *Comparison) advice() string {
 	return ""
 }
 
-// target is that of a figure.
+// target returns the target of a figure.
 func (r *Run) target(f *figure.Figure) record.Target {
 	for _, t := range r.Targets {
 		if t.Name == f.Labels.Get("target") {
@@ -310,7 +311,7 @@ func (r *Run) target(f *figure.Figure) record.Target {
 	return record.Target{}
 }
 
-// recorded lists the findings of the records by side, or of all together.
+// recorded lists the findings of the records, per side or for all sides together.
 func (c *Comparison) recorded(together bool) *page.Section {
 	type key struct{ side, code string }
 	n, first, runs := map[key]int{}, map[key]string{}, map[string]int{}
@@ -341,7 +342,7 @@ func (c *Comparison) recorded(together bool) *page.Section {
 		return nil
 	}
 	slices.SortStableFunc(order, func(a, b key) int { return n[b] - n[a] })
-	table := page.Names("records of", "finding", "runs", "the first")
+	table := page.Names("records", "finding", "runs", "first message")
 	for _, k := range order {
 		table.Row(page.Texts(k.side, k.code, fmt.Sprintf("%d of %d", n[k], runs[k.side]), first[k])...)
 	}

@@ -133,8 +133,8 @@ func TestTheAdviceIsACommandThatCanBePasted(t *testing.T) {
 	for _, tt := range []struct{ old, new, want string }{
 		{"/old/runc", "/new/runc", "tare gate --interleave old=/old/runc new=/new/runc --worse 5.0%"},
 		{"/bin/runc", "/bin/runc", "tare lifecycle host floor runc=/bin/runc -o more.jsonl"},
-		{"/old/runc", "/x;reboot", "at least 3 records a side, or measure both sides in the same rounds"},
-		{"/old/runc", "/x y", "at least 3 records a side, or measure both sides in the same rounds"},
+		{"/old/runc", "/x;reboot", "at least 3 records per side, or measure both sides in the same rounds"},
+		{"/old/runc", "/x y", "at least 3 records per side, or measure both sides in the same rounds"},
 	} {
 		c := compared(t, Options{}, one("old", machine("a", map[string]float64{"runc": 100}, at(tt.old))), one("new", machine("b", map[string]float64{"runc": 100}, at(tt.new))))
 		if got := c.advice(); !strings.Contains(got, tt.want) || strings.Contains(got, ";reboot") {

@@ -9,15 +9,14 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// cell is a figure of one column: that of one run, or of several.
+// cell is a figure of one column, from one or several runs.
 type cell struct {
 	figure.Figure
 	runs []int
 	of   []*figure.Figure // one for each run
 }
 
-// finish makes the figure that stands in the column: of several runs the median of
-// their own.
+// finish computes the figure of the column. For several runs it is the median of their values.
 func (c *cell) finish(col benchproc.Key) {
 	c.Figure = *c.of[0]
 	if len(c.of) > 1 {
@@ -25,7 +24,7 @@ func (c *cell) finish(col benchproc.Key) {
 		c.Rounds, c.Failed, c.Total, c.Reasons = nil, 0, 0, nil
 		for _, f := range c.of {
 			if f.AtMost {
-				c.AtMost, c.Verdict = true, f.Verdict // one that may be less leaves the median open, too
+				c.AtMost, c.Verdict = true, f.Verdict // an upper bound of one run makes the median a bound, too
 			}
 			if f.Known() {
 				medians = append(medians, f.Value)
@@ -42,8 +41,8 @@ func (c *cell) finish(col benchproc.Key) {
 	}
 }
 
-// values are those of the rounds, told apart by their run. Where runs are joined, a
-// figure without rounds, such as a quantile, is one value of its run.
+// values returns the values of the rounds, with a distinct key for each run and round. If runs
+// are joined, a figure without rounds, such as a quantile, is one value of its run.
 func (c *cell) values(joined bool) stat.Rounds {
 	out := stat.Rounds{}
 	for i, f := range c.of {
@@ -57,9 +56,9 @@ func (c *cell) values(joined bool) stat.Rounds {
 	return out
 }
 
-// means are over the rows that show a shift and have a value above 0 on both sides, none
-// of them an upper bound. A shift is estimated of all rounds, so the ratio that goes with
-// the shifts is their geometric mean, and not that of the medians beside them.
+// means computes the geometric mean of each column. It uses the rows that have a shift, values
+// above 0 on both sides and no upper bound. A shift is estimated from all rounds. The mean
+// ratio is therefore the geometric mean of the shifts, not the ratio of the medians.
 func (t *Table) means() {
 	t.Means = make([]Mean, len(t.Columns))
 	for i := 1; i < len(t.Columns); i++ {

@@ -1,10 +1,10 @@
-// Package compare sets records beside each other: every figure that two sides have, by
-// how much it differs, and what may be said of that.
+// Package compare compares records: for each figure that two sides have, it estimates the
+// difference and decides which verdict the records allow.
 //
-// It takes figures and the headers of their records and knows no instrument. What is a
-// row, a column and a table is said in benchstat's words, see docs/compare.md. Whoever
-// compares judges records one after the other and keeps of each a [Run], so that a
-// side may be many.
+// It works on figures and the headers of their records, independently of the instrument. The
+// projections of rows, columns and tables use the syntax of benchstat; see docs/compare.md.
+// The caller judges one record after the other and keeps only a [Run] of each, so that a
+// side can have many records.
 package compare
 
 import (
@@ -23,25 +23,25 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Run is a record that was judged: what it says of itself, and its figures.
+// Run is the part of a judged record that a comparison needs: its header and its figures.
 type Run struct {
 	Header  record.Header
 	Targets []record.Target
-	Labels  figure.Labels // that it was given afterwards
+	Labels  figure.Labels // added after the run
 	Figures []figure.Figure
 	Found   []record.Finding // warnings and errors
 	Missing string           // see [finding.Missing]
 }
 
-// Judged is a judgement of a record.
+// Judged is the judgement of a record.
 type Judged interface {
 	Figures() []figure.Figure
 	Result() (failed, total int, findings []record.Finding)
 }
 
-// NewRun keeps of a judged record what is compared.
+// NewRun returns the part of a judged record that is compared.
 func NewRun(rec *record.Record, j Judged) Run {
-	figures := slices.Clone(j.Figures()) // there may be thousands of runs: without room for more
+	figures := slices.Clone(j.Figures()) // clipped, since there may be thousands of runs
 	for i := range figures {
 		figures[i].Series, figures[i].Versus = nil, nil
 	}
@@ -58,7 +58,7 @@ func NewRun(rec *record.Record, j Judged) Run {
 	return run
 }
 
-// Share keeps once what the figures of many runs have alike: their labels.
+// Share makes equal labels of many runs share memory.
 func (r *Run) Share(labels map[string]figure.Labels) {
 	for i := range r.Figures {
 		own := &r.Figures[i].Labels
@@ -70,14 +70,14 @@ func (r *Run) Share(labels map[string]figure.Labels) {
 	}
 }
 
-// Side is one or several runs under a name.
+// Side is a named group of runs.
 type Side struct {
 	Name string
 	Runs []Run
 }
 
-// SideName is the name of the side that a file or a folder is: its own, or a letter in place of
-// a long one.
+// SideName returns the side name of a file or folder: the base name, or a letter if the name is
+// too long.
 func SideName(path string, sides int) string {
 	name := record.Stem(filepath.Base(filepath.Clean(path)))
 	if len(name) > page.LongestName && sides < 26 {
@@ -86,24 +86,23 @@ func SideName(path string, sides int) string {
 	return name
 }
 
-// Options are what a reader wants compared, and how. An empty projection is the usual
-// one: a table for each quantity, a row for each combination of labels, a column for
-// each side.
+// Options select what is compared. Without projections there is a table for each quantity, a
+// row for each combination of labels and a column for each side.
 type Options struct {
 	Table, Row, Col, Filter string
-	Unlike                  bool   // records of unlike circumstances, too
-	Versions                bool   // versions of what is weighed may differ: they are what is asked about
-	Control                 string // the target that both sides are divided by where they are single runs; "": floor or host
-	Earlier                 []Run  // of the same machine, whose spread from run to run is the machine's
+	Unlike                  bool   // also compare records of different circumstances
+	Versions                bool   // target versions may differ, since the versions are compared
+	Control                 string // target that single runs are divided by; "": floor or host
+	Earlier                 []Run  // runs of the same machine, for its spread between runs
 	figure.Comparing
 }
 
-// Comparison is what sides come to beside each other.
+// Comparison is the result of comparing sides.
 type Comparison struct {
 	Sides       []Side
-	Differences []Difference // between records that are compared
+	Differences []Difference // between compared records
 	Tables      []*Table
-	Only        []Single // have nothing to be compared with
+	Only        []Single // figures without a counterpart
 
 	how      figure.Comparing
 	control  string
@@ -111,48 +110,48 @@ type Comparison struct {
 	runs     []sided
 	pairs    []pair
 	unlike   map[[2]int][]Difference
-	memories []int64 // that are not the same, see [SameMemory]
-	returned bool    // some rows hold times until calls returned, see alike
+	memories []int64 // distinct memory sizes, see [SameMemory]
+	returned bool    // some rows use the time until the call returned, see alike
 }
 
-// Table is the figures of one quantity.
+// Table has the figures of one quantity.
 type Table struct {
 	Title   string
-	Fields  []string // names of what rows differ by
+	Fields  []string // keys that differ between rows
 	Columns []string
 	Rows    []Row
-	Means   []Mean // geometric, one for each column
+	Means   []Mean // geometric, one per column
 	Unit    figure.Unit
 	Better  figure.Direction
 }
 
-// Single is a figure that has nothing to be compared with, for which reason.
+// Single is a figure without a counterpart. Its Reasons say why.
 type Single struct {
 	figure.Figure
-	Base bool // the first column has it
+	Base bool // the figure is in the first column
 }
 
-// Row is a figure in every column, nil where it has none.
+// Row has one figure per column, nil if absent.
 type Row struct {
 	Names []string
 	Of    []*figure.Figure
 }
 
-// Mean is a column's geometric mean and, beside it, that of the first column in the
-// same rows, and that of the ratios that the shifts of these rows are.
+// Mean has the geometric means of a column, of the first column in the same rows, and of the
+// ratios 1 + shift of these rows.
 type Mean struct {
 	Base, Value, Ratio float64
-	Rows               int // that entered
+	Rows               int // number of rows in the mean
 }
 
-// sided is a run and the name of its side.
+// sided is a run with the name of its side.
 type sided struct {
 	*Run
 	side string
-	like int // the first run of the side whose circumstances are the same
+	like int // the first run of the side with the same circumstances
 }
 
-// pair is a figure that is compared with that of the first column.
+// pair is a figure and its counterpart in the first column.
 type pair struct {
 	base, cell *cell
 	table      *Table
@@ -179,7 +178,7 @@ func New(sides []Side, o Options) (*Comparison, error) {
 		c.build(g, key)
 	}
 	if len(c.pairs) == 0 {
-		return nil, errors.New("nothing is to be compared: no figure has a value in two columns; the keys for --row, --col and --filter are " + strings.Join(g.known, ", "))
+		return nil, errors.New("nothing to compare: no figure has a value in two columns; the keys for --row, --col and --filter are " + strings.Join(g.known, ", "))
 	}
 	if err := c.check(o); err != nil {
 		return nil, err
@@ -188,7 +187,7 @@ func New(sides []Side, o Options) (*Comparison, error) {
 	return c, nil
 }
 
-// take lists the runs, and refuses one that is there twice: it would count twice.
+// take lists the runs. It rejects duplicates, which would count twice.
 func (c *Comparison) take() error {
 	seen, like := map[string]string{}, map[string]int{}
 	for i := range c.Sides {
@@ -209,8 +208,8 @@ func (c *Comparison) take() error {
 	return nil
 }
 
-// build makes a table: its rows are those of which the first column and another have
-// a figure.
+// build adds a table. It has the rows with a figure in the first column and in at least one
+// other.
 func (c *Comparison) build(g *grid, key benchproc.Key) {
 	t, rows, columns := &Table{}, g.rows[key], g.columns(key)
 	for _, col := range columns {
@@ -250,8 +249,8 @@ func (c *Comparison) build(g *grid, key benchproc.Key) {
 	c.Tables = append(c.Tables, t)
 }
 
-// alike takes the times until calls returned for a row of which some end with the first
-// instruction and others do not, if all are known.
+// alike makes a row comparable if only some of its times end with the first instruction. It
+// replaces all of them with the times until calls returned, if those are known.
 func (c *Comparison) alike(cells []*cell) {
 	first, other := false, false
 	for _, one := range cells {
@@ -276,10 +275,10 @@ func (c *Comparison) alike(cells []*cell) {
 	}
 }
 
-// untilFirst is [figure.Figure.Until] of a time that ends with the first instruction.
+// untilFirst is the [figure.Figure.Until] of a time that ends with the first instruction.
 const untilFirst = "first"
 
-// row adds a row, whose figures are compared later, when all of the table are known.
+// row adds a row. Its figures are compared later, together with the rest of the table.
 func (c *Comparison) row(t *Table, names []string, cells []*cell) {
 	row := Row{Names: names, Of: make([]*figure.Figure, len(cells))}
 	for i, one := range cells {
@@ -298,7 +297,7 @@ func (c *Comparison) row(t *Table, names []string, cells []*cell) {
 	t.Rows = append(t.Rows, row)
 }
 
-// alone keeps figures that have nothing to be compared with.
+// alone adds figures without a counterpart to Only.
 func (c *Comparison) alone(cells []*cell, columns []string) {
 	for i, one := range cells {
 		if one != nil {
@@ -309,7 +308,7 @@ func (c *Comparison) alone(cells []*cell, columns []string) {
 	}
 }
 
-// constant are the values that all rows share, which a title says once.
+// constant returns the values that all rows share. They go into the title.
 func constant(row benchproc.Key, varying []*benchproc.Field) (out []string) {
 	for _, f := range row.Projection().FlattenedFields() {
 		if v := row.Get(f); v != "" && !slices.Contains(varying, f) {
@@ -319,8 +318,8 @@ func constant(row benchproc.Key, varying []*benchproc.Field) (out []string) {
 	return out
 }
 
-// judge compares the pairs of each table together, and takes a verdict back where what
-// else differs forbids it.
+// judge compares the pairs of each table together. It withdraws a verdict if other differences
+// between the records do not allow one.
 func (c *Comparison) judge() {
 	for _, t := range c.Tables {
 		var at []int
@@ -353,12 +352,12 @@ func (c *Comparison) judge() {
 	}
 }
 
-// perRun keeps rounds of different runs apart.
+// perRun is the distance between the round numbers of successive runs.
 const perRun = 1 << 32
 
 func (p pair) both() figure.Pair { return figure.Pair{Base: &p.base.Figure, Figure: p.figure} }
 
-// sides are none of two upper bounds, which are not compared.
+// sides returns the values of both sides. Two upper bounds are not compared.
 func (p pair) sides() stat.Sides {
 	if p.base.AtMost && p.cell.AtMost {
 		return stat.Sides{}
@@ -367,7 +366,7 @@ func (p pair) sides() stat.Sides {
 	return stat.Sides{Old: p.base.values(joined), New: p.cell.values(joined), PerRun: perRun}
 }
 
-// Figures are all of them: those compared, the means, and those of one side only.
+// Figures returns all compared figures, the means, and the figures of one side only.
 func (c *Comparison) Figures() []figure.Figure {
 	var out []figure.Figure
 	for _, t := range c.Tables {
@@ -391,11 +390,11 @@ func (c *Comparison) Figures() []figure.Figure {
 	return out
 }
 
-// Findings say what differs between the records.
+// Findings lists the differences between the records.
 func (c *Comparison) Findings() (out []record.Finding) {
 	for _, d := range c.Differences {
 		out = append(out, record.Finding{Code: "unlike-records", Level: "warning",
-			Message: d.String(), Advice: "measure both with the same " + d.Field + " to have a verdict on what is weighed alone"})
+			Message: d.String(), Advice: "measure both with the same " + d.Field + " for a verdict on the targets alone"})
 	}
 	return out
 }

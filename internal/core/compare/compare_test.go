@@ -181,7 +181,7 @@ func TestFiguresOfOneSideAreListed(t *testing.T) {
 	t.Parallel()
 	c := compared(t, Options{}, three("old", "a", map[string]float64{"runc": 100, "kata": 300}, nil), three("new", "b", map[string]float64{"runc": 100, "crun": 50}, nil))
 	text := draw(t, c.Page())
-	check.Contains(t, "text", text, "of one side only", "only in old  latency   target=kata", "only in new  latency   target=crun")
+	check.Contains(t, "text", text, "on one side only", "only in old  latency   target=kata", "only in new  latency   target=crun")
 	if all := c.Figures(); figure.Find(all, "latency", "target", "kata").Reasons == nil || figure.Find(all, "latency", "target", "crun").Reasons == nil {
 		t.Error("they are not among the figures")
 	}
@@ -207,11 +207,11 @@ func TestProjectionsAreBenchstats(t *testing.T) {
 		{"a filter takes expressions", []Side{one("a", record)}, Options{Col: "target", Filter: "quantity:/^late/ AND (target:runc OR target:crun)"}, "runc crun", 1, figure.OfPairs, ""},
 		{"a table for each architecture compares within", []Side{one("x", record), one("y", other)}, Options{Col: "target@(runc kata)", Table: "arch"}, "runc kata", 4, figure.OfPairs, ""},
 		{"a header's field can be a column", []Side{one("x", record), one("y", other)}, Options{Col: "arch", Unlike: true}, "amd64 arm64", 4, figure.OfRounds, ""},
-		{"a row that holds two figures is refused", []Side{one("a", record)}, Options{Row: "op", Table: "lanes", Col: "side"}, "", 0, "", "would stand in one place"},
-		{"an unknown key is refused", []Side{one("a", record)}, Options{Col: "speed"}, "", 0, "", `--col: no figure has "speed"; the keys are target, op`},
+		{"a row that holds two figures is refused", []Side{one("a", record)}, Options{Row: "op", Table: "lanes", Col: "side"}, "", 0, "", "share a cell"},
+		{"an unknown key is refused", []Side{one("a", record)}, Options{Col: "speed"}, "", 0, "", `--col: unknown key "speed"; the keys are target, op`},
 		{"benchstat's own keys are no keys here", []Side{one("a", record)}, Options{Row: ".fullname"}, "", 0, "", "--row: no figure has"},
 		{"a broken filter is refused", []Side{one("a", record)}, Options{Filter: "target:("}, "", 0, "", "--filter: "},
-		{"a filter that leaves nothing is refused", []Side{one("a", record)}, Options{Col: "target", Filter: "op:stop"}, "", 0, "", "nothing is to be compared"},
+		{"a filter that leaves nothing is refused", []Side{one("a", record)}, Options{Col: "target", Filter: "op:stop"}, "", 0, "", "nothing to compare"},
 		{"the same run twice is refused", []Side{one("a", record), one("b", record)}, Options{}, "", 0, "", "a and b have the same run"},
 	} {
 		c, err := New(tt.sides, tt.options)

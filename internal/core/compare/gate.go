@@ -9,25 +9,24 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// Headline is what is compared of every experiment, once. Gated adds what a gate looks at
-// as well: when the calls return whose latency ends with the first instruction.
+// Headline selects the main figures of every experiment. Gated adds the time until the call
+// returned, for latencies that end with the first instruction.
 const (
 	Headline = "quantity:(latency OR makespan OR wall-time OR memory OR cpu OR bandwidth OR requests) -quantile:/./ -role:/./"
 	Gated    = "(" + Headline + ") OR (quantity:time-to stamp:returned op:(start OR run))"
 )
 
-// Gate is whether the second column is worse than the first by more than a margin.
+// Gate decides whether the second column is worse than the first by more than a margin.
 type Gate struct {
 	*Comparison
 	Margin   float64
 	Decision stat.Decision
-	Figures  []figure.Figure // the verdict of each is its decision
-	Floor    float64         // of an A/A: the least margin that all figures would pass
+	Figures  []figure.Figure // the verdict of each figure is its decision
+	Floor    float64         // for an A/A comparison: the smallest margin that all figures would pass
 }
 
-// Gate decides. A figure that only the first column has is not decided, one without a
-// direction cannot be worse, and what records differ in forbids a decision as it forbids
-// a verdict.
+// Gate decides. A figure of only the first column is undecided. A figure without a direction
+// cannot be worse. Differences between records prevent a decision as they prevent a verdict.
 func (c *Comparison) Gate(margin float64) (*Gate, error) {
 	g := &Gate{Comparison: c, Margin: margin, Decision: stat.Passed}
 	c.how.Margin = margin
@@ -35,7 +34,7 @@ func (c *Comparison) Gate(margin float64) (*Gate, error) {
 	var margins []float64
 	var pairs []pair
 	var bases []basis
-	seen := map[string]bool{} // times until calls returned may stand in two tables, see alike
+	seen := map[string]bool{} // a time until a call returned may be in two tables, see alike
 	for _, p := range c.pairs {
 		b, key := c.basis(p), p.figure.Quantity+" "+p.figure.Labels.String()
 		if p.figure.Better == "" || b.lacks == isControl || c.returned && seen[key] {
@@ -50,7 +49,7 @@ func (c *Comparison) Gate(margin float64) (*Gate, error) {
 		bases = append(bases, b)
 	}
 	if len(pairs) == 0 {
-		return nil, errors.New("no figure that both have is better where it is less or more, so none can be worse: choose others with --metric")
+		return nil, errors.New("no common figure has a direction (less or more is better), so none can regress: select others with --metric")
 	}
 	for i, one := range stat.GateAll(sides, margins, c.how.Adjust) {
 		p := pairs[i]
@@ -68,7 +67,7 @@ func (c *Comparison) Gate(margin float64) (*Gate, error) {
 			decision, why = stat.NotDecided, forbidden
 		}
 		if p.cell.Failed*max(p.base.Total, 1) > p.base.Failed*max(p.cell.Total, 1) && decision == stat.Passed {
-			decision, why = stat.NotDecided, fmt.Sprintf("more attempts failed: %d of %d, before %d of %d", p.cell.Failed, p.cell.Total, p.base.Failed, p.base.Total)
+			decision, why = stat.NotDecided, fmt.Sprintf("more attempts failed: %d of %d, baseline %d of %d", p.cell.Failed, p.cell.Total, p.base.Failed, p.base.Total)
 		}
 		g.add(*p.figure, decision, why)
 	}
@@ -80,8 +79,8 @@ func (c *Comparison) Gate(margin float64) (*Gate, error) {
 	return g, nil
 }
 
-// add keeps a figure with its decision. One that is worse decides all, and all have to
-// pass.
+// add records the decision for a figure. One regression fails the gate. The gate passes only if
+// all figures pass.
 func (g *Gate) add(f figure.Figure, d stat.Decision, why string) {
 	f.Verdict, f.Reasons = string(d), []string{why}
 	g.Figures = append(g.Figures, f)
@@ -90,8 +89,8 @@ func (g *Gate) add(f figure.Figure, d stat.Decision, why string) {
 	}
 }
 
-// floor keeps the least margin that all would pass, whichever of both were the new one;
-// there is none where one is an upper bound.
+// floor raises the smallest margin that all figures would pass in either direction. An upper
+// bound makes it infinite.
 func (g *Gate) floor(p pair, one *stat.Gated) {
 	end := max(one.Hi, 1/(1+one.Lo)-1)
 	if !stat.Finite(end) || p.base.AtMost || p.cell.AtMost {

@@ -17,39 +17,39 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// commit is the label that says which commit a record is of.
+// commit is the label for the commit of a record.
 const commit = "commit"
 
-// History is the figures of many runs in their order, and where their levels change.
+// History is the figures of many runs in order, with the points where their levels change.
 type History struct {
-	Points []string // what the runs are of, in their order
+	Points []string // names of the points, in order
 	Series []*Series
 
-	by       string // what they are ordered by
+	by       string // sort key, in words
 	runs     int
-	undated  []string     // runs that are left out, since they have no place in that order
-	since    int          // the first point whose changes count
-	versions bool         // of what is weighed may differ within a series: they are what is asked about
-	unlike   []Difference // by which a figure is in several series
+	undated  []string     // runs without a date, which cannot be ordered
+	since    int          // first point whose changes count
+	versions bool         // target versions may differ within a series, since versions are compared
+	unlike   []Difference // differences that split a figure into several series
 	of       *Comparison
 }
 
-// Series is a figure over the points at which its circumstances were alike.
+// Series is a figure over the points with the same circumstances.
 type Series struct {
-	figure.Figure        // of its first run
-	Apart         string // what sets it apart from another of the same figure; "" of the first
-	At            []int  // the points that have a value
+	figure.Figure        // the figure of the first run
+	Apart         string // difference from the first series of the figure; "" for the first
+	At            []int  // points with a value
 	Values        []float64
 	stat.Course
 
-	first int // its first run
+	first int // index of the first run
 	of    map[int][]float64
-	runs  map[int][]int // of each point
-	most  map[int]bool  // the points of which an upper bound is known
+	runs  map[int][]int // by point
+	most  map[int]bool  // points with an upper bound
 }
 
-// NewHistory puts runs in order and finds the changes. since names the first point whose
-// changes count, "" the first of all.
+// NewHistory orders the runs and detects changes. The argument since is the first point whose
+// changes count, or "" for all.
 func NewHistory(runs []Run, filter, since string) (*History, error) {
 	h := &History{}
 	runs, point, err := h.order(runs)
@@ -86,16 +86,15 @@ func NewHistory(runs []Run, filter, since string) (*History, error) {
 	h.find()
 	if since != "" {
 		if h.since = slices.Index(h.Points, since); h.since < 0 {
-			return nil, fmt.Errorf("--since: no record is of %q; they are of %s", since, page.Listed(h.Points))
+			return nil, fmt.Errorf("--since: no record of point %q; the points are %s", since, page.Listed(h.Points))
 		}
 	}
 	return h, nil
 }
 
-// order sorts the runs and gives each its point. A commit that has several runs is one
-// point. Numbers of commits, such as git rev-list --count gives, have an order; hashes
-// have none, and then it is that of time, which has no place for a run without a date:
-// beside others it is left out.
+// order sorts the runs and assigns each its point. Runs of the same commit share a point.
+// Commit numbers, such as from git rev-list --count, have an order. Hashes have none, so their
+// runs are sorted by time. Then runs without a date are left out, unless there is only one run.
 func (h *History) order(all []Run) (runs []Run, point []int, err error) {
 	runs = all
 	number := func(r *Run) float64 {
@@ -108,24 +107,24 @@ func (h *History) order(all []Run) (runs []Run, point []int, err error) {
 	h.by, h.versions = "label commit", true
 	for i := range runs {
 		if !stat.Finite(number(&runs[i])) {
-			h.by = "time, since label commit is no number everywhere"
+			h.by = "time, since label commit is not always a number"
 		}
 		h.versions = h.versions && runs[i].Labels.Get(commit) != ""
 	}
 	if !h.versions {
-		h.by = "time, since not all have a label commit"
+		h.by = "time, since some records have no label commit"
 	}
 	if len(runs) > 1 && h.by != "label commit" {
 		runs = nil
 		for _, r := range all {
 			if r.Header.Started.IsZero() {
-				h.undated = append(h.undated, cmp.Or(r.Header.RunID, "one without an id"))
+				h.undated = append(h.undated, cmp.Or(r.Header.RunID, "a run without an ID"))
 			} else {
 				runs = append(runs, r)
 			}
 		}
 		if runs == nil {
-			return nil, nil, errors.New("no run has a date to be ordered by: " + numberThem)
+			return nil, nil, errors.New("no run has a date to sort by: " + numberThem)
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b Run) int {
@@ -153,7 +152,7 @@ func (h *History) order(all []Run) (runs []Run, point []int, err error) {
 
 const numberThem = "give every record a number as label commit (tare label RECORD commit=4)"
 
-// part makes of a figure, one cell for each run, a series for each kind of
+// part splits a figure, with one cell for each run, into a series for each set of
 // circumstances.
 func (h *History) part(c *Comparison, point []int, cells []*cell) {
 	var parts []*Series
@@ -182,8 +181,7 @@ func (h *History) part(c *Comparison, point []int, cells []*cell) {
 	h.Series = append(h.Series, parts...)
 }
 
-// apart are the differences of two runs that forbid to put a figure of theirs into one
-// series.
+// apart returns the differences that prevent two runs from sharing a series of the figure.
 func (h *History) apart(c *Comparison, a, b int, f *figure.Figure) (out []Difference) {
 	for _, d := range c.between(a, b) {
 		if (d.Target == "" || d.Target == f.Labels.Get("target")) && !(h.versions && d.Kind == Version) {
@@ -193,7 +191,7 @@ func (h *History) apart(c *Comparison, a, b int, f *figure.Figure) (out []Differ
 	return out
 }
 
-// name is what sets a series apart, in words, and keeps the differences.
+// name describes the differences of a series and adds them to unlike.
 func (h *History) name(by []Difference) string {
 	parts := make([]string, len(by))
 	for i, d := range by {
@@ -215,10 +213,10 @@ func (h *History) find() {
 	}
 }
 
-// levels are a series as figures, one for each level, each compared with the one before.
+// levels returns one figure per level of a series, each compared with the level before.
 func (h *History) levels(s *Series) (out []figure.Figure) {
 	from, changes := 0, s.Changes
-	var before []int // the runs of the level before
+	var before []int // runs of the previous level
 	for k := range len(changes) + 1 {
 		to := len(s.Values)
 		if k < len(changes) {
@@ -242,7 +240,7 @@ func (h *History) levels(s *Series) (out []figure.Figure) {
 			f.Verdict, f.Reasons = string(stat.Undecided), []string{both.Unproven(true)}
 			if f.Versus = both.Known(figure.Compared("to "+h.Points[s.At[from-1]], &changes[k-1].Comparison)); f.Versus != nil {
 				f.Verdict, f.Reasons = direction(&f, out[k-1].Value), []string{f.Versus.Why}
-				if why := h.of.disturbed(&s.Figure, before, own); why != "" { // a level has runs enough
+				if why := h.of.disturbed(&s.Figure, before, own); why != "" { // a level has enough runs
 					f.Verdict, f.Reasons, f.Versus.Verdict, f.Versus.Why = string(stat.Undecided), []string{why}, stat.Undecided, why
 				}
 			}
@@ -252,8 +250,8 @@ func (h *History) levels(s *Series) (out []figure.Figure) {
 	return out
 }
 
-// direction is the verdict of a level, also where a value of 0 leaves it without a share
-// of the one before.
+// direction returns the verdict of a level. It also works if the previous level is 0 and the
+// relative shift is undefined.
 func direction(f *figure.Figure, before float64) string {
 	switch {
 	case f.Versus.Shift.Known() || !f.Versus.Different() || f.Better == "":
@@ -264,7 +262,7 @@ func direction(f *figure.Figure, before float64) string {
 	return "better"
 }
 
-// Figures are the levels of all series.
+// Figures returns the levels of all series.
 func (h *History) Figures() (out []figure.Figure) {
 	for _, s := range h.Series {
 		out = append(out, h.levels(s)...)
@@ -272,7 +270,7 @@ func (h *History) Figures() (out []figure.Figure) {
 	return out
 }
 
-// Worse tells whether a level became worse at a point that counts.
+// Worse reports whether a level regressed at a point that counts.
 func (h *History) Worse() bool {
 	for _, s := range h.Series {
 		for k, f := range h.levels(s) {
@@ -284,11 +282,11 @@ func (h *History) Worse() bool {
 	return false
 }
 
-// Findings say what was left out, and by what figures are in several series.
+// Findings lists the runs left out and the differences that split figures into several series.
 func (h *History) Findings() (out []record.Finding) {
 	if h.undated != nil {
 		out = append(out, record.Finding{Code: "no-date", Level: "warning", Advice: numberThem,
-			Message: page.Amount(len(h.undated), "run") + " left out, without a date to be ordered by: " + page.Listed(h.undated)})
+			Message: page.Amount(len(h.undated), "run") + " left out for lack of a date: " + page.Listed(h.undated)})
 	}
 	return append(out, (&Comparison{Differences: h.unlike}).Findings()...)
 }

@@ -58,8 +58,8 @@ func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
 		worse  bool
 		says   []string
 	}{
-		{"nothing changed", past(40, func(int, *Run) float64 { return 1 }), "*", "", 2, false, []string{"No change is shown in 2 series over 40 points; one of ", "changes: none", "40 runs of 40 points", "· 2 series ·", "ordered by label commit"}},
-		{"few points show nothing, and that is said", past(7, func(i int, _ *Run) float64 { return step(i, 3) }), "*", "", 2, false, []string{"No change can be found in 7 runs of 7 points: ", "changes: cannot be found in so few points", "of 2 series each takes 15 points", "a single one 14: choose fewer with --filter"}},
+		{"nothing changed", past(40, func(int, *Run) float64 { return 1 }), "*", "", 2, false, []string{"No change was detected in 2 series over 40 points; the most stable series would have shown a change of ", "changes: none", "40 runs of 40 points", "· 2 series ·", "ordered by label commit"}},
+		{"few points show nothing, and that is said", past(7, func(i int, _ *Run) float64 { return step(i, 3) }), "*", "", 2, false, []string{"No change is detectable in 7 runs of 7 points: ", "changes: too few points to detect any", "each of 2 series needs 15 points", "a single series needs 14: select fewer with --filter"}},
 		{"a step has its commits, and is worse by the figure's direction", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "", 1, true, []string{"run of runc became worse between 24 and 25: 100 ns to 110 ns (+9.7 %", "24 and 25", "worse p<0.001", "│"}},
 		{"what is better when more is better for it", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:requests", "", 1, false, []string{"run of runc became better between 24 and 25", "better"}},
 		{"of nothing a share is not known, but that it is worse", past(40, func(i int, _ *Run) float64 { return float64(max(i-24, 0) / max(i-24, 1)) }), "quantity:latency", "", 1, true, []string{"24 and 25", "worse p<0.001", "number of series (1)"}},
@@ -68,7 +68,7 @@ func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
 		{"hashes have no order, so time has", past(40, func(i int, r *Run) float64 {
 			r.Labels = figure.Of("commit", fmt.Sprintf("%xa", i*7919%40))
 			return step(i, 25)
-		}), "quantity:latency", "", 1, true, []string{"ordered by time, since label commit is no number"}},
+		}), "quantity:latency", "", 1, true, []string{"ordered by time, since label commit is not always a number"}},
 		{"runs of one commit are one point", past(80, func(i int, r *Run) float64 {
 			r.Labels = figure.Of("commit", fmt.Sprint(i/2))
 			return step(i, 50)
@@ -84,7 +84,7 @@ func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
 		{"without commits they are series of their own", past(40, func(i int, r *Run) float64 {
 			r.Labels, r.Targets[0].Version = nil, fmt.Sprint(i/25)
 			return step(i, 25)
-		}), "quantity:latency", "", 2, false, []string{"changes: none", "unlike records", "runc version 1", "ordered by time, since not all have a label commit"}},
+		}), "quantity:latency", "", 2, false, []string{"changes: none", "unlike records", "runc version 1", "ordered by time, since some records have no label commit"}},
 	} {
 		h, err := NewHistory(tt.runs, tt.filter, tt.since)
 		if err != nil {
@@ -107,8 +107,8 @@ func TestARunWithoutADateIsNotPutInOrderByTime(t *testing.T) {
 		runs    int // 0: refused
 		says    string
 	}{
-		"time":                 {false, 2, 18, "18 runs of 18 points · 2 series · ordered by time, since not all have a label commit\nleft out, since they have no date to be ordered by: r3, r4; give every record a number"},
-		"nothing at all":       {false, 20, 0, "no run has a date to be ordered by: give every record a number"},
+		"time":                 {false, 2, 18, "18 runs of 18 points · 2 series · ordered by time, since some records have no label commit\nleft out for lack of a date: r3, r4; give every record a number"},
+		"nothing at all":       {false, 20, 0, "no run has a date to sort by: give every record a number"},
 		"numbers of commits":   {true, 2, 20, "20 runs of 20 points"},
 		"time, which all have": {false, 0, 20, "20 runs of 20 points"},
 	} {

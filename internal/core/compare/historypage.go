@@ -11,14 +11,14 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Page shows the changes, and the course of every series.
+// Page shows the changes and the course of every series.
 func (h *History) Page() *page.Page {
 	p := page.New("", "history")
 	p.Head = []string{
 		page.Dotted(page.Amount(h.runs, "run")+" of "+page.Amount(len(h.Points), "point"), fmt.Sprint(len(h.Series), " series"), "ordered by "+h.by),
 	}
 	if h.undated != nil {
-		p.Head = append(p.Head, "left out, since they have no date to be ordered by: "+page.Listed(h.undated)+"; "+numberThem)
+		p.Head = append(p.Head, "left out for lack of a date: "+page.Listed(h.undated)+"; "+numberThem)
 	}
 	if unknown := h.of.unknown(); unknown != "" {
 		p.Head = append(p.Head, unknown)
@@ -30,7 +30,7 @@ func (h *History) Page() *page.Page {
 
 func (h *History) changes() *page.Section {
 	table := page.Names("figure", "of", "between")
-	var before, after []figure.Figure // before and behind each
+	var before, after []figure.Figure // levels before and after each change
 	for _, s := range h.Series {
 		levels := h.levels(s)
 		for k, c := range s.Changes {
@@ -42,7 +42,7 @@ func (h *History) changes() *page.Section {
 	if after == nil {
 		title, notes := "changes: none", []string{h.shown()}
 		if !slices.ContainsFunc(h.Series, func(s *Series) bool { return !math.IsInf(s.Finds, 1) }) {
-			title = "changes: cannot be found in so few points, however large they are"
+			title = "changes: too few points to detect any"
 			notes = append(notes, h.needed())
 		}
 		return &page.Section{Title: title, Style: term.Bold, Notes: notes}
@@ -57,23 +57,23 @@ func (h *History) changes() *page.Section {
 		return cell
 	}))
 	s := &page.Section{Title: "changes", Style: term.Bold, Charts: h.charts(), Table: table, Notes: []string{
-		"shift between the levels on both sides (Hodges–Lehmann) with its 95 % interval, where they meet being taken for known; " + h.shown()}}
+		"shift between the levels on both sides (Hodges–Lehmann) with its 95 % interval, given the position of the change; " + h.shown()}}
 	if h.since > 0 {
-		s.Notes = append(s.Notes, "the exit status is of changes at "+page.Heading(h.Points[h.since])+" and behind it")
+		s.Notes = append(s.Notes, "the exit status covers changes at "+page.Heading(h.Points[h.since])+" and later")
 	}
 	return s
 }
 
-// shown says when a change is shown.
+// shown describes the threshold for a change.
 func (h *History) shown() string {
 	asked := h.asked()
 	if asked == 0 {
-		return fmt.Sprintf("no series has the %d points that a change takes to be shown", stat.ShortestSeries)
+		return fmt.Sprintf("no series has the %d points needed to detect a change", stat.ShortestSeries)
 	}
-	return fmt.Sprintf("a change is shown where its p-value, times the places that were tried in its series and times the number of series (%d), is below %g", asked, stat.ChangeAlpha)
+	return fmt.Sprintf("a change is reported if its p-value × positions tested in its series × number of series (%d) is below %g", asked, stat.ChangeAlpha)
 }
 
-// asked is how many series have points enough to look for a change.
+// asked returns the number of series that are long enough to look for a change.
 func (h *History) asked() (n int) {
 	for _, s := range h.Series {
 		if len(s.Values) >= stat.ShortestSeries {
@@ -83,20 +83,20 @@ func (h *History) asked() (n int) {
 	return n
 }
 
-// needed says how many points it takes, where there are too few.
+// needed describes how many points are required.
 func (h *History) needed() string {
 	n := max(1, h.asked())
-	text := fmt.Sprintf("of %d series each takes %d points, half of them behind the change", n, stat.PointsNeeded(n))
+	text := fmt.Sprintf("each of %d series needs %d points, half of them after the change", n, stat.PointsNeeded(n))
 	if n > 1 {
-		text += fmt.Sprintf(", and a single one %d: choose fewer with --filter, such as 'target:runc op:run quantity:latency'", stat.PointsNeeded(1))
+		text += fmt.Sprintf(", a single series needs %d: select fewer with --filter, such as 'target:runc op:run quantity:latency'", stat.PointsNeeded(1))
 	}
 	return text
 }
 
-// mostCharts is how many series that changed are drawn.
+// mostCharts is the maximum number of charts of changed series.
 const mostCharts = 12
 
-// charts are the series that changed: their values, and their levels with intervals.
+// charts draws the changed series: their values, and their levels with intervals.
 func (h *History) charts() (out []*page.Chart) {
 	for _, s := range h.Series {
 		if s.Changes == nil || len(out) == mostCharts {
@@ -128,14 +128,14 @@ func (h *History) charts() (out []*page.Chart) {
 		}
 		c.Caption = fmt.Sprintf("%s over %s; %s", s.Quantity, page.Amount(len(s.Values), "point"), page.Listed(told))
 		if each > 1 {
-			c.Caption += fmt.Sprintf("; one of %d is drawn", each)
+			c.Caption += fmt.Sprintf("; one in %d is drawn", each)
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
-// names are the cells that say whose a row is.
+// names returns the first cells of a row, which identify the series.
 func (s *Series) names(more ...string) []page.Cell {
 	return page.Texts(append([]string{s.Quantity, page.Middle(page.Dotted(s.Labels.String(), s.Apart), 3*page.LongestName)}, more...)...)
 }
@@ -164,9 +164,9 @@ func (h *History) courses() *page.Section {
 			return page.Words(page.Share(finds))
 		}
 	}))
-	note := "│ a change; finds: the smallest change that would be found in 4 of 5 such histories, had it been in the middle"
+	note := "│ a change; finds: the smallest change that would be detected in 4 of 5 such histories if it were in the middle"
 	if widened > 1.05 {
-		note += fmt.Sprintf("; runs depend on those before them, so that their noise counts up to %.1f times", widened)
+		note += fmt.Sprintf("; runs depend on earlier runs, so the noise counts up to %.1f times", widened)
 	}
 	return &page.Section{Title: "series", Style: term.Bold, Table: table, Notes: []string{note}}
 }

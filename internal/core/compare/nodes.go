@@ -17,29 +17,28 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Nodes are records of many machines: how figures are distributed over them, which
-// machines are unlike the others, and what sets them apart. Records are added one after
-// the other and forgotten; of every figure its value and half of its interval stay, so a
-// thousand nodes take a few MiB.
+// Nodes compares the records of many machines: the distribution of each figure, outliers, and
+// the circumstances that distinguish them. It keeps only the value of each figure and half of
+// its interval, so a thousand nodes need a few MiB.
 type Nodes struct {
-	Unnamed bool // some record was called by its file: it may be of the same machine as others
+	Unnamed bool // some record is named by its file and may be from the same machine as others
 
-	over   string // what tells them apart: "node"
+	over   string // label that identifies a node: "node"
 	filter *benchproc.Filter
 	kinds  []*measured
 }
 
-// measured are the records of one measurement: of one experiment with the same options.
+// measured is the records of one experiment with the same options.
 type measured struct {
 	over, key, experiment, title string
 
 	unnamed  bool
 	names    []string
-	at       map[string]int // places of the names
+	at       map[string]int // index by name
 	records  int
-	failed   []int // operations, by node
+	failed   []int // failed operations by node
 	total    []int
-	memories []int64 // that are not the same
+	memories []int64 // distinct memory sizes
 
 	circumstances []*circumstance
 	circumstance  map[string]*circumstance // by target and field
@@ -48,33 +47,32 @@ type measured struct {
 	found         map[string]map[int]string // code → node → message
 }
 
-// circumstance is a fact, and what it is on each node.
+// circumstance is a fact with its value on each node.
 type circumstance struct {
 	fact
 	values []string // by node
-	with   []string // facts that part the nodes in the same way
+	with   []string // facts that split the nodes in the same way
 }
 
 // overNodes is a figure on many nodes.
 type overNodes struct {
-	figure.Figure           // of the first, without its values
-	of            []int     // whose each value is
-	values        []float64 // of one record each, until they are settled
-	halves        []float64 // of each its interval's half, as a share
+	figure.Figure           // the figure of the first node, without its values
+	of            []int     // node of each value
+	values        []float64 // one value per record, and after settle per node
+	halves        []float64 // relative half of each interval
 }
 
-// NewNodes are no records yet, told apart by a label. The filter says which figures are
-// shown and looked at for outliers; all of them are exported.
+// NewNodes returns an empty set of records, grouped by a label. The filter selects the figures
+// for tables and outliers. All figures are exported.
 func NewNodes(over, filter string) (*Nodes, error) {
 	f, err := benchproc.NewFilter(filter)
 	if err != nil {
-		return nil, fmt.Errorf("figures of nodes: %w", err)
+		return nil, fmt.Errorf("filter node figures: %w", err)
 	}
 	return &Nodes{over: over, filter: f}, nil
 }
 
-// Add takes a record of a node, with how many operations failed of how many, and what
-// was found.
+// Add adds a record of a node, its failed and total operations, and its findings.
 func (n *Nodes) Add(node string, run *Run, failed, total int, findings []record.Finding) {
 	m := n.kind(run)
 	i, met := m.at[node]
@@ -99,7 +97,7 @@ func (n *Nodes) Add(node string, run *Run, failed, total int, findings []record.
 	}
 }
 
-// kind is the measurement that a run is of.
+// kind returns the measurement that a run belongs to, and adds it if it is new.
 func (n *Nodes) kind(run *Run) *measured {
 	h := &run.Header
 	key := fmt.Sprintf("%q %#v", h.Experiment, options(run))
@@ -112,13 +110,13 @@ func (n *Nodes) kind(run *Run) *measured {
 	return n.kinds[i]
 }
 
-// The facts that the type of a machine is made of, and that it is told by.
+// Fields that identify the type of a machine and its kernel.
 const (
 	machineField = "machine"
 	kernelField  = "kernel"
 )
 
-// facts are a node's. CPU, CPUs and memory come together, as the machine's type.
+// facts returns the facts of a node. CPU, CPUs and memory are one fact, the machine type.
 func (m *measured) facts(run *Run) []fact {
 	e := &run.Header.Environment
 	memory := m.memories[ofMemory(&m.memories, e.Memory)]
@@ -148,7 +146,7 @@ func (m *measured) note(node int, f fact) {
 	c.values[node] = cmp.Or(c.values[node], f.value)
 }
 
-// value is the fact of a node, "" where it has none.
+// value returns the fact's value on a node, or "" if it has none.
 func (c *circumstance) value(node int) string {
 	if c == nil || node >= len(c.values) {
 		return ""
@@ -166,7 +164,7 @@ func (m *measured) take(node int, f *figure.Figure) {
 		o = &overNodes{Figure: figure.Figure{Experiment: f.Experiment, Quantity: f.Quantity, Unit: f.Unit, Better: f.Better, Labels: f.Labels}}
 		m.figure[key], m.figures = o, append(m.figures, o)
 	}
-	o.AtMost = o.AtMost || f.AtMost // what is less somewhere may move all of the distribution down
+	o.AtMost = o.AtMost || f.AtMost // a smaller value on one node may move the whole distribution down
 	half := math.NaN()
 	if f.Bounded && f.Value != 0 {
 		half = (f.Hi - f.Lo) / 2 / math.Abs(f.Value)
@@ -174,7 +172,7 @@ func (m *measured) take(node int, f *figure.Figure) {
 	o.of, o.values, o.halves = append(o.of, node), append(o.values, f.Value), append(o.halves, half)
 }
 
-// settle makes one value of several of a node: their median.
+// settle reduces several values of a node to their median.
 func (o *overNodes) settle() {
 	each := map[int][]float64{}
 	for i, node := range o.of {
@@ -189,7 +187,7 @@ func (o *overNodes) settle() {
 	}
 }
 
-// shown are the figures that the filter lets through.
+// shown returns the figures that match the filter.
 func (n *Nodes) shown(m *measured) (out []*overNodes) {
 	for _, o := range m.figures {
 		as := &benchfmt.Result{Values: []benchfmt.Value{{Unit: string(o.Unit)}}}
@@ -204,7 +202,7 @@ func (n *Nodes) shown(m *measured) (out []*overNodes) {
 	return out
 }
 
-// The words for where in the distribution over nodes a figure is.
+// Indexes of the figures that describe a distribution over nodes.
 const (
 	least = iota
 	tenth
@@ -217,8 +215,9 @@ const (
 
 var levelNames = []string{"min", "p10", "median", "p90", "max", "between", "within"}
 
-// levels are the distribution as figures: quantiles, each the value of some node, the
-// median with its interval, how far nodes lie apart, and how well one of them is known.
+// levels describes the distribution as figures: quantiles, the median with its interval, the
+// spread between nodes and the typical interval within a node. A quantile is the value of one
+// node.
 func (o *overNodes) levels(m *measured) []figure.Figure {
 	q := stat.Quantiles(o.values, 0, 0.1, 0.9, 1)
 	out := make([]figure.Figure, len(levelNames))
@@ -246,7 +245,7 @@ func (o *overNodes) levels(m *measured) []figure.Figure {
 	return out
 }
 
-// Figures are the distributions of all figures.
+// Figures returns the distributions of all figures.
 func (n *Nodes) Figures() (out []figure.Figure) {
 	for _, m := range n.kinds {
 		for _, o := range m.figures {
@@ -257,20 +256,20 @@ func (n *Nodes) Figures() (out []figure.Figure) {
 	return out
 }
 
-// Findings are the outliers.
+// Findings lists the outliers.
 func (n *Nodes) Findings() (out []record.Finding) {
 	for _, m := range n.kinds {
 		parted := m.parted()
 		for _, a := range m.outliers(n.shown(m)) {
 			out = append(out, record.Finding{Code: "outlier-node", Level: "warning",
-				Message: m.names[a.node] + ": " + a.String(), Advice: "unlike about it: " + strings.Join(m.unlike(a.node, parted), "; ")})
+				Message: m.names[a.node] + ": " + a.String(), Advice: "distinguishing facts: " + strings.Join(m.unlike(a.node, parted), "; ")})
 		}
 	}
 	return out
 }
 
-// parted are the circumstances that differ between nodes; those that part them in the
-// same way cannot be told apart, and are one.
+// parted returns the circumstances that differ between nodes. Circumstances that split the
+// nodes in the same way are indistinguishable, so they are merged into one.
 func (m *measured) parted() (out []*circumstance) {
 	by := map[string]*circumstance{}
 	for _, c := range m.circumstances {
@@ -296,7 +295,7 @@ func (m *measured) parted() (out []*circumstance) {
 	return out
 }
 
-// groups are the values of a circumstance with the nodes that have them, the most first.
+// groups returns the values of a circumstance and their nodes, most frequent first.
 func (m *measured) groups(c *circumstance) (values []string, nodes map[string][]int) {
 	nodes = map[string][]int{}
 	for node := range m.names {
@@ -309,11 +308,11 @@ func (m *measured) groups(c *circumstance) (values []string, nodes map[string][]
 	return values, nodes
 }
 
-// apartNode is a node some of whose figures are outliers.
+// apartNode is a node with outlying figures.
 type apartNode struct {
 	node    int
-	figures []apartFigure // the furthest first
-	among   int           // figures that were looked at
+	figures []apartFigure // largest score first
+	among   int           // number of tested figures
 }
 
 type apartFigure struct {
@@ -322,23 +321,23 @@ type apartFigure struct {
 	value float64
 }
 
-// String is the figure that lies furthest, and how many more there are.
+// String describes the figure with the largest score and counts the others.
 func (a *apartNode) String() string {
 	f := a.figures[0]
 	shift := ""
 	if stat.Finite(f.Shift) {
 		shift = page.Percent(100*f.Shift) + ", "
 	}
-	return fmt.Sprintf("%s %s is %s (%sscore %.1f); %d of %s lie apart", f.of.Quantity, f.of.Labels, page.Text(f.value, f.of.Unit), shift, f.Score, len(a.figures), page.Amount(a.among, "figure"))
+	return fmt.Sprintf("%s %s is %s (%sscore %.1f); %d of %s are outliers", f.of.Quantity, f.of.Labels, page.Text(f.value, f.of.Unit), shift, f.Score, len(a.figures), page.Amount(a.among, "figure"))
 }
 
-// proven are the figures of which no node has an upper bound only.
+// proven returns the figures that are not an upper bound on any node.
 func proven(all []*overNodes) []*overNodes {
 	return slices.DeleteFunc(slices.Clone(all), func(o *overNodes) bool { return o.AtMost })
 }
 
-// outliers are the nodes that lie apart from those like them, the furthest first. Upper
-// bounds do not show who does.
+// outliers returns the nodes that differ from similar nodes, largest score first. It ignores
+// figures with upper bounds, which cannot prove an outlier.
 func (m *measured) outliers(all []*overNodes) (out []apartNode) {
 	all = proven(all)
 	among, apart := 0, map[int]*apartNode{}
@@ -364,8 +363,8 @@ func (m *measured) outliers(all []*overNodes) (out []apartNode) {
 	return out
 }
 
-// like says which nodes are alike: those of a type of machine and kernel; where these are
-// too few, what is usual is the median of all of its type of machine, or else of all.
+// like groups similar nodes: those with the same machine type and kernel. A group that is too
+// small is compared with all nodes of its machine type, or else with all nodes.
 func (m *measured) like(o *overNodes) (kinds stat.Kinds) {
 	machine, kernel := m.circumstance["\x00"+machineField], m.circumstance["\x00"+kernelField]
 	kinds.Of = make([]int, len(o.of))
@@ -390,10 +389,10 @@ func (m *measured) like(o *overNodes) (kinds stat.Kinds) {
 	return kinds
 }
 
-// few is how many nodes share at most what is called unlike about one of them.
+// few returns the maximum number of nodes that may share a distinguishing fact.
 func (m *measured) few() int { return max(1, len(m.names)/10) }
 
-// unlike is what few nodes share with one: circumstances, findings, failures.
+// unlike returns what a node shares with at most few nodes: circumstances, findings, failures.
 func (m *measured) unlike(node int, parted []*circumstance) (out []string) {
 	share := func(n int) string { return fmt.Sprintf("(%d of %s)", n, m.amount(len(m.names))) }
 	for _, c := range parted {
@@ -415,12 +414,12 @@ func (m *measured) unlike(node int, parted []*circumstance) (out []string) {
 		out = append(out, fmt.Sprintf("failed %d/%d %s", m.failed[node], m.total[node], share(failing)))
 	}
 	if out == nil {
-		return []string{"nothing that its record tells and few others have"}
+		return []string{"nothing in its record that few others share"}
 	}
 	return out
 }
 
-// name is the fact's, with those that part the nodes in the same way.
+// name returns the name of the fact and of the facts merged into it.
 func (c *circumstance) name() string {
 	if c.with == nil {
 		return c.field

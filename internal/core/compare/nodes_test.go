@@ -44,12 +44,12 @@ func TestOnlyWhatDiffersBetweenNodesIsToldAndWhatComesTogetherOnce(t *testing.T)
 			r.Header.Environment.KernelBuild = fmt.Sprintf("#%d", i)
 		}
 	})...)
-	for want, n := range map[string]int{"kernel cannot be told from OS": 1, "differs from node to node: kernel build": 1, "6.18.0": 1, "EPYC": 0, "Debian": 0, "outliers: none": 1} {
+	for want, n := range map[string]int{"kernel is confounded with OS": 1, "differs from node to node: kernel build": 1, "6.18.0": 1, "EPYC": 0, "Debian": 0, "outliers: none": 1} {
 		if got := strings.Count(out, want); got != n {
 			t.Errorf("%q is there %d times, not %d\n%s", want, got, n, out)
 		}
 	}
-	if _, out := over(t, many(3, func(int) func(*Run) { return nil })...); !strings.Contains(out, "the nodes are alike") || !strings.Contains(out, "of fewer than 10 nodes none can be told") {
+	if _, out := over(t, many(3, func(int) func(*Run) { return nil })...); !strings.Contains(out, "the nodes are alike") || !strings.Contains(out, "not detectable with fewer than 10 nodes") {
 		t.Error(out)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// What a page shows at most; what is more is counted.
+// Limits of what a page shows. It counts the rest.
 const (
 	mostOutliers = 30
-	mostValues   = 8 // of a circumstance
+	mostValues   = 8 // values of a circumstance
 	mostDrawn    = 8 // groups in a chart
 )
 
-// Pages are one for each measurement.
+// Pages returns a page for each measurement.
 func (n *Nodes) Pages() (out []*page.Page) {
 	for _, m := range n.kinds {
 		shown := n.shown(m)
@@ -37,7 +37,7 @@ func (n *Nodes) Pages() (out []*page.Page) {
 	return out
 }
 
-// failures are how many operations failed of how many, and the nodes on which any did.
+// failures returns the failed and total operations, and the nodes with failures.
 func (m *measured) failures() (failed, total int, nodes []string) {
 	for i, name := range m.names {
 		if failed, total = failed+m.failed[i], total+m.total[i]; m.failed[i] > 0 {
@@ -47,7 +47,7 @@ func (m *measured) failures() (failed, total int, nodes []string) {
 	return failed, total, nodes
 }
 
-// noun is what the records are told apart by: records of one machine are no nodes.
+// noun returns the word for a record's group. Records of a single machine are not nodes.
 func (m *measured) noun() string {
 	machine := m.circumstance["\x00"+machineField]
 	if m.unnamed && !slices.ContainsFunc(machine.values, func(v string) bool { return v != machine.values[0] }) {
@@ -60,9 +60,9 @@ func (m *measured) amount(n int) string { return page.Amount(n, m.noun()) }
 
 func (m *measured) outlierSection(apart []apartNode, parted []*circumstance, shown []*overNodes) *page.Section {
 	s := &page.Section{Title: "outliers: none", Style: term.Bold, Notes: []string{
-		fmt.Sprintf("an outlier lies 5 %% or more off the median of the nodes like it, by a modified z-score (median absolute deviation; Iglewicz and Hoaglin) of 3.5 or more, and of more where many are looked at: in one of 20 fleets whose nodes are all alike there is one; like it are those of its machine and kernel, where these are %d or more, else those of its machine, else all", stat.FewestForOutliers)}}
+		fmt.Sprintf("an outlier is at least 5 %% from the median of similar nodes, with a modified z-score (median absolute deviation; Iglewicz and Hoaglin) of at least 3.5; the threshold rises with the number of tested values, so that 1 in 20 uniform fleets has an outlier; similar nodes are those with the same machine type and kernel if there are %d or more, else those with the same machine type, else all", stat.FewestForOutliers)}}
 	if !slices.ContainsFunc(shown, func(o *overNodes) bool { return len(o.values) >= stat.FewestForOutliers }) {
-		s.Title = fmt.Sprintf("outliers: of fewer than %d nodes none can be told", stat.FewestForOutliers)
+		s.Title = fmt.Sprintf("outliers: not detectable with fewer than %d nodes", stat.FewestForOutliers)
 	}
 	if len(apart) == 0 {
 		return s
@@ -72,17 +72,17 @@ func (m *measured) outlierSection(apart []apartNode, parted []*circumstance, sho
 	for i := range apart[:min(len(apart), mostOutliers)] {
 		a := &apart[i]
 		unlike := m.unlike(a.node, parted)
-		text := "unlike about it: " + strings.Join(unlike[:min(len(unlike), page.MaxListed)], "; ")
+		text := "distinguishing facts: " + strings.Join(unlike[:min(len(unlike), page.MaxListed)], "; ")
 		items = append(items, page.Item{Key: page.Heading(m.names[a.node]), Text: term.Clean(a.String())}, page.Item{Text: term.Clean(text)})
 	}
 	if more := len(apart) - mostOutliers; more > 0 {
-		items = append(items, page.Item{Text: fmt.Sprintf("and %d more, which the findings of --format json name", more)})
+		items = append(items, page.Item{Text: fmt.Sprintf("and %d more, in the findings of --format json", more)})
 	}
 	s.Lists = []page.List{{Items: items}}
 	return s
 }
 
-// distribution is a row for each figure.
+// distribution shows a row for each figure.
 func (m *measured) distribution(shown []*overNodes) *page.Section {
 	table := page.Names("figure", "of")
 	levels := make([][]figure.Figure, len(shown))
@@ -109,12 +109,12 @@ func (m *measured) distribution(shown []*overNodes) *page.Section {
 		column(title, at)
 	}
 	s := &page.Section{Title: "over " + m.noun() + "s", Style: term.Bold, Table: table, Notes: []string{
-		"min to max: each a node's own value, with its name; between: within how much of the median 95 of 100 nodes lie (1.96 · 1.4826 · median absolute deviation); within: half the 95 % interval of one node's value, of the node in the middle"}}
+		"min to max: values of single nodes, with the node's name; between: range around the median that contains 95 % of the nodes (1.96 · 1.4826 · median absolute deviation); within: half the 95 % interval of a typical node's value"}}
 	s.Draw(m.charts(shown)...)
 	return s
 }
 
-// charts are the figures in which nodes lie furthest apart, by type of machine and kernel.
+// charts draws the figures with the largest spread between nodes, by machine type and kernel.
 func (m *measured) charts(shown []*overNodes) (out []*page.Chart) {
 	widest := proven(shown)
 	slices.SortStableFunc(widest, func(a, b *overNodes) int { return cmp.Compare(stat.Scatter(b.values), stat.Scatter(a.values)) })
@@ -127,8 +127,8 @@ func (m *measured) charts(shown []*overNodes) (out []*page.Chart) {
 	order := slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return cmp.Or(groups[b]-groups[a], strings.Compare(a, b)) })
 	for _, o := range widest[:min(len(widest), mostCharts)] {
 		c := &page.Chart{Name: m.over + "s-" + o.Quantity, Title: o.Quantity + " " + o.Labels.String(), Kind: page.Cumulative,
-			X: page.Axis{Title: o.Quantity, Unit: o.Unit}, Y: page.Axis{Title: "part of the " + m.over + "s", Unit: figure.Ratio},
-			Caption: fmt.Sprintf("Which part of the %ss has a %s of at most so much, by machine and kernel.", m.over, o.Quantity)}
+			X: page.Axis{Title: o.Quantity, Unit: o.Unit}, Y: page.Axis{Title: "share of the " + m.over + "s", Unit: figure.Ratio},
+			Caption: fmt.Sprintf("Cumulative share of the %ss by %s, for each machine and kernel.", m.over, o.Quantity)}
 		values := map[string][]float64{}
 		for i, node := range o.of {
 			name := group[node]
@@ -146,10 +146,11 @@ func (m *measured) charts(shown []*overNodes) (out []*page.Chart) {
 	return out
 }
 
-// groupSection says by what the nodes differ, how many are of each kind, and how they do.
+// groupSection shows the facts that differ between nodes, the size of each group and its
+// results.
 func (m *measured) groupSection(parted []*circumstance, apart []apartNode, shown []*overNodes) *page.Section {
 	if parted == nil {
-		return &page.Section{Title: "the " + m.noun() + "s are alike: nothing that their records tell of them differs", Style: term.Bold}
+		return &page.Section{Title: "the " + m.noun() + "s are alike: no recorded fact differs", Style: term.Bold}
 	}
 	var quantities []string
 	for _, o := range shown {
@@ -157,7 +158,7 @@ func (m *measured) groupSection(parted []*circumstance, apart []apartNode, shown
 			quantities = append(quantities, o.Quantity)
 		}
 	}
-	table := page.Names("differs in", "which is")
+	table := page.Names("fact", "value")
 	table.Columns = append(table.Columns, page.Column{Title: "nodes", Right: true}, page.Column{Title: "outliers", Right: true})
 	for _, q := range quantities {
 		table.Columns = append(table.Columns, page.Column{Title: q, Right: true})
@@ -192,17 +193,17 @@ func (m *measured) groupSection(parted []*circumstance, apart []apartNode, shown
 			table.Row(cells...)
 		}
 		if more := len(values) - mostValues; more > 0 {
-			notes = append(notes, fmt.Sprintf("%s has %d values more", c.field, more))
+			notes = append(notes, fmt.Sprintf("%s has %d more values", c.field, more))
 		}
 		if c.with != nil {
-			notes = append(notes, c.field+" cannot be told from "+page.Listed(c.with)+": they part the nodes in the same way")
+			notes = append(notes, c.field+" is confounded with "+page.Listed(c.with)+": both split the nodes in the same way")
 		}
 	}
-	notes = append(notes, "of each quantity by how much the median of the group is off that of all nodes, figure by figure (geometric mean); nothing is tested, and what comes together on the same nodes cannot be told apart")
-	return &page.Section{Title: "what differs between the " + m.noun() + "s", Style: term.Bold, Table: table, Notes: notes}
+	notes = append(notes, "each quantity: the group's median relative to that of all nodes (geometric mean over figures); differences are not tested, and facts shared by the same nodes are confounded")
+	return &page.Section{Title: "differences between the " + m.noun() + "s", Style: term.Bold, Table: table, Notes: notes}
 }
 
-// against is how many times the median of all nodes that of some of them is, over all
+// against returns the median of some nodes relative to all nodes, as a geometric mean over the
 // figures of a quantity.
 func against(shown []*overNodes, quantity string, nodes []int) page.Cell {
 	logs, n := 0.0, 0
@@ -231,7 +232,7 @@ func against(shown []*overNodes, quantity string, nodes []int) page.Cell {
 	return page.Words(page.Percent(100 * math.Expm1(logs/float64(n))))
 }
 
-// findingSection says on how many nodes, and on which, there is what to mistrust.
+// findingSection lists each finding with the nodes that have it.
 func (m *measured) findingSection() *page.Section {
 	if len(m.found) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Page shows the tables, behind what differs between the records.
+// Page shows the tables, then the findings and the differences between the records.
 func (c *Comparison) Page() *page.Page {
 	p := page.New("", "compare")
 	p.Head, p.Answer = c.head(), c.answer()
@@ -26,7 +26,7 @@ func (c *Comparison) Page() *page.Page {
 	return p
 }
 
-// quantity is that of the table's figures.
+// quantity returns the quantity of the table's figures.
 func (t *Table) quantity() string {
 	for _, row := range t.Rows {
 		for _, f := range row.Of {
@@ -38,7 +38,7 @@ func (t *Table) quantity() string {
 	return ""
 }
 
-// head says what the sides are, and what their runs cannot tell.
+// head describes the sides and the limits of their comparison.
 func (c *Comparison) head() (lines []string) {
 	for _, s := range c.Sides {
 		names := make([]string, len(s.Runs))
@@ -60,7 +60,7 @@ func (c *Comparison) head() (lines []string) {
 		lines = append(lines, unknown)
 	}
 	if c.returned {
-		lines = append(lines, "times are compared by when the call returned where rounds of one side lack the first instruction")
+		lines = append(lines, "times until the call returned are compared where some rounds of one side lack the first instruction")
 	}
 	for _, p := range c.pairs {
 		for _, reason := range p.figure.Reasons {
@@ -81,7 +81,7 @@ func (c *Comparison) unlikeTable() *page.Section {
 	if len(c.Differences) == 0 {
 		return nil
 	}
-	table := page.Names("", "differs in", "", "", "", "")
+	table := page.Names("", "field", "", "", "", "")
 	for _, d := range c.Differences {
 		table.Row(page.Texts(string(d.Kind), page.Short(d.Field, page.LongestName), page.Heading(d.sides[0]), shortly(d.A), page.Heading(d.sides[1]), shortly(d.B))...)
 	}
@@ -90,12 +90,12 @@ func (c *Comparison) unlikeTable() *page.Section {
 
 func shortly(s string) string { return page.Middle(page.Known(term.Clean(s)), 2*page.LongestName) }
 
-// shifts say what they are of.
+// shifts describe the kinds of comparisons.
 var shifts = map[string]string{
 	figure.OfPairs:   page.WithinRound,
 	figure.OfRounds:  "shift between the rounds of two runs (Hodges–Lehmann)",
-	figure.OfControl: "shift of target ÷ control between two runs (Hodges–Lehmann), with the spread from run to run,",
-	figure.OfRuns:    "shift between what runs come to, each counting once (Student's t),",
+	figure.OfControl: "shift of target ÷ control between two runs (Hodges–Lehmann), including the spread between runs,",
+	figure.OfRuns:    "shift between the values of runs, one per run (Student's t),",
 }
 
 func (t *Table) section(how figure.Comparing) *page.Section {
@@ -150,7 +150,7 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 	return s
 }
 
-// chart is the table's comparisons as a picture.
+// chart draws the table's comparisons.
 func (t *Table) chart() *page.Chart {
 	rows := figure.Rows{Names: t.Columns}
 	for _, row := range t.Rows {
@@ -159,7 +159,7 @@ func (t *Table) chart() *page.Chart {
 	return page.Against("compared", rows)
 }
 
-// mean appends the row of geometric means, each of the rows that have both.
+// mean appends the row of geometric means over the rows with values on both sides.
 func (t *Table) mean(table *page.Table) {
 	if len(t.Rows) < 2 || !slices.ContainsFunc(t.Means, func(m Mean) bool { return m.Rows > 1 }) {
 		return
@@ -180,7 +180,7 @@ func (t *Table) mean(table *page.Table) {
 	table.Row(cells...)
 }
 
-// word says what the comparison came to by the figure's own direction, and its p.
+// word returns the verdict in the figure's direction, with its p-value.
 func word(f *figure.Figure) page.Cell {
 	v := f.Versus
 	if v == nil {
@@ -208,13 +208,13 @@ func (c *Comparison) onlyTable() *page.Section {
 		f := &c.Only[i].Figure
 		table.Row(page.Words(f.Reasons[0]), page.Words(f.Quantity), page.Words(page.Middle(f.Labels.String(), 2*page.LongestName)), page.Median(f))
 	}
-	return &page.Section{Title: "of one side only, not compared", Style: term.Bold, Table: table}
+	return &page.Section{Title: "on one side only, not compared", Style: term.Bold, Table: table}
 }
 
-// Page shows what was decided of each figure.
+// Page shows the decision for each figure.
 func (g *Gate) Page() *page.Page {
 	p := page.New("", "gate")
-	p.Head = append(g.head(), fmt.Sprintf("gate: %s; may be worse by %s at most", g.Decision, page.Share(g.Margin)))
+	p.Head = append(g.head(), fmt.Sprintf("gate: %s; margin %s", g.Decision, page.Share(g.Margin)))
 	p.Answer = g.answer()
 	p.Add(g.recorded(false))
 	p.AddDetails(g.unlikeTable())
@@ -231,7 +231,7 @@ func (g *Gate) Page() *page.Page {
 		}
 		return c
 	}))
-	if reasons := g.reasons(); len(reasons) > 1 || g.Decision != stat.NotDecided { // else the answer has it
+	if reasons := g.reasons(); len(reasons) > 1 || g.Decision != stat.NotDecided { // otherwise the answer has the reason
 		table.AddText("why", page.Each(g.Figures, func(f *figure.Figure) page.Cell { return page.Words(page.Listed(f.Reasons)) }))
 	}
 	p.Add(&page.Section{Title: "figures", Style: term.Bold, Table: table})

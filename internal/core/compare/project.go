@@ -19,15 +19,15 @@ type grid struct {
 	table, row, col *benchproc.Projection
 	cells           map[place]*cell
 	tables          []benchproc.Key
-	rows            map[benchproc.Key][]benchproc.Key // of each table
-	cols            []benchproc.Key                   // of all
-	known           []string                          // keys that there are
+	rows            map[benchproc.Key][]benchproc.Key // by table
+	cols            []benchproc.Key                   // of all tables
+	known           []string                          // valid keys
 }
 
 type place struct{ table, row, col benchproc.Key }
 
-// keys are those of a record, what it was labelled with among them, beside the labels
-// of its figures; where both have one the figure's counts.
+// keys returns the keys of a record and the labels that were added to it. A figure's own label
+// overrides a key of the same name.
 func keys(run *sided, f *figure.Figure) figure.Labels {
 	h := &run.Header
 	own := figure.Labels{{Key: "experiment", Value: f.Experiment}, {Key: "quantity", Value: f.Quantity}, {Key: "unit", Value: string(f.Unit)},
@@ -42,8 +42,8 @@ func keys(run *sided, f *figure.Figure) figure.Labels {
 	return append(own, run.Labels...)
 }
 
-// project puts every figure in its place. What benchstat does with lines of benchmarks
-// is done with figures: their labels, and what their record says, are the keys.
+// project assigns every figure to a table, a row and a column. It applies benchstat's
+// projections to figures. The keys are the labels of a figure and the keys of its record.
 func (c *Comparison) project(o Options) (*grid, error) {
 	g := &grid{cells: map[place]*cell{}, rows: map[benchproc.Key][]benchproc.Key{}}
 	if err := g.parse(o, c.labels(), c.runs); err != nil {
@@ -77,7 +77,7 @@ func (c *Comparison) project(o Options) (*grid, error) {
 	return g, nil
 }
 
-// labels are the keys of all figures, in the order in which they appear.
+// labels returns the label keys of all figures in order of appearance.
 func (c *Comparison) labels() (out []string) {
 	for _, run := range c.runs {
 		for _, f := range run.Figures {
@@ -91,8 +91,8 @@ func (c *Comparison) labels() (out []string) {
 	return out
 }
 
-// parse reads the projections. Figures of two quantities never stand in one row, and a
-// row is of all labels that are nowhere else, unless it is said.
+// parse parses the projections. Different quantities never share a row. By default a row is
+// identified by all labels that no other projection uses.
 func (g *grid) parse(o Options, labels []string, runs []sided) (err error) {
 	g.known = slices.Clone(labels)
 	for i := range runs {
@@ -120,7 +120,7 @@ func (g *grid) parse(o Options, labels []string, runs []sided) (err error) {
 		}
 		for _, f := range p.Fields() {
 			if taken = append(taken, f.Name); !slices.Contains(g.known, f.Name) {
-				err = cmp.Or(err, fmt.Errorf("--%s: no figure has %q; the keys are %s", flag, f.Name, strings.Join(g.known, ", ")))
+				err = cmp.Or(err, fmt.Errorf("--%s: unknown key %q; the keys are %s", flag, f.Name, strings.Join(g.known, ", ")))
 			}
 		}
 		return p
@@ -136,8 +136,8 @@ func (g *grid) parse(o Options, labels []string, runs []sided) (err error) {
 	return err
 }
 
-// add puts a figure in its place. One place takes one figure of a run: two would be
-// different things.
+// add adds a figure to its cell. Two figures of a run in one cell would be different things, so
+// they are an error.
 func (g *grid) add(at place, run int, f *figure.Figure) error {
 	one := g.cells[at]
 	if one == nil {
@@ -154,15 +154,15 @@ func (g *grid) add(at place, run int, f *figure.Figure) error {
 		}
 	}
 	if n := len(one.runs); n > 0 && one.runs[n-1] == run {
-		return fmt.Errorf("%s of %q and of %q would stand in one place: add what tells them apart to --row or --table, or choose one with --filter",
+		return fmt.Errorf("%s of %q and of %q share a cell: add a distinguishing key to --row or --table, or select one with --filter",
 			f.Quantity, one.of[n-1].Labels.String(), f.Labels.String())
 	}
 	one.runs, one.of = append(one.runs, run), append(one.of, f)
 	return nil
 }
 
-// columns are those of a table: the first of all, which the others are compared with,
-// whether the table has it or not, and what else it has.
+// columns returns the columns of a table. The first column of all is always included, since the
+// others are compared with it.
 func (g *grid) columns(table benchproc.Key) []benchproc.Key {
 	return slices.DeleteFunc(slices.Clone(g.cols), func(col benchproc.Key) bool {
 		return col != g.cols[0] && !slices.ContainsFunc(g.rows[table], func(row benchproc.Key) bool { return g.cells[place{table, row, col}] != nil })

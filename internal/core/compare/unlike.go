@@ -16,46 +16,46 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Kind is what a difference between records is a difference of.
+// Kind is the kind of a difference between records.
 type Kind string
 
-// The kinds.
+// The kinds of differences.
 const (
 	Machine       Kind = "machine"
 	Kernel        Kind = "kernel"
-	System        Kind = "system"        // how the machine is set up
-	Version       Kind = "version"       // of what is weighed
-	Configuration Kind = "configuration" // of what is weighed
-	Definition    Kind = "definition"    // what was timed
+	System        Kind = "system"        // configuration of the machine
+	Version       Kind = "version"       // version of a target
+	Configuration Kind = "configuration" // configuration of a target
+	Definition    Kind = "definition"    // definition of what was timed
 	Option        Kind = "options"
 	Instrument    Kind = "tare"
 )
 
-// Difference is a circumstance in which records differ.
+// Difference is a circumstance that differs between records.
 type Difference struct {
 	Kind   Kind
-	Target string // whose it is; "" of the whole record
+	Target string // target that differs; "" for the whole record
 	Field  string
 	A, B   string
 	sides  [2]string
 }
 
-// String is "kernel: 6.1.0 (old), 6.18.0 (new)".
+// String formats a difference as "kernel: 6.1.0 (old), 6.18.0 (new)".
 func (d *Difference) String() string {
 	return fmt.Sprintf("%s: %s (%s), %s (%s)", d.Field, page.Known(d.A), d.sides[0], page.Known(d.B), d.sides[1])
 }
 
-// fact is a circumstance under which a run was made.
+// fact is a circumstance of a run.
 type fact struct {
 	kind          Kind
 	target, field string
 	value         string
-	part          bool // of something that the other may not have, and then is not compared
+	part          bool // compared only if both sides have it
 }
 
-// about says what the verdict of a pair is on, where its records differ in more than
-// their side, and why there can be none: what a machine, an instrument or a definition
-// does to a figure cannot be told from what a runtime does.
+// about lists the kinds of circumstances that differ between the records of a pair, besides
+// their sides. It also returns the reason if no verdict is possible: the effect of another
+// machine, instrument or definition cannot be separated from the effect of a runtime.
 func (c *Comparison) about(p pair) (about []string, forbidden string) {
 	var kinds []string
 	for _, a := range c.kinds(p.base.runs) {
@@ -71,7 +71,7 @@ func (c *Comparison) about(p pair) (about []string, forbidden string) {
 	}
 	for _, f := range slices.Concat(p.base.of, p.cell.of) {
 		if first := p.base.of[0]; f.Until != first.Until && f.Until != "" && first.Until != "" && (f.Labels.Get("target") == first.Labels.Get("target") || f.Until == untilFirst || first.Until == untilFirst) {
-			forbidden = cmp.Or(forbidden, fmt.Sprintf("no verdict: the times end with different stamps (%s, %s), since rounds lack one", first.Until, f.Until))
+			forbidden = cmp.Or(forbidden, fmt.Sprintf("no verdict: the times end with different stamps (%s, %s), since some rounds lack one", first.Until, f.Until))
 		}
 	}
 	if kinds = slices.Compact(slices.Sorted(slices.Values(kinds))); len(kinds) > 0 {
@@ -83,11 +83,11 @@ func (c *Comparison) about(p pair) (about []string, forbidden string) {
 	return about, forbidden
 }
 
-// ErrUnlike is wrapped when records are refused because their circumstances differ.
-var ErrUnlike = errors.New("these records are unlike, so that more than one thing could be why they differ")
+// ErrUnlike is returned for records of different circumstances.
+var ErrUnlike = errors.New("these records are unlike, so a difference could have more than one cause")
 
-// check finds the differences between all records that are compared or joined, and
-// refuses them unless they are wanted.
+// check finds the differences between all compared or joined records. It returns an error
+// unless the options allow them.
 func (c *Comparison) check(o Options) error {
 	seen := map[string]bool{}
 	for _, p := range c.pairs {
@@ -109,11 +109,11 @@ func (c *Comparison) check(o Options) error {
 	if len(refused) == 0 || o.Unlike {
 		return nil
 	}
-	return fmt.Errorf("%w:\n%s\nWith --unlike they are compared all the same, and what differs decides what is said", ErrUnlike, strings.Join(refused, "\n"))
+	return fmt.Errorf("%w:\n%s\nUse --unlike to compare them anyway; the verdicts then depend on the differences", ErrUnlike, strings.Join(refused, "\n"))
 }
 
-// kinds are the runs whose circumstances those of all are: a thousand machines are of a
-// few types.
+// kinds returns a representative run for each set of circumstances. A thousand machines may
+// have only a few types.
 func (c *Comparison) kinds(runs []int) (out []int) {
 	for _, run := range runs {
 		if like := c.runs[run].like; !slices.Contains(out, like) {
@@ -123,7 +123,7 @@ func (c *Comparison) kinds(runs []int) (out []int) {
 	return out
 }
 
-// circumstances are all that [differences] goes by, as one text.
+// circumstances returns everything that [differences] compares, as one text.
 func (c *Comparison) circumstances(run *Run) string {
 	e, facts := &run.Header.Environment, options(run)
 	for i := range run.Targets {
@@ -132,7 +132,7 @@ func (c *Comparison) circumstances(run *Run) string {
 	return fmt.Sprintf("%d %q %#v", ofMemory(&c.memories, e.Memory), run.Labels.Get(machineLabel)+" "+run.Header.Experiment+" "+run.Header.Version, append(facts, environment(e)...))
 }
 
-// ofMemory is the place of an amount of memory among those that are not the same.
+// ofMemory returns the index of an amount of memory among the distinct sizes.
 func ofMemory(met *[]int64, memory int64) int {
 	i := slices.IndexFunc(*met, func(m int64) bool { return SameMemory(m, memory) })
 	if i < 0 {
@@ -142,7 +142,7 @@ func ofMemory(met *[]int64, memory int64) int {
 	return i
 }
 
-// between are the differences of two runs.
+// between returns the differences of two runs.
 func (c *Comparison) between(a, b int) []Difference {
 	if a, b = c.runs[a].like, c.runs[b].like; a == b {
 		return nil
@@ -155,15 +155,15 @@ func (c *Comparison) between(a, b int) []Difference {
 	return known
 }
 
-// SameMemory tells of two machines' memory whether it may be as large: a kernel takes
-// some before it counts.
+// SameMemory reports whether two machines may have the same memory size. The reported size
+// varies because a kernel reserves some memory before it counts.
 func SameMemory(a, b int64) bool { return math.Abs(float64(a-b)) <= 0.02*float64(a) }
 
 // machineLabel is the label that names the machine of a record. An imported record without it
-// is of an unknown machine, and two of those may be of the same one.
+// has an unknown machine. Two such records may be from the same machine.
 const machineLabel = "machine"
 
-// unknown reports how many of the runs are of an unknown machine, once for all of them.
+// unknown returns a line that counts the runs on unknown machines, or "" if there are none.
 func (c *Comparison) unknown() string {
 	n := 0
 	for _, run := range c.runs {
@@ -211,7 +211,7 @@ func differences(a, b *sided) (out []Difference) {
 	return out
 }
 
-// differ tells of the facts that are not the same; one that a side has not is "".
+// differ reports the facts that are not equal. A missing fact is "".
 func differ(a, b []fact, add func(kind Kind, target, field, was, is string)) {
 	is := map[string]string{}
 	for _, f := range b {
@@ -230,7 +230,7 @@ func differ(a, b []fact, add func(kind Kind, target, field, was, is string)) {
 	}
 }
 
-// environment are the facts of a machine. What the kernel decides is the kernel's.
+// environment returns the facts of a machine. Facts that depend on the kernel have the kind Kernel.
 func environment(e *record.Environment) []fact {
 	facts := []fact{
 		{Machine, "", "arch", e.Arch, false}, {Machine, "", "CPU", e.CPUModel, false}, {Machine, "", "CPUs", strconv.Itoa(e.CPUs), false}, {Machine, "", "hypervisor", e.Virtual, false},
@@ -245,7 +245,7 @@ func environment(e *record.Environment) []fact {
 	return facts
 }
 
-// target are the facts of one; its own path is no part of what was timed.
+// target returns the facts of a target. Its path is not part of the timed command.
 func target(t *record.Target) []fact {
 	facts := []fact{{Version, t.Name, t.Name + " version", t.Version, false}, {Version, t.Name, t.Name + " digest", t.Digest, false}, {Version, t.Name, t.Name + " spec", t.SpecVersion, false},
 		{Definition, t.Name, t.Name + " clock", t.Clock, false}}
@@ -263,12 +263,12 @@ func target(t *record.Target) []fact {
 	return facts
 }
 
-// extent are options that say how much is measured, of whom and in which order; none
-// changes what a figure is of.
+// extent lists options for the amount, the targets and the order of measurements. They do not
+// change the meaning of a figure.
 var extent = []string{"title", "targets", "missing", "rounds", "seed", "precision", "budget", "baseline", "subject", "margin", "adjust"}
 
-// options are what a run was asked for. A list of what is swept is in the labels of
-// its figures, which pair or do not; of what has a name the rest counts.
+// options returns the options of a run. Swept values are left out, since they are in the labels
+// of the figures. Named items are compared only if both sides have them.
 func options(run *Run) (facts []fact) {
 	var plan map[string]json.RawMessage
 	if json.Unmarshal(run.Header.Plan, &plan) != nil {
@@ -281,20 +281,20 @@ func options(run *Run) (facts []fact) {
 		case json.Unmarshal(plan[key], &named) == nil:
 			for _, one := range named {
 				name, _ := one["name"].(string)
-				text, _ := json.Marshal(one) // it was JSON
+				text, _ := json.Marshal(one) // it was decoded from JSON
 				facts = append(facts, fact{Option, "", key + " " + name, string(text), true})
 			}
 		default:
 			var value any
-			_ = json.Unmarshal(plan[key], &value) // it is part of what was read
-			text, _ := json.Marshal(value)        // keys in one order, numbers in one form
+			_ = json.Unmarshal(plan[key], &value) // part of valid JSON
+			text, _ := json.Marshal(value)        // sorts keys and normalizes numbers
 			facts = append(facts, fact{Option, "", "option " + key, string(text), false})
 		}
 	}
 	return facts
 }
 
-// swept tells whether an option is a list of values of a label: lanes, ops, volumes.
+// swept reports whether an option is a list of values of a label: lanes, ops, volumes.
 func swept(key string, value json.RawMessage, run *Run) bool {
 	var list []any
 	if json.Unmarshal(value, &list) != nil {

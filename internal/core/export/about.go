@@ -12,15 +12,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// about says which run it was and on what, in the words of OpenTelemetry's conventions
-// where they have one.
+// about describes the run and its machine, with OpenTelemetry's attribute names where they
+// exist.
 func about(rec *record.Record) figure.Labels {
 	h, env := headOf(rec), &rec.Header.Environment
 	return figure.Of("service.name", "tare", "service.version", h.Version, "tare.experiment", h.Experiment, "tare.run", h.RunID, "tare.status", h.Status,
 		"host.arch", goarch(env.Arch), "host.cpu.model.name", env.CPUModel, "os.type", osType(env), "os.description", env.OS, "os.version", env.Kernel)
 }
 
-// osType is "" of a machine of which nothing is known, such as one that an import is of.
+// osType returns "" if the machine is unknown, as it is for an imported record.
 func osType(env *record.Environment) string {
 	if env.Kernel == "" {
 		return ""
@@ -28,7 +28,7 @@ func osType(env *record.Environment) string {
 	return "linux"
 }
 
-// goarch is the name of an architecture in Go and in OpenTelemetry.
+// goarch returns the architecture's name in Go and OpenTelemetry.
 func goarch(uname string) string {
 	if name, ok := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[uname]; ok {
 		return name
@@ -36,7 +36,8 @@ func goarch(uname string) string {
 	return uname
 }
 
-// environment is all of it by the record's own keys, those within others after a dot.
+// environment returns the whole environment under the record's own keys. Nested keys are
+// joined with dots.
 func environment(env *record.Environment) (figure.Labels, error) {
 	text, err := json.Marshal(env)
 	if err != nil {
@@ -44,7 +45,7 @@ func environment(env *record.Environment) (figure.Labels, error) {
 	}
 	var values map[string]any
 	read := json.NewDecoder(bytes.NewReader(text))
-	read.UseNumber() // as it stands, not as a float
+	read.UseNumber() // keep numbers exact
 	if err := read.Decode(&values); err != nil {
 		return nil, fmt.Errorf("write the environment: %w", err)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Benchfmt writes Go's benchmark format, which benchstat reads: a benchmark is what the
-// labels name, and its unit the quantity, of which each round is a sample.
+// Benchfmt writes Go's benchmark format, which benchstat reads. The labels form the name of a
+// benchmark, the quantity forms the unit, and each round is a sample.
 //
-// The configuration has only what makes figures incomparable, since benchstat gives
-// each its own table.
+// The configuration contains only properties that make figures incomparable, because
+// benchstat puts each configuration into its own table.
 func Benchfmt(w io.Writer, all []Document) error {
 	out := benchfmt.NewWriter(w)
 	figures := naming(all)
@@ -56,8 +56,8 @@ func Benchfmt(w io.Writer, all []Document) error {
 	return nil
 }
 
-// samples are values of which the figure's own is the median: those of the rounds, or,
-// where it is something else of them, itself.
+// samples returns values whose median is the figure's value: the values of the rounds, or else
+// the figure's value alone.
 func (n *named) samples() []float64 {
 	values := n.values()
 	switch {
@@ -69,11 +69,11 @@ func (n *named) samples() []float64 {
 	return values
 }
 
-// cpusAtEnd is what benchstat takes for the number of CPUs.
+// cpusAtEnd matches a suffix that benchstat would parse as the number of CPUs.
 var cpusAtEnd = regexp.MustCompile(`-(\d+)$`)
 
-// benchName is "Lifecycle/target=docker%2Frunc/op=create": what parts names, spaces and
-// what is no character are written as in the path of a URL.
+// benchName returns a name such as "Lifecycle/target=docker%2Frunc/op=create". Separators,
+// spaces and control characters are escaped as in a URL path.
 func benchName(n *named) benchfmt.Name {
 	name := strings.ToUpper(n.Experiment[:1]) + n.Experiment[1:]
 	for _, l := range n.labels {
@@ -82,8 +82,7 @@ func benchName(n *named) benchfmt.Name {
 	return benchfmt.Name(name)
 }
 
-// benchUnit is the quantity, then the unit, in the words of which benchstat knows what
-// they count.
+// benchUnit returns the quantity with a unit suffix that benchstat recognizes.
 func benchUnit(f *figure.Figure) string {
 	return f.Quantity + map[figure.Unit]string{
 		figure.Nanoseconds: "-ns", figure.Bytes: "-B", figure.CPUs: "-cpus", figure.PerSecond: "/s", figure.BytesPerSec: "-B/s", figure.NsPerByte: "-ns/B",

@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 )
 
-// entry is one of github-action-benchmark's own form.
+// entry is a result in github-action-benchmark's custom format.
 type entry struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
@@ -17,13 +17,13 @@ type entry struct {
 	Extra string  `json:"extra,omitempty"`
 }
 
-// SmallerIsBetter writes what github-action-benchmark reads as customSmallerIsBetter.
+// SmallerIsBetter writes the customSmallerIsBetter format of github-action-benchmark.
 func SmallerIsBetter(w io.Writer, all []Document) error { return entries(w, all, figure.Less) }
 
-// BiggerIsBetter writes what github-action-benchmark reads as customBiggerIsBetter.
+// BiggerIsBetter writes the customBiggerIsBetter format of github-action-benchmark.
 func BiggerIsBetter(w io.Writer, all []Document) error { return entries(w, all, figure.More) }
 
-// entries are the figures of one direction, which is all that a file of theirs can have.
+// entries writes the figures of one direction, since a file can have only one.
 func entries(w io.Writer, all []Document, better figure.Direction) error {
 	out := []entry{}
 	for i, figures := range naming(all) {
@@ -44,15 +44,15 @@ func entries(w io.Writer, all []Document, better figure.Direction) error {
 	return Value(w, out)
 }
 
-// measure is one of Bencher Metric Format.
+// measure is a measure in Bencher Metric Format.
 type measure struct {
 	Value float64  `json:"value"`
 	Lower *float64 `json:"lower_value,omitempty"`
 	Upper *float64 `json:"upper_value,omitempty"`
 }
 
-// Bencher writes Bencher Metric Format: benchmarks by what labels name, and in each its
-// measures. Bencher's own are ns, so others say their unit.
+// Bencher writes Bencher Metric Format. The labels form the name of a benchmark. Bencher's
+// default unit is ns, so other measures have their unit in the name.
 func Bencher(w io.Writer, all []Document) error {
 	out := map[string]map[string]measure{}
 	for _, figures := range naming(all) {
@@ -74,7 +74,7 @@ func Bencher(w io.Writer, all []Document) error {
 	return Value(w, out)
 }
 
-// measureName is "latency", in ns, or "bandwidth-bytes-per-second".
+// measureName returns "latency" for a time in ns, or "bandwidth-bytes-per-second".
 func measureName(f *figure.Figure) string {
 	return f.Quantity + map[figure.Unit]string{
 		figure.Bytes: "-bytes", figure.CPUs: "-cpus", figure.PerSecond: "-per-second", figure.BytesPerSec: "-bytes-per-second", figure.Ratio: "-ratio",

@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// CSV writes a row for each figure, with a column for each label that some figure
-// has. A value that does not exist is an empty cell. Samples over time follow
-// their figure, each a row with the second it was taken at.
+// CSV writes a row for each figure, with a column for each label in use. A missing value is an
+// empty cell. Samples over time follow their figure, one row per sample with its time in
+// seconds.
 func CSV(w io.Writer, all []Document) error {
 	t := tableOf(all)
 	out := csv.NewWriter(w)
@@ -37,7 +37,7 @@ func CSV(w io.Writer, all []Document) error {
 	return out.Error()
 }
 
-// number has every digit, and none where there is no number.
+// number formats a value with all its digits. It returns "" for NaN and infinities.
 func number(v float64) string {
 	if v != v || v-v != 0 {
 		return ""
@@ -45,8 +45,8 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// harmless keeps a spreadsheet from taking a text for a formula, and a terminal
-// from obeying it.
+// harmless prevents a spreadsheet from reading a text as a formula, and a terminal from
+// interpreting it.
 func harmless(s string) string {
 	s = term.Clean(s)
 	if s != "" && strings.Contains("=+-@", s[:1]) {

@@ -1,6 +1,6 @@
-// Package export writes figures for programs. Every format is one function over
-// the same documents, and knows no instrument: what an instrument measured is in
-// its figures, see docs/figures.md.
+// Package export writes figures in formats for programs. Each format is one function over the
+// same documents and independent of the instruments. An instrument's results are in its
+// figures; see docs/figures.md.
 package export
 
 import (
@@ -10,18 +10,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Document is a run as programs want it: where it came from, what it gave, and
-// what to mistrust.
+// Document is a run for export: its record, its figures and its findings.
 type Document struct {
-	Record   *record.Record // its header, targets and end
+	Record   *record.Record // header, targets and end
 	Figures  []figure.Figure
 	Findings []record.Finding
 	Failed   int
 	Total    int
-	Apart    figure.Labels // of the run beside others of its experiment; nil: its id
+	Apart    figure.Labels // labels that distinguish runs of one experiment; nil: the run ID
 }
 
-// head is what every JSON document begins with.
+// head has the first fields of every JSON document.
 type head struct {
 	Version     string             `json:"tare_version"`
 	RunID       string             `json:"run_id"`

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Format is a form of all figures of any experiments, for programs.
+// Format is an export format for the figures of any experiments.
 type Format struct {
-	Name   string // its word behind --format
-	Binary bool   // it is for files: no terminal can show it
+	Name   string // value of --format
+	Binary bool   // not for terminals
 	Write  func(io.Writer, []Document) error
 }
 
-// Formats are all of them. docs/formats.md says what each holds and what it cannot
-// express; behind each stands what reads it.
+// Formats are all export formats. docs/formats.md documents their contents and limits. The
+// comments name the programs that read them.
 var Formats = []Format{
 	{Name: "json", Write: JSON},                             // everything, see tare schema figures
 	{Name: "csv", Write: CSV},                               // spreadsheets
@@ -24,12 +24,12 @@ var Formats = []Format{
 	{Name: "openmetrics", Write: OpenMetrics},               // Prometheus
 	{Name: "otlp-metrics", Write: OTLP},                     // OpenTelemetry
 	{Name: "junit", Write: JUnit},                           // CI systems
-	{Name: "customSmallerIsBetter", Write: SmallerIsBetter}, // github-action-benchmark, of what is better when less
-	{Name: "customBiggerIsBetter", Write: BiggerIsBetter},   // github-action-benchmark, of what is better when more
+	{Name: "customSmallerIsBetter", Write: SmallerIsBetter}, // github-action-benchmark; figures for which less is better
+	{Name: "customBiggerIsBetter", Write: BiggerIsBetter},   // github-action-benchmark; figures for which more is better
 	{Name: "bencher", Write: Bencher},                       // Bencher
 }
 
-// FormatOf finds a format by its word.
+// FormatOf returns the format with a name.
 func FormatOf(name string) (Format, bool) {
 	i := slices.IndexFunc(Formats, func(f Format) bool { return f.Name == name })
 	if i < 0 {
@@ -38,7 +38,7 @@ func FormatOf(name string) (Format, bool) {
 	return Formats[i], true
 }
 
-// FormatNames are the words of all.
+// FormatNames returns the names of all formats, separated by commas.
 func FormatNames() string {
 	names := make([]string, len(Formats))
 	for i, f := range Formats {

@@ -6,11 +6,11 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 )
 
-// convention is how others write a unit of ours.
+// convention describes how other formats write one of tare's units.
 type convention struct {
-	per         float64 // of ours in one of theirs
-	openMetrics string  // the end of a metric's name; "": none
-	ucum        string  // the Unified Code for Units of Measure, as OpenTelemetry has it
+	per         float64 // tare's units in one of theirs
+	openMetrics string  // suffix of a metric name; "": none
+	ucum        string  // Unified Code for Units of Measure, as used by OpenTelemetry
 }
 
 var conventions = map[figure.Unit]convention{
@@ -25,10 +25,10 @@ var conventions = map[figure.Unit]convention{
 	figure.Load:        {1, "", "{load}"},
 }
 
-// gauge is one number of all figures of a quantity, as monitoring takes it.
+// gauge is one value of each figure of a quantity, as a metric for monitoring.
 type gauge struct {
 	experiment, quantity string
-	part                 string // "" is the value; "lower", "upper", "failed", "attempts"
+	part                 string // "" for the value; or "lower", "upper", "failed", "attempts"
 	convention
 	points []point
 }
@@ -38,18 +38,18 @@ type point struct {
 	value float64
 }
 
-// parts of a figure, and what is said of them.
+// parts describe the parts of a figure in help texts.
 var parts = map[string]string{
 	"": "", "lower": ", the lower end of its interval", "upper": ", the upper end of its interval",
-	"failed": ": attempts that failed", "attempts": ": attempts",
+	"failed": ": failed attempts", "attempts": ": attempts",
 }
 
 func (g *gauge) help() string {
-	return g.quantity + " as tare " + g.experiment + " has it" + parts[g.part]
+	return g.quantity + " measured by tare " + g.experiment + parts[g.part]
 }
 
-// gauges are the values of figures with their bounds, and how many of how many attempts
-// failed, in the order in which they first appear.
+// gauges returns the values, the bounds, and the failed and total attempts of figures, in order
+// of first appearance.
 func gauges(figures []named) []gauge {
 	var out []gauge
 	add := func(n *named, part string, in convention, value float64) {

@@ -9,11 +9,11 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 )
 
-// timing is a result as hyperfine --export-json has it. Times are in s.
+// timing is a result of hyperfine --export-json. Times are in s.
 type timing struct {
 	Command    string        `json:"command"`
 	Mean       float64       `json:"mean"`
-	Stddev     *float64      `json:"stddev"` // null of one time
+	Stddev     *float64      `json:"stddev"` // null for a single time
 	Median     float64       `json:"median"`
 	User       *float64      `json:"user,omitempty"`
 	System     *float64      `json:"system,omitempty"`
@@ -23,8 +23,8 @@ type timing struct {
 	Parameters figure.Labels `json:"parameters,omitempty"`
 }
 
-// Hyperfine writes the times of rounds in the form of hyperfine's results. Figures of
-// no time, or without rounds, have no place in it.
+// Hyperfine writes the times of rounds in hyperfine's format. It omits figures that are not
+// times or have no rounds.
 func Hyperfine(w io.Writer, all []Document) error {
 	results := []timing{}
 	for i, figures := range naming(all) {
@@ -48,7 +48,7 @@ func (n *named) timing(times []float64, beside []figure.Figure) timing {
 		t.Stddev = &s
 	}
 	for quantity, into := range map[string]**float64{"user-cpu": &t.User, "system-cpu": &t.System} {
-		for _, f := range beside { // of the same thing
+		for _, f := range beside { // the matching figure
 			if f.Quantity == quantity && f.Known() && f.Labels.String() == n.Figure.Labels.String() {
 				s := f.Value / 1e9
 				*into = &s

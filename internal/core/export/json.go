@@ -1,7 +1,7 @@
 package export
 
 import (
-	_ "embed" // of the schema
+	_ "embed" // for the schema
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,12 +11,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Schema is the JSON Schema of what [JSON] writes.
+// Schema is the JSON Schema of the output of [JSON].
 //
 //go:embed figures.schema.json
 var Schema []byte
 
-// document is one run. Values of figures are in their own units, never rounded.
+// document is one run. Values are in the unit of their figure and are never rounded.
 type document struct {
 	head
 	Plan     json.RawMessage  `json:"plan"`
@@ -27,8 +27,8 @@ type document struct {
 	Figures  []figure.Figure  `json:"figures"`
 }
 
-// JSON writes one object for one run, and a list for several. Foreign text stays
-// exactly what it is to a reader of JSON; what a terminal would obey is escaped.
+// JSON writes an object for one run and a list for several. Foreign text is preserved for JSON
+// readers. Terminal control characters are escaped.
 func JSON(w io.Writer, all []Document) error {
 	documents := make([]document, len(all))
 	for i, d := range all {
@@ -47,7 +47,7 @@ func JSON(w io.Writer, all []Document) error {
 	return Value(w, value)
 }
 
-// Value writes any value as JSON that a terminal shows harmlessly.
+// Value writes a value as JSON that is safe for a terminal.
 func Value(w io.Writer, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -57,7 +57,7 @@ func Value(w io.Writer, value any) error {
 	return err
 }
 
-// Lines writes one JSON value on each line, as programs read that follow a file.
+// Lines writes one JSON value per line, for programs that follow a file.
 func Lines(w io.Writer, values []any) error {
 	for _, value := range values {
 		text, err := json.Marshal(value)
@@ -71,7 +71,7 @@ func Lines(w io.Writer, values []any) error {
 	return nil
 }
 
-// list is never null.
+// list returns a list that is encoded as [] instead of null.
 func list[T any](of []T) []T {
 	if of == nil {
 		return []T{}

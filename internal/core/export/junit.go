@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// suites, suite and testCase are JUnit's XML as CI systems read it.
+// suites, suite and testCase are the JUnit XML elements that CI systems read.
 type suites struct {
 	XMLName xml.Name `xml:"testsuites"`
 	Suites  []suite  `xml:"testsuite"`
@@ -54,9 +54,9 @@ type outcome struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes a suite for each run: a case says how the run ended, one stands for each
-// finding that is an error, and one for each figure. Whoever counts failures and errors
-// decides as the exit status does, and finds a run that has no end besides.
+// JUnit writes a suite for each run. It has a case for the outcome of the run, one for each
+// finding of level error, and one for each figure. The number of failures and errors agrees
+// with the exit status. A run without an end also counts as an error.
 func JUnit(w io.Writer, all []Document) error {
 	var out suites
 	for i, figures := range naming(all) {
@@ -107,25 +107,25 @@ func (s *suite) add(c testCase) {
 	s.Cases = append(s.Cases, c)
 }
 
-// theRun is the case that says how the run ended.
+// theRun returns the case for the outcome of the run.
 func theRun(d *Document, h head) testCase {
 	c := testCase{Class: h.Experiment, Name: "run", Time: number(float64(h.Elapsed) / 1e9)}
 	switch {
 	case h.Status == "interrupted" || h.Status == "failed" || h.Status == "cut off":
-		c.Error = &outcome{Message: term.Clean("the run is " + h.Status + " " + h.Why)}
+		c.Error = &outcome{Message: term.Clean("run status: " + h.Status + " " + h.Why)}
 	case d.Failed > 0:
 		c.Failure = &outcome{Message: fmt.Sprintf("%d of %d attempts failed", d.Failed, d.Total)}
 	}
 	return c
 }
 
-// said is a finding's code and what it is of.
+// said returns a finding's code, target and operation.
 func said(f record.Finding) string {
 	return strings.TrimSpace(f.Code + " " + figure.Of("target", f.Target, "op", f.Op).String())
 }
 
-// caseOf is a figure. Failed attempts fail it; without a value it is skipped. A time is
-// that of the case.
+// caseOf returns the case of a figure. It fails if attempts failed and is skipped without a
+// value. A figure that is a time sets the time of the case.
 func caseOf(n *named) testCase {
 	c := testCase{Class: n.Experiment + "." + n.Quantity, Name: n.labels.String(), Time: "0"}
 	p := &properties{[]property{{"unit", string(n.Unit)}}}

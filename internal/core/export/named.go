@@ -10,24 +10,23 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// named is a figure as formats take it that know figures by a name: no two of them
-// have the same one.
+// named is a figure for formats that identify figures by name. Names are unique.
 type named struct {
 	*figure.Figure
-	labels figure.Labels // harmless; with the run, where several are of one experiment
+	labels figure.Labels // cleaned; include the run if an experiment has several
 }
 
-// name is "lifecycle latency target=runc op=create".
+// name returns a name such as "lifecycle latency target=runc op=create".
 func (n *named) name() string {
 	return strings.TrimSpace(n.Experiment + " " + n.Quantity + " " + n.labels.String())
 }
 
-// known tells whether there is a value. NaN and infinities are none, and an upper bound
-// would pass for one where no word beside it says what it is.
+// known reports whether the figure has a value. NaN and infinities do not count. Neither do
+// upper bounds, since these formats cannot mark them.
 func (n *named) known() bool { return n.finite() && !n.AtMost }
 
-// atMost is what a figure is at most that is known as an upper bound only: where there is
-// an interval, its upper end.
+// atMost returns the upper bound of a figure that is only known as a bound. If there is an
+// interval, it is the upper end.
 func (n *named) atMost() (bound float64, ok bool) {
 	if bound = n.Value; n.Bounded && stat.Finite(n.Hi) {
 		bound = n.Hi
@@ -37,12 +36,12 @@ func (n *named) atMost() (bound float64, ok bool) {
 
 func (n *named) finite() bool { return n.Estimate.Known() && stat.Finite(n.Value) }
 
-// bounded tells whether the value has an interval.
+// bounded reports whether the value has an interval.
 func (n *named) bounded() bool {
 	return n.known() && n.Bounded && stat.Finite(n.Lo) && stat.Finite(n.Hi)
 }
 
-// values are those of the rounds, in their order.
+// values returns the finite values of the rounds, in order.
 func (n *named) values() []float64 {
 	var out []float64
 	for _, r := range n.Rounds {
@@ -53,8 +52,8 @@ func (n *named) values() []float64 {
 	return out
 }
 
-// naming gives names to the figures of documents. Theirs are those of records, so two
-// may be called the same: the later one is numbered.
+// naming names the figures of documents. Names come from the records, so two may be equal. The
+// later one then gets a number.
 func naming(all []Document) [][]named {
 	out, seen, apart := make([][]named, len(all)), map[string]int{}, apart(all)
 	for i := range all {
@@ -77,9 +76,9 @@ func naming(all []Document) [][]named {
 	return out
 }
 
-// apart are the labels by which the runs of one experiment are told apart: those that
-// a document was given, or its run's id where there are several. What is cold says so even
-// alone, since files are put beside each other.
+// apart returns the labels that distinguish the runs of one experiment: the document's own, or
+// the run ID if there are several runs. The label of a cold page cache is always present, since
+// files may be compared later.
 func apart(all []Document) []figure.Labels {
 	out, runs := make([]figure.Labels, len(all)), map[string]int{}
 	for i := range all {

@@ -11,20 +11,19 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Family is one of OpenMetrics: all of its samples stand together.
+// Family is an OpenMetrics metric family. Its samples must be contiguous.
 type Family struct {
 	Name, Type, Unit, Help string
 	Samples                []Sample
 }
 
-// Sample is one of a family. Its value is a number as OpenMetrics writes one.
+// Sample is one sample of a family. Its value is a number in OpenMetrics syntax.
 type Sample struct {
 	Labels figure.Labels
 	Value  string
 }
 
-// WriteOpenMetrics prints families as text of OpenMetrics 1.0, the form that
-// Prometheus reads.
+// WriteOpenMetrics writes families as OpenMetrics 1.0 text, which Prometheus reads.
 func WriteOpenMetrics(w io.Writer, families []Family) error {
 	out := bufio.NewWriter(w)
 	for _, f := range families {
@@ -53,7 +52,7 @@ func escaped(labels figure.Labels) string {
 	return strings.Join(parts, ",")
 }
 
-// labelName keeps clear of the label that only summaries may have.
+// labelName renames "quantile", which is reserved for summaries.
 func labelName(key string) string {
 	if key == "quantile" {
 		return "statistic"
@@ -61,12 +60,12 @@ func labelName(key string) string {
 	return metricName(key)
 }
 
-// escape writes a text as OpenMetrics asks; line ends are escaped by Clean.
+// escape escapes a text for OpenMetrics. Clean escapes line ends.
 func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(term.Clean(text))
 }
 
-// metricName is a name of ours as names of metrics and labels can be.
+// metricName converts a name to valid characters for metrics and labels.
 func metricName(of string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -76,18 +75,18 @@ func metricName(of string) string {
 	}, of)
 }
 
-// OpenMetrics writes the estimates, and of each run what it was, when it began and how
-// much of it failed: values as old as the run that they are of look like new ones.
+// OpenMetrics writes the estimates and, for each run, its description, start and number of
+// failures. The start is necessary because scraped values look current even if the run is old.
 func OpenMetrics(w io.Writer, all []Document) error {
-	families := []Family{ // as gauges they are read as older text, too
-		{Name: "tare_run_info", Type: "gauge", Help: "What was run, and where."},
-		{Name: "tare_run_started_timestamp_seconds", Type: "gauge", Unit: "seconds", Help: "When the run began, since 1970."},
+	families := []Family{ // gauges are also valid in the older text format
+		{Name: "tare_run_info", Type: "gauge", Help: "The run and its machine."},
+		{Name: "tare_run_started_timestamp_seconds", Type: "gauge", Unit: "seconds", Help: "Start of the run, as a Unix timestamp."},
 		{Name: "tare_run_attempts", Type: "gauge", Help: "Attempts of the whole run."},
 		{Name: "tare_run_failed", Type: "gauge", Help: "Attempts of the whole run that failed."},
 	}
 	seen := map[string]bool{}
 	add := func(family int, labels figure.Labels, value float64) {
-		if series := families[family].Name + escaped(labels); !seen[series] { // a record may be given twice
+		if series := families[family].Name + escaped(labels); !seen[series] { // the same record may be given twice
 			seen[series] = true
 			families[family].Samples = append(families[family].Samples, Sample{labels, number(value)})
 		}
@@ -95,7 +94,7 @@ func OpenMetrics(w io.Writer, all []Document) error {
 	for i, apart := range apart(all) {
 		d := &all[i]
 		add(0, append(about(d.Record), apart...), 1)
-		if d.Record.Header.RunID == "" { // published figures are of no run
+		if d.Record.Header.RunID == "" { // published figures have no run
 			continue
 		}
 		of := append(figure.Of("tare.experiment", d.Record.Header.Experiment), apart...)

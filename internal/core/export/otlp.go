@@ -7,8 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 )
 
-// The messages of OTLP's metrics, as its JSON writes them; docs/formats.md has where
-// they are defined.
+// Messages of OTLP metrics in JSON encoding. docs/formats.md links their definitions.
 type (
 	otlpMetrics struct {
 		Resources []otlpResource `json:"resourceMetrics"`
@@ -47,12 +46,12 @@ type (
 	otlpPoint struct {
 		Attributes []otlpAttribute `json:"attributes"`
 		Start      string          `json:"startTimeUnixNano,omitempty"`
-		Time       string          `json:"timeUnixNano,omitempty"` // absent: not known
+		Time       string          `json:"timeUnixNano,omitempty"` // omitted if unknown
 		Value      float64         `json:"asDouble"`
 	}
 )
 
-// OTLP writes OpenTelemetry's metrics as JSON, a resource for each run: its attributes
+// OTLP writes OpenTelemetry metrics as JSON, with one resource per run. The resource attributes
 // are the run and its environment.
 func OTLP(w io.Writer, all []Document) error {
 	out := otlpMetrics{Resources: []otlpResource{}}
@@ -79,7 +78,7 @@ func OTLP(w io.Writer, all []Document) error {
 	return Value(w, out)
 }
 
-// span is when a run began and ended, "" where that is not known.
+// span returns the start and the end of a run, or "" if they are unknown.
 func span(h head) (start, end string) {
 	if h.Started.IsZero() || h.Started.UnixNano() < 0 {
 		return "", ""

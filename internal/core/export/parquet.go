@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Parquet writes the rows of figures in columns that may be null, in the order of
-// their names, compressed by zstd.
+// Parquet writes the rows of figures with optional columns, sorted by name and compressed with
+// zstd.
 func Parquet(w io.Writer, all []Document) error {
 	t, group, at := tableOf(all), parquet.Group{}, map[string]int{}
 	for i, c := range t.columns {

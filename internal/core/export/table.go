@@ -12,11 +12,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// table is figures as rows: one for each figure, and then one for each of its rounds
-// and of its samples over time. A cell is nil, a string, an int64, a float64 or a time.
+// table has a row for each figure, followed by its rounds and its samples over time. A cell is
+// nil, a string, an int64, a float64 or a time.
 type table struct {
 	columns []column
-	inCSV   int // so many of the columns; the others came with Parquet
+	inCSV   int // number of columns in CSV; the later ones are only in Parquet
 	rows    []tableRow
 }
 
@@ -27,16 +27,16 @@ type column struct {
 
 type tableRow struct {
 	cells []any
-	round bool // of one, which CSV leaves out
+	round bool // row of a single round, which CSV omits
 }
 
-// The columns around those of the labels. New ones come last.
+// The columns before and after the labels. New columns are appended.
 var (
 	columnsBefore = []column{{"run_id", parquet.String}, {"experiment", parquet.String}, {"quantity", parquet.String}, {"unit", parquet.String}}
 	columnsAfter  = []column{{"at_s", real64}, {"n", whole}, {"value", real64}, {"lo", real64}, {"hi", real64},
 		{"failed", whole}, {"total", whole}, {"baseline", parquet.String}, {"shift", real64}, {"shift_lo", real64}, {"shift_hi", real64},
 		{"p", real64}, {"p_adjusted", real64}, {"compared", parquet.String}, {"verdict", parquet.String}}
-	columnsAbout = []column{{"page_cache", parquet.String}} // of the run
+	columnsAbout = []column{{"page_cache", parquet.String}} // about the run
 	columnsMore  = []column{{"round", whole}, {"better", parquet.String}, {"reasons", parquet.String}, {"started", moment}, {"tare_version", parquet.String},
 		{"kernel", parquet.String}, {"arch", parquet.String}, {"cpu_model", parquet.String}}
 )
@@ -71,7 +71,7 @@ func tableOf(all []Document) *table {
 	return t
 }
 
-// add appends a figure's rows.
+// add appends the rows of a figure.
 func (t *table) add(rec *record.Record, f *figure.Figure, cache string, labels []string) {
 	names := []any{text(rec.Header.RunID), text(f.Experiment), text(f.Quantity), text(string(f.Unit))}
 	for _, key := range labels {
@@ -136,7 +136,7 @@ func real(v float64) any {
 	return v
 }
 
-// shown is a cell as CSV has it.
+// shown formats a cell for CSV.
 func shown(cell any) string {
 	switch v := cell.(type) {
 	case string:

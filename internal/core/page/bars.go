@@ -10,16 +10,15 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Beside is what of a column's figures is drawn beside its numbers on a terminal that has
-// room for it.
+// Beside selects what is drawn next to a column's numbers on a terminal that is wide enough.
 type Beside struct {
 	of   func(*figure.Figure) (e figure.Estimate, bound string)
 	show func(float64, figure.Unit) string
-	far  func(float64) float64 // how far from 0 a value is drawn
+	far  func(float64) float64 // distance from 0 at which a value is drawn
 }
 
-// The kinds of bars: what figures were estimated to be, and by how much they differ
-// from the baseline's. Of changes twice as much is drawn as far from 0 as half as much.
+// Estimates draws estimates. Changes draws differences from the baseline on a logarithmic
+// axis: twice as much is as far from 0 as half as much.
 var (
 	Estimates = &Beside{
 		of:   func(f *figure.Figure) (figure.Estimate, string) { return f.Estimate, f.Bound() },
@@ -38,18 +37,17 @@ var (
 	}
 )
 
-// Draw has the last column drawn beside its numbers.
+// Draw adds bars to the last column.
 func (t *Table) Draw(b *Beside) { t.Columns[len(t.Columns)-1].Beside = b }
 
-// How wide a bar is: what the page leaves, but within these. With less than the least
-// nothing is drawn.
+// Limits of the width of a bar column. Without room for leastBar cells no bars are drawn.
 const (
 	leastBar = 16
 	mostBar  = 40
 )
 
-// barred is the table with a column of bars behind each that has some, as wide as the
-// rest leaves room for.
+// barred returns the table with a column of bars after each column that has some. The bars
+// fill the width that is left.
 func (t *Table) barred(columns int) *Table {
 	n := 0
 	for _, c := range t.Columns {
@@ -82,8 +80,8 @@ func (t *Table) barred(columns int) *Table {
 	return out
 }
 
-// column draws the figures of a column on one axis, on which 0 always lies, so that
-// lengths can be compared. The title has both ends of the axis.
+// column draws the figures of a column on one axis. The axis always contains 0, so that
+// lengths are comparable. The title shows both ends of the axis.
 func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell) {
 	bars = make([]Cell, len(rows))
 	estimates, bounds, unit, lo, hi := make([]figure.Estimate, len(rows)), make([]string, len(rows)), figure.Unit(""), 0.0, 0.0
@@ -101,7 +99,7 @@ func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell
 		estimates[r], bounds[r], unit = e, bound, row[at].Figure.Unit
 		lo, hi = min(lo, e.Lo), max(hi, e.Hi)
 	}
-	if !(b.far(hi) > b.far(lo)) || !stat.Finite(hi-lo) { // a change may be too small for its logarithm
+	if !(b.far(hi) > b.far(lo)) || !stat.Finite(hi-lo) { // the logarithm of a tiny change can be 0
 		return "", bars
 	}
 	for r, e := range estimates {
@@ -123,10 +121,10 @@ func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell
 	return left + strings.Repeat(" ", between) + right, bars
 }
 
-// marks are what values are drawn as: a bound points to where the value may be.
+// marks are the symbols of values. The symbol of a bound points towards the actual value.
 var marks = map[string]rune{"": '●', figure.AtMost: '◀', figure.AtLeast: '▶'}
 
-// bar is an estimate, or what bounds it, with its interval, and where 0 is.
+// bar draws an estimate or its bound, its interval, and the position of 0.
 func bar(e figure.Estimate, bound string, lo, hi float64, cells int) string {
 	line := slices.Repeat([]rune{' '}, cells)
 	place := func(v float64) int { return int(math.Round((v - lo) / (hi - lo) * float64(cells-1))) }

@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Text writes a value in its unit, as a reader wants it: ns as "24.6 ms".
+// Text formats a value with its unit: 24600000 ns as "24.6 ms".
 func Text(v float64, unit figure.Unit) string {
 	switch unit {
 	case figure.Nanoseconds:
@@ -26,8 +26,8 @@ func Text(v float64, unit figure.Unit) string {
 	return Significant(v)
 }
 
-// Median is a figure with the larger half of its interval, behind how many of its
-// attempts failed: failures stand first, so that figures stay in line.
+// Median returns a figure with the larger half of its interval. The number of failed attempts
+// comes first, so that the figures stay aligned.
 func Median(f *figure.Figure) Cell {
 	c := Cell{Head: None, Figure: f}
 	if f.Estimate.Known() {
@@ -43,7 +43,7 @@ func Median(f *figure.Figure) Cell {
 	return c
 }
 
-// ReadyAtMost is the part of a note that says of how many that is so, "" for none.
+// ReadyAtMost returns a suffix for a note that counts the upper bounds, or "" without any.
 func ReadyAtMost(atMost, asked int) string {
 	if atMost == 0 {
 		return ""
@@ -51,8 +51,8 @@ func ReadyAtMost(atMost, asked int) string {
 	return fmt.Sprintf(", at most (≤) in %d of %d: ready when first asked", atMost, asked)
 }
 
-// HalfWidth is the larger half of an interval in percent of its value; of nothing there
-// are no percent.
+// HalfWidth returns the larger half of an interval in percent of the value. It returns "±?"
+// if the value is 0 or has no interval.
 func HalfWidth(e figure.Estimate) string {
 	if !e.Bounded || e.Value == 0 {
 		return "±?"
@@ -69,16 +69,15 @@ func HalfWidth(e figure.Estimate) string {
 	return fmt.Sprintf("±%.0f %%", percent)
 }
 
-// Change is a figure's comparison with the baseline: its shift with the interval, "~"
-// before it where nothing was decided, "=" where it is the same within the margin, "≤"
-// and "≥" where an upper bound was compared.
+// Change returns a figure's shift from the baseline with its interval. The prefix "~" means
+// no verdict, "=" the same within the margin, "≤" and "≥" a comparison with a bound.
 func Change(f *figure.Figure) Cell {
 	v := f.Versus
 	switch {
 	case v == nil || !f.Estimate.Known():
 		return Words(None)
 	case !v.Shift.Known() || !stat.Finite(v.Shift.Value):
-		// What was compared may be none, and then there is no share of it.
+		// The baseline may be 0, and then the relative shift is undefined.
 		words := strings.TrimSpace(Mark(v))
 		if v.Different() {
 			words = "differs"
@@ -99,8 +98,8 @@ func Change(f *figure.Figure) Cell {
 	return c
 }
 
-// Quotient is a figure's comparison with the baseline as what it is divided by the
-// baseline's, with its interval, and marked as [Change] does.
+// Quotient returns the ratio of a figure to the baseline's, with its interval. It uses the
+// marks of [Change].
 func Quotient(f *figure.Figure) Cell {
 	c := Change(f)
 	if c.by == nil {
@@ -114,7 +113,7 @@ func Quotient(f *figure.Figure) Cell {
 	return c
 }
 
-// Mark stands before a figure that was not shown to differ.
+// Mark returns the prefix of a figure without a proven difference.
 func Mark(v *figure.Versus) string {
 	switch {
 	case v == nil || v.Verdict == stat.Different:
@@ -125,7 +124,7 @@ func Mark(v *figure.Versus) string {
 	return "~ "
 }
 
-// signed is a share in percent.
+// signed formats a share in percent, with its sign.
 func signed(share float64) string {
 	switch size := math.Abs(100 * share); {
 	case !stat.Finite(share):
@@ -138,10 +137,10 @@ func signed(share float64) string {
 	return fmt.Sprintf("%+.1f", 100*share)
 }
 
-// WithinRound is what a shift is of targets that share their rounds.
+// WithinRound describes the shift between targets that share their rounds.
 const WithinRound = "shift within a round (Hodges–Lehmann)"
 
-// Compared explains the column of [Change], shifts being what the text says.
+// Compared explains the column of [Change]. The argument shift describes the estimate.
 func Compared(baseline, shift string, how figure.Comparing, comparisons int) string {
 	margin, by := how.Margin, how.Adjust
 	if margin == 0 {
@@ -157,7 +156,7 @@ func Compared(baseline, shift string, how figure.Comparing, comparisons int) str
 	return note
 }
 
-// Divided explains the column of [Quotient] in a line; [Compared] says all.
+// Divided explains the column of [Quotient] in one line. [Compared] is the long form.
 func Divided(baseline string, how figure.Comparing) string {
 	margin := how.Margin
 	if margin == 0 {
@@ -166,11 +165,11 @@ func Divided(baseline string, how figure.Comparing) string {
 	return fmt.Sprintf("÷ %s: ratio within a round (Hodges–Lehmann) with its 95 %% interval; = the same within %.3g %%, ~ no difference shown", Heading(baseline), 100*margin)
 }
 
-// mostDependent are the rows that [Table.Dependent] names.
+// mostDependent is the maximum number of rows that [Table.Dependent] names.
 const mostDependent = 3
 
-// Dependent says which intervals of the table were widened for rounds that depend on
-// those before them, "" for none: it goes on a note.
+// Dependent returns a suffix for a note. It lists the intervals that were widened because
+// rounds depend on earlier rounds, and is "" if there are none.
 func (t *Table) Dependent() string {
 	most, names := 1.05, []string(nil)
 	seen := map[*figure.Figure]bool{}
@@ -196,18 +195,17 @@ func (t *Table) Dependent() string {
 	if more := len(names) - mostDependent; more > 0 {
 		names = append(names[:mostDependent], fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("; intervals are up to %.1f times as wide as independent rounds would give, since rounds depend on those before them: %s", most, strings.Join(names, ", "))
+	return fmt.Sprintf("; intervals are up to %.1f times as wide as independent rounds would give, since rounds depend on earlier rounds: %s", most, strings.Join(names, ", "))
 }
 
-// Opposed is the note of a table in which a shift and the medians beside it point in
-// opposite directions, "" if none do.
+// Opposed returns a note if a shift and the two medians point in opposite directions, else "".
 func Opposed(pairs []figure.Pair) string {
 	for _, p := range pairs {
 		if p.Base == nil || p.Figure == nil || p.Figure.Versus == nil || !p.Figure.Versus.Shift.Known() || !p.Base.Known() || !p.Figure.Known() {
 			continue
 		}
 		if shift := p.Figure.Versus.Shift.Value; shift*(p.Figure.Value-p.Base.Value)*sign(p.Base.Value) < 0 {
-			return fmt.Sprintf("a shift is the Hodges–Lehmann estimate of all rounds, not the ratio of the medians: of %s they point in opposite directions (%s %%, medians %s and %s)",
+			return fmt.Sprintf("a shift is the Hodges–Lehmann estimate of all rounds, not the ratio of the medians: for %s the two point in opposite directions (%s %%, medians %s and %s)",
 				Heading(p.Figure.Labels.String()), signed(shift), Text(p.Base.Value, p.Base.Unit), Text(p.Figure.Value, p.Figure.Unit))
 		}
 	}
@@ -216,8 +214,8 @@ func Opposed(pairs []figure.Pair) string {
 
 func sign(v float64) float64 { return math.Copysign(1, v) }
 
-// Value is a figure alone, shown as the table says: its interval would make a
-// table of many columns wide.
+// Value returns a figure without its interval, which would make a table of many columns too
+// wide.
 func Value(f *figure.Figure, show func(float64) string) Cell {
 	if f == nil || !f.Estimate.Known() || !stat.Finite(f.Estimate.Value) {
 		return Words(None)
@@ -225,11 +223,11 @@ func Value(f *figure.Figure, show func(float64) string) Cell {
 	return Cell{Head: signs[f.Bound()] + Rounded(f.Estimate, show), Figure: f}
 }
 
-// signs stand before a value that is a bound.
+// signs are the prefixes of bounds.
 var signs = map[string]string{figure.AtMost: "≤ ", figure.AtLeast: "≥ "}
 
-// Versus is the report's own form of a comparison: the ratio of two trimmed means,
-// with the mark of a verdict.
+// Versus formats a comparison like the iSulad performance report: the ratio of two trimmed
+// means. It adds the mark of the verdict.
 func Versus(from, to *figure.Figure, v *figure.Versus) Cell {
 	if !from.Estimate.Known() || !to.Estimate.Known() {
 		return Words(None)

@@ -15,8 +15,8 @@ import (
 // WithRounds ends the caption of a chart of medians.
 const WithRounds = ": medians with their 95 % intervals, every round as a dot."
 
-// Add appends an estimate, and where the chart is one of intervals every round of it.
-// What is not known is left out.
+// Add appends an estimate. In a chart of intervals it also appends every round. It skips
+// unknown values.
 func (c *Chart) Add(at Datum, e figure.Estimate, rounds []figure.Round) {
 	if !e.Known() || !stat.Finite(e.Value) {
 		return
@@ -24,7 +24,7 @@ func (c *Chart) Add(at Datum, e figure.Estimate, rounds []figure.Round) {
 	if c.Kind == Intervals {
 		for _, r := range rounds {
 			if dot := at; stat.Finite(r.Value) {
-				dot.Bound = "" // is of most of the rounds, and not known of each
+				dot.Bound = "" // a bound holds for most rounds, not for each one
 				dot.Y, dot.Round, dot.Text = r.Value, true, fmt.Sprintf("round %d", r.Round+1)
 				c.Data = append(c.Data, dot)
 			}
@@ -37,14 +37,14 @@ func (c *Chart) Add(at Datum, e figure.Estimate, rounds []figure.Round) {
 	c.Data = append(c.Data, at)
 }
 
-// Figure appends a figure, see [Chart.Add].
+// Figure appends a figure; see [Chart.Add].
 func (c *Chart) Figure(panel, group, series string, f *figure.Figure) {
 	at := At(panel, group, series)
 	at.Bound = f.Bound()
 	c.Add(at, f.Estimate, f.Rounds)
 }
 
-// Rows appends the figures of a table, see [Chart.Add].
+// Rows appends the figures of a table; see [Chart.Add].
 func (c *Chart) Rows(t figure.Rows) *Chart {
 	for _, row := range t.Rows {
 		for i, f := range row.Of {
@@ -54,22 +54,22 @@ func (c *Chart) Rows(t figure.Rows) *Chart {
 	return c
 }
 
-// mostSteps are those of one distribution.
+// mostSteps is the maximum number of steps of one distribution.
 const mostSteps = 500
 
-// Distribution appends how the values are distributed: of each step at which part of
-// them it is. Of more than mostSteps it is as many quantiles.
+// Distribution appends the cumulative distribution of the values, one step per value. More
+// than mostSteps values become as many quantiles.
 func (c *Chart) Distribution(at Datum, values []float64) {
 	values = slices.Sorted(slices.Values(values))
 	steps := min(len(values), mostSteps)
 	for i := 1; i <= steps; i++ {
-		n := i * len(values) / steps // so many are no larger
+		n := i * len(values) / steps // number of values up to this step
 		at.X, at.Y = values[n-1], float64(n)/float64(len(values))
 		c.Data = append(c.Data, at)
 	}
 }
 
-// Draw puts charts on a section, those that show something.
+// Draw appends the charts that have data to a section.
 func (s *Section) Draw(charts ...*Chart) {
 	for _, c := range charts {
 		if c == nil || len(c.Data) == 0 {
@@ -77,10 +77,10 @@ func (s *Section) Draw(charts ...*Chart) {
 		}
 		c.thin()
 		if slices.ContainsFunc(c.Data, func(d Datum) bool { return d.Bound != "" }) {
-			c.Caption += " A triangle is a bound: the value may lie anywhere where it points."
+			c.Caption += " A triangle marks a bound: the actual value lies in the direction it points."
 		}
 		for _, of := range []func(*Datum) string{func(d *Datum) string { return d.Panel }, func(d *Datum) string { return d.Series }} {
-			if names := distinct(c.Data, of); len(names) == 1 { // nothing else in the picture says it
+			if names := distinct(c.Data, of); len(names) == 1 { // the chart has no legend for a single name
 				c.Title = Dotted(c.Title, names[0])
 			}
 		}
@@ -94,19 +94,19 @@ func (s *Section) Draw(charts ...*Chart) {
 	}
 }
 
-// widest is how many times the least value the largest may be before the small ones
-// can no longer be told apart on a linear axis.
+// widest is the ratio of the largest to the smallest value above which small values are
+// indistinguishable on a linear axis.
 const widest = 30
 
-// wide tells whether values call for a logarithmic axis, and can have one.
+// wide reports whether values need, and allow, a logarithmic axis.
 func wide(values []float64) bool {
 	least, most := Range(values)
 	return least > 0 && most > widest*least
 }
 
-// thin leaves out data that stand between others of their own, until there are few
-// enough: dots of rounds, steps of distributions and points of lines. Estimates, bars and
-// the ends of each course are never left out, however many there are.
+// thin drops points of crowded charts until at most MostData are left: dots of rounds, steps
+// of distributions and points of lines. It keeps all estimates, all bars and both ends of
+// each course.
 func (c *Chart) thin() {
 	if len(c.Data) <= MostData {
 		return
@@ -122,7 +122,7 @@ func (c *Chart) thin() {
 	if spare == 0 {
 		return
 	}
-	every := 1 + spare/max(MostData-(len(c.Data)-spare)-2*len(all), 1) // the first and the last of each stay
+	every := 1 + spare/max(MostData-(len(c.Data)-spare)-2*len(all), 1) // keeps the first and the last of each course
 	seen := map[Datum]int{}
 	c.Data = slices.DeleteFunc(c.Data, func(d Datum) bool {
 		if !courses && !d.Round {
@@ -132,17 +132,17 @@ func (c *Chart) thin() {
 		seen[of(&d)]++
 		return n%every != 0 && n != all[of(&d)]-1
 	})
-	c.Caption += fmt.Sprintf(" Of %d points one of %d is drawn.", spare, every)
+	c.Caption += fmt.Sprintf(" Of %d points, one in %d is drawn.", spare, every)
 }
 
-// Against shows how many times those of the target at their place figures are; nil
-// where nothing was compared.
+// Against shows figures as multiples of the baseline target's. It returns nil if nothing was
+// compared.
 func Against(name string, t figure.Rows) *Chart {
 	if t.At < 0 {
 		return nil
 	}
 	base := Heading(t.Names[t.At])
-	c := &Chart{Name: name, Title: "Compared with " + base, Kind: Intervals, Y: Axis{Title: "times that of " + base, Unit: figure.Ratio}}
+	c := &Chart{Name: name, Title: "Compared with " + base, Kind: Intervals, Y: Axis{Title: "multiple of " + base, Unit: figure.Ratio}}
 	for _, row := range t.Rows {
 		for i, f := range row.Of {
 			if i == t.At || f == nil || f.Versus == nil {
@@ -152,14 +152,14 @@ func Against(name string, t figure.Rows) *Chart {
 			at.Text, at.Bound = string(v.Verdict), v.Bound
 			c.Add(at, v.Ratio(), nil)
 			c.Rules = []Rule{{Value: 1 - v.Margin}, {Value: 1, Text: base}, {Value: 1 + v.Margin}}
-			c.Caption = fmt.Sprintf("How many times that of %s each figure is, with the 95 %% interval; within %.3g %% of once it is the same.", base, 100*v.Margin)
+			c.Caption = fmt.Sprintf("Each figure as a multiple of %s, with its 95 %% interval. Within %.3g %% of 1 counts as the same.", base, 100*v.Margin)
 		}
 	}
 	return c
 }
 
-// Fold keeps the n series that come to most. In a stacked chart the others are one
-// more, so that what is stacked is the same; in others they are left out.
+// Fold keeps the n largest series. A stacked chart adds the others up as one more series, so
+// that its totals stay the same. Other charts drop them.
 func (c *Chart) Fold(n int) {
 	total := map[string]float64{}
 	for _, d := range c.Data {
@@ -183,7 +183,7 @@ func (c *Chart) Fold(n int) {
 		return true
 	})
 	if c.Kind != Stacked {
-		c.Caption += " The " + rest + " are less and left out."
+		c.Caption += " The " + rest + " are smaller and not shown."
 		return
 	}
 	for _, at := range places {

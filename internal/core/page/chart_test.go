@@ -70,7 +70,7 @@ func TestAChartOfTooMuchIsThinnedAndSaysSo(t *testing.T) {
 			estimates++
 		}
 	}
-	if n := len(rounds.Data); estimates != 2 || n > MostData || n < MostData/2 || rounds.Caption != "Medians. Of 6000 points one of 4 is drawn." {
+	if n := len(rounds.Data); estimates != 2 || n > MostData || n < MostData/2 || rounds.Caption != "Medians. Of 6000 points, one in 4 is drawn." {
 		t.Errorf("%d estimates among %d: %s", estimates, n, rounds.Caption)
 	}
 	if n := len(lines.Data); n > MostData || n < MostData/2 || lines.Data[0].X != 0 || lines.Data[n-1].X != 9998 {

@@ -8,9 +8,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Configurations names what differs between the targets that are Kata's, such as those
-// with and without a template beside each other; nil where there are none, or nothing
-// does. Names of handlers say nothing of it.
+// Configurations lists the settings that differ between Kata targets, such as with and
+// without a VM template. It returns nil if none differ. It ignores the names of handlers.
 func Configurations(targets []record.Target) *Section {
 	var of []record.Target
 	keys := map[string]bool{}
@@ -46,6 +45,6 @@ func Configurations(targets []record.Target) *Section {
 	if len(table.Rows) == 0 {
 		return nil
 	}
-	return &Section{Title: "what the configurations differ in", Style: term.Bold, Table: table,
-		Notes: []string{"of the targets that are Kata's; figures of theirs stand side by side above and below"}}
+	return &Section{Title: "configuration differences", Style: term.Bold, Table: table,
+		Notes: []string{"Kata targets only; their figures are side by side above and below"}}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// Rounded writes an estimate's value as show does, with no more digits than its interval
-// allows: the last is at the place of the first digit of the interval's larger half, or
-// at the next where that digit is 1; it has two at least. What show writes with fewer
-// than three becomes finer, too, where the interval allows it.
+// Rounded formats an estimate's value with the digits that its interval justifies. The last
+// digit has the place of the first digit of the interval's larger half. If that digit is 1,
+// there is one more place. A value has at least two digits. Where show writes fewer than
+// three digits, Rounded may add some.
 func Rounded(e figure.Estimate, show func(float64) string) string {
 	return at(e, e.Value, show)
 }
 
-// HalfOf is the larger half of an estimate's interval in the unit of show, with the
-// digits of [Rounded]; "" without an interval.
+// HalfOf formats the larger half of an estimate's interval in the unit of show, with the
+// digits of [Rounded]. It returns "" without an interval.
 func HalfOf(e figure.Estimate, show func(float64) string) string {
 	if !e.Bounded {
 		return ""
@@ -27,15 +27,15 @@ func HalfOf(e figure.Estimate, show func(float64) string) string {
 	return at(e, half(e), show)
 }
 
-// Bound writes a bound of an estimate's interval with the digits of [Rounded].
+// Bound formats a bound of an estimate's interval with the digits of [Rounded].
 func Bound(e figure.Estimate, v float64, show func(float64) string) string { return at(e, v, show) }
 
 func half(e figure.Estimate) float64 { return max(e.Hi-e.Value, e.Value-e.Lo) }
 
-// number is one that a show function wrote, with the sign before and the unit behind it.
+// number matches the output of a show function: sign, digits and unit.
 var number = regexp.MustCompile(`^([-+]?)(\d+)(\.\d+)?( .*)?$`)
 
-// at writes a value of the estimate's kind, such as a bound, at the estimate's place.
+// at formats a value, such as a bound, with the last place of the estimate.
 func at(e figure.Estimate, v float64, show func(float64) string) string {
 	text, h := show(v), half(e)
 	parts := number.FindStringSubmatch(text)
@@ -43,9 +43,9 @@ func at(e figure.Estimate, v float64, show func(float64) string) string {
 		return text
 	}
 	shown, _ := strconv.ParseFloat(parts[2]+parts[3], 64)
-	finest := min(1-len(parts[3]), 0) // the place of the last digit
+	finest := min(1-len(parts[3]), 0) // place of the last digit
 	if len(parts[3]) == 2 && len(strings.TrimLeft(parts[2], "0")) < 2 && parts[4] == "" {
-		// A tenth may hide what the interval allows: a thousand times as much shows it.
+		// One decimal may hide digits that the interval justifies. A thousandfold value has them.
 		if more, err := strconv.ParseFloat(show(1000*math.Abs(v)), 64); err == nil && more > 0 {
 			shown = more / 1000
 			finest = min(finest, exponent(shown)-2)
@@ -54,15 +54,15 @@ func at(e figure.Estimate, v float64, show func(float64) string) string {
 	if shown == 0 {
 		return text
 	}
-	h *= shown / math.Abs(v) // in the unit that is shown
+	h *= shown / math.Abs(v) // in the displayed unit
 	last := exponent(h)
 	if h < 2*math.Pow10(last) {
 		last--
 	}
-	last = max(min(last, exponent(shown)-1), finest) // two digits at least
+	last = max(min(last, exponent(shown)-1), finest) // at least two digits
 	unit := math.Pow10(last)
 	return parts[1] + strconv.FormatFloat(math.Round(shown/unit)*unit, 'f', max(-last, 0), 64) + parts[4]
 }
 
-// exponent is the place of the first digit: 0 for 7, −1 for 0.7.
+// exponent returns the place of the first digit: 0 for 7, −1 for 0.7.
 func exponent(v float64) int { return int(math.Floor(math.Log10(v))) }

@@ -8,17 +8,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// LongestMessage is where the message of a finding is cut: a failure's holds
-// what the command printed, which can be pages. JSON has all of it.
+// LongestMessage is the maximum length of a finding's message. The message of a failure
+// contains the command's output, which can be pages long. JSON has the whole message.
 const LongestMessage = 500
 
-// longestLevel is where a level is cut that is none of ours.
+// longestLevel is the maximum length of an unknown level.
 const longestLevel = 10
 
 var levelStyle = map[string]term.Style{"error": term.Red, "warning": term.Yellow}
 
-// Findings are what to mistrust, and what to do about it. count says in words what
-// their Lanes are.
+// Findings lists the findings with their advice, worst first. The argument count formats a
+// number of lanes.
 func Findings(all []record.Finding, count func(int) string, o Options) *Section {
 	s := &Section{Title: "findings", Style: term.Bold, Part: Mistrust}
 	if len(all) == 0 {
@@ -49,7 +49,7 @@ func Findings(all []record.Finding, count func(int) string, o Options) *Section 
 	return s
 }
 
-// severity orders levels; an unknown one is as bad as an error.
+// severity orders levels. An unknown level is as bad as an error.
 func severity(f *record.Finding) int {
 	if at := slices.Index([]string{"note", "warning"}, f.Level); at >= 0 {
 		return at
@@ -57,7 +57,7 @@ func severity(f *record.Finding) int {
 	return 2
 }
 
-// place is where a finding belongs: "runc create, 100 lanes".
+// place returns the target, operation and lanes of a finding: "runc create, 100 lanes".
 func place(f *record.Finding, count func(int) string) string {
 	out := Heading(f.Target)
 	if f.Op != "" {
@@ -75,5 +75,5 @@ func place(f *record.Finding, count func(int) string) string {
 	return out
 }
 
-// Lanes is a number of lanes in words, as most findings count.
+// Lanes formats a number of lanes. Most findings count lanes.
 func Lanes(n int) string { return Amount(n, "lane") }

@@ -8,21 +8,21 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Quantity is a column of a [Grid], or one for each value of a label.
+// Quantity is one column of a [Grid], or one column for each value of a label.
 type Quantity struct {
-	Of     string // the quantity
+	Of     string // name of the quantity
 	Titles []string
-	Key    string   // of the label
-	Values []string // of the label, one for each title
+	Key    string   // key of the label
+	Values []string // values of the label, one for each title
 	Show   func(float64) string
-	Draw   func(*figure.Figure) Cell // nil: the value alone, see [Value]
-	Cell   func(row figure.Set) Cell // of several figures; nil: of the one
+	Draw   func(*figure.Figure) Cell // nil: see [Value]
+	Cell   func(row figure.Set) Cell // from several figures; nil: from the one figure
 	Beside *Beside
 }
 
-// Grid is a table of figures, with a row for each value of the labels and a column for each
-// quantity, and the catalogue's legend. Rows that have none of the quantities are left out,
-// and columns of which nothing is known; nil if nothing is left.
+// Grid is a table of figures with the catalogue's legend. It has a row for each value of the
+// labels and a column for each quantity. It leaves out rows without any of the quantities and
+// unknown columns. It returns nil if nothing is left.
 func Grid(c *figure.Catalogue, all figure.Set, labels []string, columns []Quantity) *Section {
 	rows := slices.DeleteFunc(all.Parts(labels...), func(row figure.Set) bool {
 		return !slices.ContainsFunc(columns, func(q Quantity) bool { return row.Of(q.Of).Quantity != "" })
@@ -32,7 +32,7 @@ func Grid(c *figure.Catalogue, all figure.Set, labels []string, columns []Quanti
 	}
 	s := &Section{Style: term.Bold, Table: Names(labels...)}
 	for r, row := range rows {
-		cells, again := make([]Cell, len(labels)), r > 0 // said in the row above
+		cells, again := make([]Cell, len(labels)), r > 0 // same as in the row above
 		for i, key := range labels {
 			name := Heading(row.Get(key))
 			if cells[i] = (Cell{Head: name, Label: name}); row[0].Failed > 0 {

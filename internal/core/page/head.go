@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Ran is which run it was, of what, on which machine, and how it ended. First it names the
-// targets whose VMs are emulated.
+// Ran identifies the run: version, run ID, machine and outcome. It begins with the targets
+// whose VMs are emulated.
 func Ran(rec *record.Record, seed uint64) string {
 	h, env := &rec.Header, &rec.Header.Environment
 	return Dotted(emulated(rec), "tare "+Known(h.Version), "run "+Known(h.RunID), "Linux "+Known(env.Kernel), Processor(env), Cgroups(env.Cgroup),
@@ -33,19 +33,19 @@ func emulated(rec *record.Record) string {
 	return "EMULATED VM, no KVM: " + strings.Join(slow, ", ")
 }
 
-// Identity is which run it was, in one line: all that a reader of the answer needs.
+// Identity identifies the run in one line, which is enough for a reader of the answer.
 func Identity(rec *record.Record, rounds int) string {
 	env := &rec.Header.Environment
 	return Dotted(emulated(rec), Known(rec.Header.Experiment), Amount(rounds, "round"), "Linux "+Known(env.Kernel), Amount(env.CPUs, "CPU"), "run "+Known(rec.Header.RunID), Outcome(rec))
 }
 
-// Head is which run it was, and the programs of the user's own that it was with.
+// Head identifies the run and lists the user's own workloads.
 func Head(rec *record.Record, rounds int) []string {
 	return append([]string{Identity(rec, rounds)}, Workload(rec)...)
 }
 
-// Run is all that is known of a run besides what it found, for those who ask; verbose has
-// the machine and how each target is set up.
+// Run returns the section with the details of a run. If verbose is set, it includes the
+// machine and the configuration of each target.
 func Run(rec *record.Record, seed uint64, baseline string, verbose bool) *Section {
 	items := []Item{{Key: "run", Text: Ran(rec, seed)}, {Key: "targets", Text: strings.TrimPrefix(Targets(rec.Targets, baseline), "targets: ")}}
 	if verbose {
@@ -61,7 +61,7 @@ func Run(rec *record.Record, seed uint64, baseline string, verbose bool) *Sectio
 	return &Section{Title: "the run", Style: term.Bold, Lists: []List{{Items: items}}}
 }
 
-// NodeMemory is how much memory the node has, "" where that is not known.
+// NodeMemory returns the memory size of the node, or "" if it is unknown.
 func NodeMemory(rec *record.Record) string {
 	n := rec.Header.Environment.Memory
 	if n <= 0 {
@@ -70,8 +70,8 @@ func NodeMemory(rec *record.Record) string {
 	return "memory " + Size(float64(n))
 }
 
-// Workload is the program of the user's own that the run was with, a line; none for the
-// probe.
+// Workload describes the user's own workload and each neighbour, one per line. It returns
+// nothing if the run used the built-in probe.
 func Workload(rec *record.Record) (lines []string) {
 	if w := rec.Header.Workload; w != nil {
 		lines = append(lines, workload("workload", w))
@@ -103,8 +103,8 @@ func workload(what string, w *record.Workload) string {
 	return what + ": " + Dotted(Middle(Heading(source), 2*LongestName), Heading(digest), Middle(strings.Join(words, " "), 2*LongestName), "user "+Heading(w.User), variables, stop)
 }
 
-// Imported is the same of what was imported, from files and lines in them; unknown is
-// what such a record lacks.
+// Imported is [Head] for an imported record. The sources are files with line numbers. The
+// argument unknown lists what such a record lacks.
 func Imported(rec *record.Record, sources []string, unknown string) []string {
 	files := make([]string, len(sources))
 	for i, file := range sources {
@@ -122,7 +122,7 @@ func Imported(rec *record.Record, sources []string, unknown string) []string {
 	}
 }
 
-// Labels are what was said of the record afterwards.
+// Labels lists the labels that were added to the record after the run.
 func Labels(rec *record.Record) []string {
 	var all []string
 	for _, l := range rec.Labelled() {
@@ -134,7 +134,7 @@ func Labels(rec *record.Record) []string {
 	return []string{"labels: " + Dotted(all...)}
 }
 
-// status is the run's own word on its end; a record without an end has none.
+// status returns the recorded status of the run. A record without an end was cut off.
 func status(rec *record.Record) string {
 	if rec.End == nil {
 		return "cut off"
@@ -142,7 +142,7 @@ func status(rec *record.Record) string {
 	return Known(rec.End.Status)
 }
 
-// Outcome is how the run ended, after how long, and why.
+// Outcome returns how the run ended, after how long, and why.
 func Outcome(rec *record.Record) string {
 	s := status(rec)
 	if rec.End == nil {
@@ -157,7 +157,7 @@ func Outcome(rec *record.Record) string {
 	return s
 }
 
-// Targets says what was weighed.
+// Targets lists the targets with their versions and marks the baseline.
 func Targets(all []record.Target, baseline string) string {
 	names := make([]string, len(all))
 	for i, t := range all {
@@ -178,8 +178,8 @@ func Targets(all []record.Target, baseline string) string {
 	return "targets: " + Dotted(names...)
 }
 
-// Kata is what decides who is charged for a target's sandboxes, and whether they are
-// booted, where they are Kata's; else "".
+// Kata describes the configuration of a Kata target, or returns "" for other targets. The
+// configuration decides which cgroup is charged for a sandbox and whether its VM boots.
 func Kata(t *record.Target) string {
 	c := t.Config
 	if c["kata config"] == "" {
@@ -202,7 +202,7 @@ func Kata(t *record.Target) string {
 	return strings.Join(append(parts, c["kata config"]), ", ")
 }
 
-// Processor is the machine's.
+// Processor returns the CPU model and the number of CPUs.
 func Processor(env *record.Environment) string {
 	if env.CPUModel == "" {
 		return fmt.Sprintf("%d CPUs", env.CPUs)
@@ -210,7 +210,7 @@ func Processor(env *record.Environment) string {
 	return fmt.Sprintf("%s × %d", env.CPUModel, env.CPUs)
 }
 
-// Cgroups is the mode of the machine's.
+// Cgroups returns the cgroup mode of the machine.
 func Cgroups(mode string) string {
 	if mode == "none" {
 		return "no cgroups"
@@ -218,7 +218,7 @@ func Cgroups(mode string) string {
 	return "cgroup " + Known(mode)
 }
 
-// Date is when a run began, "" where that is not known.
+// Date returns the start of the run, or "" if it is unknown.
 func Date(h *record.Header) string {
 	if h.Started.IsZero() {
 		return ""
@@ -226,8 +226,8 @@ func Date(h *record.Header) string {
 	return h.Started.UTC().Format(time.RFC3339)
 }
 
-// Surroundings is the rest of the environment, for those who ask: the machine, and
-// how each target is set up.
+// Surroundings returns the rest of the environment for verbose output: the machine and the
+// configuration of each target.
 func Surroundings(rec *record.Record) []string {
 	h, env := &rec.Header, &rec.Header.Environment
 	parts := []string{Date(h), env.OS, env.Arch}

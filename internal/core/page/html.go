@@ -17,36 +17,36 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// assets are what a page of HTML is made of, beside its figures. Vega is the build of its
-// authors; scripts/vega fetches it again.
+// assets are the static parts of an HTML page. Vega is the build of its authors;
+// scripts/vega downloads it.
 //
 //go:embed assets/page.html assets/page.css assets/page.js assets/theme.js assets/svg.js assets/vega
 var assets embed.FS
 
-// asset is one of them, as it stands in the tree.
+// asset returns the text of an embedded file.
 func asset(name string) string {
 	text, err := assets.ReadFile("assets/" + name)
 	if err != nil {
-		panic(err) // it was embedded when tare was built
+		panic(err) // all assets are embedded at build time
 	}
 	return string(text)
 }
 
-// layout is what all pages look like. It is parsed when the first one is drawn.
+// layout is the template of all pages. It is parsed on first use.
 var layout = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page.html").Funcs(template.FuncMap{
 		"c": term.Clean, "dotted": func(s string) []string { return strings.Split(term.Clean(s), " · ") },
 	}).Parse(asset("page.html")))
 })
 
-// document is a file of HTML: everything that it needs is in it, and its policy lets it
-// load nothing and execute nothing else, whatever stands in its texts.
+// document is a self-contained HTML file. Its policy forbids it to load or execute anything
+// else, whatever its texts contain.
 type document struct {
 	Beside         []Address
 	Title          string
 	Style          string
 	Early, Scripts []string
-	Packed         template.HTML // what draws charts, in a block of data; "" where there are none
+	Packed         template.HTML // compressed Vega in a block of data; "" without charts
 	Parts          []part
 }
 
@@ -57,7 +57,7 @@ type part struct {
 	Sections    []block
 }
 
-// block is a section with what its pictures and tables look like in HTML.
+// block is a section with its charts and tables in HTML.
 type block struct {
 	*Section
 	ID     string
@@ -66,14 +66,14 @@ type block struct {
 	Files  []fileHTML
 }
 
-// figureHTML is a chart: its specification, which the page's script draws, and its data.
+// figureHTML is a chart with its data and its specification, which the page's script draws.
 type figureHTML struct {
 	*Chart
 	ID   string
 	Spec template.HTML // JSON in a block of data
 	Data *tableHTML
 	Zoom bool
-	Same bool // its title is the section's
+	Same bool // its title equals the section's
 }
 
 type fileHTML struct {
@@ -82,7 +82,7 @@ type fileHTML struct {
 	Data template.HTML
 }
 
-// writeHTML draws all pages as one file.
+// writeHTML renders all pages as one file.
 func writeHTML(w io.Writer, pages []*Page, beside []Address) error {
 	d := document{Beside: beside, Style: asset("page.css"), Early: []string{asset("theme.js")}}
 	taken, colours, charts := map[string]bool{"report": true}, map[string]string{}, false
@@ -106,28 +106,28 @@ func writeHTML(w io.Writer, pages []*Page, beside []Address) error {
 	d.Scripts = []string{asset("page.js")}
 	out := bufio.NewWriter(w)
 	if err := layout().Execute(out, &d); err != nil {
-		return fmt.Errorf("draw a page of HTML: %w", err)
+		return fmt.Errorf("render HTML page: %w", err)
 	}
 	return out.Flush()
 }
 
-// vegaScript is what draws charts, as one script.
+// vegaScript is Vega, Vega-Lite and their interpreter as one script.
 var vegaScript = sync.OnceValue(func() string {
 	return "/*!\n" + asset("vega/LICENSE") + "*/\n" + asset("vega/vega.min.js") + ";\n" + asset("vega/vega-lite.min.js") + ";\n" + asset("vega/vega-interpreter.js")
 })
 
-// packed is the same as a page brings it, compressed to a third: page.js unpacks it.
+// packed is vegaScript compressed to a third. The script page.js decompresses it.
 var packed = sync.OnceValue(func() template.HTML {
 	var out bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // which there is
-	_, _ = z.Write([]byte(vegaScript()))                    // a buffer takes all
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is valid
+	_, _ = z.Write([]byte(vegaScript()))                    // a bytes.Buffer never fails
 	_ = z.Close()
 	text := base64.StdEncoding.EncodeToString(out.Bytes())
 	return template.HTML(`<script type="text/plain" id="vega">` + text + "</script>") //nolint:gosec // base64
 })
 
-// title is that of the only page, or what all have in common; then each is called by its
-// command.
+// title sets the title of the document to the cover's title, or to the title that all pages
+// share. The pages then have their commands as headings.
 func (d *document) title() {
 	d.Title = "tare report"
 	if len(d.Parts) == 0 {
@@ -179,8 +179,8 @@ func newBlock(s *Section, taken map[string]bool, colours map[string]string) (blo
 	return b, nil
 }
 
-// Policy is the Content Security Policy: the scripts and the style of this very file,
-// pictures that it makes itself, and nothing from anywhere.
+// Policy returns the Content Security Policy. It allows only the scripts and the style of this
+// file, and images that it creates itself.
 func (d *document) Policy() string {
 	scripts := ""
 	for _, s := range slices.Concat(d.Early, d.Scripts) {
@@ -197,24 +197,26 @@ func hashOf(s string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// Element is one of ours, as it stands: its hash is that of the very text.
+// Element returns an element with unescaped text, because the policy has the hash of the raw
+// text.
 func (d *document) Element(name, text string) template.HTML {
-	return template.HTML("<" + name + ">" + text + "</" + name + ">") //nolint:gosec // of assets alone
+	return template.HTML("<" + name + ">" + text + "</" + name + ">") //nolint:gosec // only embedded assets
 }
 
-// Several tells whether there is more than one page, whose titles stand below one of all.
+// Several reports whether there is more than one page. The document then has a title above
+// the titles of its pages.
 func (d *document) Several() bool { return len(d.Parts) > 1 }
 
-// Class is that of a key: what to mistrust stands out.
+// Class returns the CSS class of a key, which highlights problems.
 func (i *Item) Class() string { return className(i.Style) }
 
-// Mark is the class of a section's title.
+// Mark returns the CSS class of a section's title.
 func (s *Section) Mark() string { return className(s.Style) }
 
-// Keyed tells whether every text of a list is below a key.
+// Keyed reports whether the items of a list are below keys.
 func (l *List) Keyed() bool { return len(l.Items) > 0 && l.Items[0].Key != "" }
 
-// className is a style's in the style sheet.
+// className returns the CSS class of a style.
 func className(s term.Style) string {
 	switch s {
 	case term.Red:

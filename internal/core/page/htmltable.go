@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// tableHTML is a table on its way to HTML.
+// tableHTML is a table prepared for the HTML template.
 type tableHTML struct {
 	Caption string
 	Columns []columnHTML
@@ -23,23 +23,23 @@ type columnHTML struct{ Title, Class string }
 type cellHTML struct {
 	Cell
 	Class, TailClass string
-	Value            string // that rows are sorted by; "": their text
-	Exactly          string // the value with its interval and its number, when pointed at
-	Span             int    // columns of a line of its own
-	Names            bool   // it says what its row is of
+	Value            string // sort key; "": the text
+	Exactly          string // tooltip: the value with its interval and its number of values
+	Span             int    // columns, for a cell across the table
+	Names            bool   // the cell is the header of its row
 	Line             template.HTML
 }
 
-// Titled tells whether a column has a title.
+// Titled reports whether any column has a title.
 func (t *tableHTML) Titled() bool {
 	return slices.ContainsFunc(t.Columns, func(c columnHTML) bool { return c.Title != "" })
 }
 
-// widestTail is how wide the second parts of a column's cells are at most when they are
-// set below each other; the style sheet has a class for each width.
+// widestTail is the maximum width at which second parts of cells are aligned. The style sheet
+// has a class for each width.
 const widestTail = 24
 
-// longText is from where on a text may take several lines of a wide column.
+// longText is the length above which a text may wrap in a wide column.
 const longText = 24
 
 func newTableHTML(t *Table, caption string) *tableHTML {
@@ -88,7 +88,7 @@ func newTableHTML(t *Table, caption string) *tableHTML {
 	return out
 }
 
-// of fills in what a cell has from its figure.
+// of sets the fields that depend on the cell's figure.
 func (c *cellHTML) of(column *Column) {
 	f := c.Figure
 	switch {
@@ -114,7 +114,7 @@ func (c *cellHTML) of(column *Column) {
 	}
 }
 
-// exact is a value to the last digit; "" where there is none.
+// exact formats a value with all its digits. It returns "" if the value is not finite.
 func exact(v float64) string {
 	if !stat.Finite(v) {
 		return ""
@@ -122,7 +122,7 @@ func exact(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// leading is the number that a text of no figure begins with, in its unit's base.
+// leading returns the number at the start of a text, converted to the base unit.
 func leading(text string) string {
 	number, rest, _ := strings.Cut(strings.TrimLeft(text, "~=±≤≥<+ "), " ")
 	v, err := strconv.ParseFloat(strings.TrimRight(number, "%×"), 64)
@@ -138,13 +138,13 @@ func leading(text string) string {
 	return exact(v)
 }
 
-// A line of a series is drawn on a field of that size, of at most so many points.
+// Size in pixels and maximum number of points of an inline line chart.
 const (
 	lineWidth, lineHeight = 160, 22
 	linePoints            = 160
 )
 
-// line is a series as a small picture: from its least at the bottom to its largest.
+// line draws a series as a small chart, scaled from its minimum to its maximum.
 func line(values []float64) template.HTML {
 	points := resampled(values, linePoints)
 	lo, hi := Range(points)
@@ -161,11 +161,11 @@ func line(values []float64) template.HTML {
 		}
 		fmt.Fprintf(&b, "%.1f,%.1f ", float64(i)*lineWidth/float64(max(len(points)-1, 1)), 1+(1-y)*(lineHeight-2))
 	}
-	return template.HTML(fmt.Sprintf(`<svg class="line" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="course over time"><polyline points="%s"/></svg>`, //nolint:gosec // of numbers alone
+	return template.HTML(fmt.Sprintf(`<svg class="line" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="values over time"><polyline points="%s"/></svg>`, //nolint:gosec // only numbers
 		lineWidth, lineHeight, lineWidth, lineHeight, strings.TrimSpace(b.String())))
 }
 
-// table is a chart's data: a column for everything that some datum has.
+// table returns a chart's data as a table. It has a column for each field that is set.
 func (c *Chart) table() *Table {
 	t := &Table{Rows: make([][]Cell, len(c.Data))}
 	texts := func(title string, of func(*Datum) string) {

@@ -10,7 +10,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Needed is what it took to make targets work here; nil where nothing was needed.
+// Needed lists the notes of the targets on what they needed to run here. It returns nil
+// if there are none.
 func Needed(targets []record.Target) *Section {
 	items := TargetNotes(targets)
 	if items == nil {
@@ -19,7 +20,7 @@ func Needed(targets []record.Target) *Section {
 	return &Section{Title: "notes", Style: term.Bold, Part: Method, Lists: []List{{Items: items}}}
 }
 
-// FailureItems say what failed, how often, what was tried and what came back.
+// FailureItems describes a failure: its count, the error, the command and the output.
 func FailureItems(name, count string, f *record.Failure) []Item {
 	if f == nil {
 		return []Item{{Key: name, Text: count, Style: term.Red}}
@@ -33,15 +34,15 @@ func FailureItems(name, count string, f *record.Failure) []Item {
 		items = append(items, Item{Text: f.Command, Code: true})
 	}
 	if output := strings.TrimSpace(f.Output); output != "" && !strings.Contains(f.Detail, output) {
-		items = append(items, Item{Text: "came back: " + Short(term.Clean(output), LongestMessage)})
+		items = append(items, Item{Text: "output: " + Short(term.Clean(output), LongestMessage)})
 	}
 	return items
 }
 
-// MaxListed is how many files, versions or rounds a line names.
+// MaxListed is the maximum number of files, versions or rounds in a line.
 const MaxListed = 8
 
-// Listed names each once, in the order of the first, and counts the rest.
+// Listed joins distinct names in order of first appearance and counts those above MaxListed.
 func Listed(all []string) string {
 	var once []string
 	for _, one := range all {
@@ -56,8 +57,8 @@ func Listed(all []string) string {
 	return strings.Join(once, ", ") + more
 }
 
-// InBrackets is a figure with its interval in brackets, where there are enough
-// rounds for one.
+// InBrackets returns a figure with its interval in brackets, given enough rounds for an
+// interval.
 func InBrackets(f *figure.Figure, show func(float64) string) Cell {
 	c := Value(f, show)
 	if e := f.Estimate; e.Bounded && c.Figure != nil {
@@ -66,8 +67,8 @@ func InBrackets(f *figure.Figure, show func(float64) string) Cell {
 	return c
 }
 
-// WithHalf is a figure with the larger half of its interval, where there are enough
-// rounds for one, or what stands for one that is not known: [None] or [Dot].
+// WithHalf returns a figure with the larger half of its interval, given enough rounds for an
+// interval. An unknown figure is shown as unknown: [None] or [Dot].
 func WithHalf(f *figure.Figure, show func(float64) string, unknown string) Cell {
 	c := Value(f, show)
 	switch {
@@ -79,7 +80,7 @@ func WithHalf(f *figure.Figure, show func(float64) string, unknown string) Cell 
 	return c
 }
 
-// BytesOf is an amount of memory; below 0 it is not known.
+// BytesOf returns an amount of memory. A negative amount is unknown.
 func BytesOf(n int64) Cell {
 	if n < 0 {
 		return Words(None)

@@ -9,10 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Write draws the table for a terminal: columns as wide as their widest cell is there,
-// below their titles, if there are any. The last column is broken at spaces to the
-// width of the options and continued below itself: a terminal's own wrapping would
-// cross the columns.
+// Write draws the table for a terminal: titles, if any, and columns as wide as their widest
+// cell. It wraps the last column at spaces to the width in the options and indents the
+// continuation. A terminal's own line wrapping would break the columns.
 func (t *Table) Write(w io.Writer, o Options) error { return t.write(w, o, false) }
 
 func (t *Table) write(w io.Writer, o Options, stacked bool) error {
@@ -47,8 +46,7 @@ func (t *Table) write(w io.Writer, o Options, stacked bool) error {
 	return d.Flush()
 }
 
-// cleaned is the table with texts that a terminal can be shown, in ASCII where it takes no
-// more.
+// cleaned returns the table with texts that are safe for a terminal, in ASCII if required.
 func (t *Table) cleaned(ascii bool) *Table {
 	shown := term.Clean
 	if ascii {
@@ -67,7 +65,7 @@ func (t *Table) cleaned(ascii bool) *Table {
 	return out
 }
 
-// drawing draws lines of columns of those widths.
+// drawing writes lines in columns of fixed widths.
 type drawing struct {
 	*bufio.Writer
 	columns []Column
@@ -77,7 +75,7 @@ type drawing struct {
 
 func (d *drawing) line(cells []Cell, indent int) {
 	for len(cells) > 0 && cells[len(cells)-1].Head == "" {
-		cells = cells[:len(cells)-1] // no spaces at the end of a line
+		cells = cells[:len(cells)-1] // no trailing spaces
 	}
 	at := indent
 	if len(cells) > 0 {
@@ -111,7 +109,7 @@ func (d *drawing) line(cells []Cell, indent int) {
 	d.WriteByte('\n')
 }
 
-// wrapped draws a text that begins in column at. The line is not ended.
+// wrapped draws a text that begins in column at. It does not end the line.
 func (d *drawing) wrapped(c Cell, at int) {
 	for i, part := range wrap(c.Head, d.o.Width-at) {
 		if i > 0 {
@@ -121,12 +119,12 @@ func (d *drawing) wrapped(c Cell, at int) {
 	}
 }
 
-// narrowest is the width below which breaking a text makes it harder to read
-// than letting the terminal do it.
+// narrowest is the minimum width for wrapping. Below it, the terminal's own wrapping is
+// easier to read.
 const narrowest = 20
 
-// wrap breaks text at spaces into parts of at most width columns. A word that
-// is longer stays whole: it may be a path or a command to copy.
+// wrap splits text at spaces into parts of at most width columns. It never splits a longer
+// word, which may be a path or a command to copy.
 func wrap(text string, width int) []string {
 	if width < narrowest || term.Width(text) <= width {
 		return []string{text}

@@ -9,9 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// writeMarkdown draws a page as GitHub Flavored Markdown. Every line begins
-// with a word of ours or with markup, so that no text of others can begin a
-// heading or a list.
+// writeMarkdown renders a page as GitHub Flavored Markdown. Every line begins with tare's own
+// text or markup, so that no foreign text can start a heading or a list.
 func writeMarkdown(w io.Writer, p *Page, f *figures) error {
 	out := bufio.NewWriter(w)
 	level := "##"
@@ -93,7 +92,7 @@ func markdownList(out *bufio.Writer, l List) {
 			text = code(i.Text)
 		}
 		if i.Key == "" {
-			// Below the item it goes on with: a line of the same bullet.
+			// Continue the previous item: a line of the same bullet.
 			fmt.Fprintf(out, "%s<br>%s\n", strings.Repeat(" ", len(bullet)), text)
 			continue
 		}
@@ -101,7 +100,7 @@ func markdownList(out *bufio.Writer, l List) {
 	}
 }
 
-// markdownBlock is a fenced block whose fence is longer than any in its text.
+// markdownBlock writes a fenced block. Its fence is longer than any in its text.
 func markdownBlock(out *bufio.Writer, b *Block) {
 	fence := "```"
 	for _, line := range b.Lines {
@@ -116,8 +115,8 @@ func markdownBlock(out *bufio.Writer, b *Block) {
 	fmt.Fprintf(out, "%s\n", fence)
 }
 
-// code shows a command as it can be copied. One with characters that could end
-// a code span or open something else is text.
+// code formats a command as a code span. A command with characters that could end the span
+// or open other markup becomes escaped text.
 func code(command string) string {
 	command = term.Clean(command)
 	if strings.TrimSpace(command) == "" || strings.ContainsAny(command, "`|<>") {
@@ -131,8 +130,8 @@ var markup = strings.NewReplacer(
 	"[", `\[`, "]", `\]`, "$", `\$`, "#", `\#`,
 )
 
-// escaped is a text that Markdown shows and does not obey. Emphasis needs no
-// escape where there are spaces on both sides, as in "100 * create".
+// escaped escapes Markdown syntax. An asterisk between spaces, as in "100 * create", is no
+// emphasis and needs no escape.
 func escaped(s string) string {
 	s = markup.Replace(term.Clean(s))
 	if !strings.ContainsAny(s, "*_~") {
@@ -148,7 +147,7 @@ func escaped(s string) string {
 	return b.String()
 }
 
-// spaced tells whether the character has nothing but spaces beside it.
+// spaced reports whether the character at i has only spaces next to it.
 func spaced(s string, i int) bool {
 	return (i == 0 || s[i-1] == ' ') && (i == len(s)-1 || s[i+1] == ' ')
 }

@@ -1,9 +1,9 @@
-// Package page is what a person reads of a run: sections of tables whose cells are
-// figures, pictures, lists and remarks. An instrument says what stands on its page;
-// each renderer (text, Markdown, HTML) draws a page once, for all instruments.
+// Package page renders reports for people: sections of tables, charts, lists and notes. An
+// instrument defines the content of its page. Each renderer (text, Markdown, HTML) draws the
+// pages of all instruments.
 //
-// Everything that stands on a page may have come from others. Every renderer
-// cleans what it writes; nobody before it has to.
+// Any text on a page may be untrusted. Every renderer cleans what it writes, so callers do
+// not have to.
 package page
 
 import (
@@ -16,31 +16,30 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Page is a report before it is drawn.
+// Page is a report that is not yet rendered.
 type Page struct {
-	Title    string // the plan's; "" where it has none
-	Cover    bool   // it opens a document of all pages, whose title it has
-	Command  string // that made the record, which stands for a title in Markdown
+	Title    string // title of the plan; "" if it has none
+	Cover    bool   // the page opens a document of all pages, which takes its title
+	Command  string // command that made the record; the title in Markdown if there is no other
 	Head     []string
-	Answer   []string // sentences: what the run found. The last line of text repeats the first
+	Answer   []string // sentences with the results of the run; text repeats the first one at the end
 	Sections []Section
 }
 
-// heading is the title, or the command of a page that has none.
+// heading returns the title. A page without a title returns its command.
 func (p *Page) heading() string { return cmp.Or(p.Title, p.Command, "tare") }
 
-// Part is where a section stands in a document of several pages, which tells once what
-// each page has to say by itself.
+// Part groups sections in a document of several pages. The document shows each part once
+// instead of once per page.
 type Part string
 
-// The parts that are not results.
+// The parts other than results.
 const (
 	Method   Part = "method"
 	Mistrust Part = "mistrust"
 )
 
-// Section is a title with pictures, a table, or lists, or neither, and remarks
-// below.
+// Section is a title with charts, a table or lists, all optional, and notes below.
 type Section struct {
 	Title   string
 	Picture *Waterfall
@@ -52,35 +51,35 @@ type Section struct {
 	Notes   []string
 	Style   term.Style // of the title
 	Part    Part       // "": results
-	Detail  bool       // of a page with an answer: text leaves it out unless it is asked for, HTML folds it
+	Detail  bool       // text omits the section without --details; HTML folds it
 }
 
-// File is JSON to take along, such as a trace: in HTML it is behind a button.
+// File is JSON to download, such as a trace. HTML shows a button for it.
 type File struct {
 	Name, Title string
 	JSON        func() any // its content
 }
 
-// Block is a text to be copied as it stands.
+// Block is a text to copy verbatim.
 type Block struct {
 	Language string
 	Lines    []string
 }
 
-// List is rows of a key and a text, under a heading where there is one.
+// List is rows of a key and a text under an optional heading.
 type List struct {
 	Heading string
 	Items   []Item
 }
 
-// Item is one text of a list. Without a key it goes on with the one above.
+// Item is one row of a list. Without a key it continues the row above.
 type Item struct {
 	Key, Text string
 	Code      bool // a command
 	Style     term.Style
 }
 
-// Add appends a section, unless there is none.
+// Add appends the sections that are not nil.
 func (p *Page) Add(s ...*Section) {
 	for _, one := range s {
 		if one != nil {
@@ -89,7 +88,8 @@ func (p *Page) Add(s ...*Section) {
 	}
 }
 
-// Failed says how many attempts failed: in red below all, or in a note if none did.
+// Failed reports the number of failed attempts. Failures get a red section at the end. Without
+// failures the text is a note.
 func (p *Page) Failed(n int, text string) {
 	if last := len(p.Sections) - 1; n == 0 && last >= 0 && p.Sections[last].Table != nil && !p.Sections[last].Detail {
 		p.Sections[last].Notes = append(p.Sections[last].Notes, text)
@@ -102,7 +102,7 @@ func (p *Page) Failed(n int, text string) {
 	p.Add(s)
 }
 
-// AddDetails appends sections as details.
+// AddDetails appends the sections that are not nil and marks them as details.
 func (p *Page) AddDetails(s ...*Section) {
 	for _, one := range s {
 		if one != nil {
@@ -112,29 +112,28 @@ func (p *Page) AddDetails(s ...*Section) {
 	p.Add(s...)
 }
 
-// Empty tells whether a section is nothing but its title.
+// Empty reports whether a section has only a title.
 func (s *Section) Empty() bool {
 	return s.Picture == nil && s.Charts == nil && s.Table == nil && s.Lists == nil && s.Block == nil && s.Notes == nil
 }
 
-// Options say how a page is drawn, and how much of it is asked for.
+// Options control how a page is rendered and which details it includes.
 type Options struct {
 	Width   int  // columns of the terminal; 0: no limit. Text only
 	Colour  bool // text only
 	Verbose bool // the machine, every stamp, resources and the reason of every verdict
 
-	// Figure keeps a chart of a page in Markdown as a file, NAME.svg, and returns the
-	// relative link to it; no name comes twice. nil: there is no place for files, and
-	// charts are left out.
+	// Figure stores a chart of a Markdown page as the file NAME.svg and returns a relative
+	// link to it. Names are unique. If Figure is nil, Markdown has no charts.
 	Figure func(name string, svg []byte) (link string, err error)
-	// Beside is what HTML leads to, where it is served.
+	// Beside lists the links of a served HTML page.
 	Beside []Address
 }
 
-// Formats are the words for how pages can be drawn.
+// Formats are the supported output formats.
 var Formats = []string{"text", "md", "html"}
 
-// Write draws pages one below the other, in one of the formats.
+// Write renders pages one below the other in one of the formats.
 func Write(w io.Writer, format string, pages []*Page, o Options) error {
 	if format == "html" {
 		return writeHTML(w, pages, o.Beside)
@@ -153,7 +152,7 @@ func Write(w io.Writer, format string, pages []*Page, o Options) error {
 		case "md":
 			err = writeMarkdown(w, p, &f)
 		default:
-			err = fmt.Errorf("a page cannot be drawn as %q", format)
+			err = fmt.Errorf("unknown page format %q", format)
 		}
 		if err != nil {
 			return err
@@ -162,15 +161,15 @@ func Write(w io.Writer, format string, pages []*Page, o Options) error {
 	return nil
 }
 
-// LongestTitle is where a title is cut: it is to be one line.
+// LongestTitle is the maximum length of a title, so that it stays on about one line.
 const LongestTitle = 200
 
-// New begins the page of an instrument's run under the plan's title.
+// New returns an instrument's page with the plan's title.
 func New(title, instrument string) *Page {
 	return &Page{Title: Short(term.Clean(title), LongestTitle), Command: "tare " + instrument}
 }
 
-// Merge adds an item, or only its key if there is one with the same text.
+// Merge appends an item. If an item has the same text already, Merge adds only the key.
 func Merge(items []Item, more Item) []Item {
 	for i := range items {
 		if items[i].Text == more.Text {
@@ -181,7 +180,7 @@ func Merge(items []Item, more Item) []Item {
 	return append(items, more)
 }
 
-// TargetNotes are what targets say of themselves.
+// TargetNotes lists the notes of the targets.
 func TargetNotes(targets []record.Target) []Item {
 	var items []Item
 	for _, t := range targets {

@@ -10,78 +10,77 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Chart is a picture before it is drawn: data and what it tells, without a way to draw
-// it. Who makes one knows no renderer, and a renderer knows no instrument.
+// Chart describes a chart independently of its renderer: its data and their meaning.
+// Instruments know no renderer, and renderers know no instrument.
 type Chart struct {
-	Name    string // of its files: "makespan"; renderers make it unique
+	Name    string // file name, such as "makespan"; renderers make it unique
 	Title   string
-	Caption string // what is seen, for those who cannot see it, too
+	Caption string // describes the chart, also for readers who cannot see it
 	Kind    ChartKind
 	X, Y    Axis
 	Rules   []Rule
-	Data    []Datum // more than [MostData] are thinned, which the caption says
+	Data    []Datum // more than [MostData] are thinned, and the caption says so
 }
 
-// MostData is how many points a chart has at most, beside estimates, bars and the ends of
-// courses, which all stay.
+// MostData is the maximum number of points of a chart. Estimates, bars and the ends of courses
+// do not count, since all of them are drawn.
 const MostData = 2000
 
-// ChartKind is how data become a picture.
+// ChartKind is the type of a chart.
 type ChartKind int
 
-// The kinds. A value that is estimated or summed is Y in all of them, whichever way a
-// renderer lays them.
+// The kinds of charts. Y is always the value that is estimated or summed, even where a renderer
+// draws it horizontally.
 const (
-	Intervals  ChartKind = iota // Y with Lo to Hi for each Group and Series; every round's Y as a dot
-	Cumulative                  // what share Y, 0 to 1, of a Series is at most X
+	Intervals  ChartKind = iota // Y with Lo to Hi for each Group and Series; each round's Y as a dot
+	Cumulative                  // the share Y, 0 to 1, of the values of a Series that are at most X
 	Gantt                       // bars from X to X2 in rows of Groups, coloured by Series
-	Stacked                     // Y of each Series, one on the other, in each Group; what is left of a total is a Series, too
-	Lines                       // Y over X by Series, with a band Lo to Hi where there is one
+	Stacked                     // Y of each Series, stacked within each Group; the rest of a total is also a Series
+	Lines                       // Y over X by Series, with an optional band from Lo to Hi
 )
 
-// Axis is what is told along one; of categories it has a title only.
+// Axis describes an axis. An axis of categories has only a title.
 type Axis struct {
 	Title string
 	Unit  figure.Unit
 	Log   bool
 }
 
-// Rule is a line across a picture: a published value, a ratio of 1, a limit, a point of
-// change.
+// Rule is a line across a chart: a published value, a ratio of 1, a limit or a change point.
 type Rule struct {
-	Value    float64 // of Y
+	Value    float64 // on the Y axis
 	Text     string
-	Vertical bool // the value is one of X
+	Vertical bool // the value is on the X axis
 }
 
 // Datum is a point, a bar or an interval.
 type Datum struct {
-	Panel, Group, Series string  // which of several small pictures, which category, which colour
-	X, X2, Y, Lo, Hi     float64 // in the axis's unit; NaN where there is none
-	Text                 string  // shown when it is pointed at
-	Round                bool    // a single round's value and no estimate
-	Bound                string  // Y is no value but at most or at least that: [figure.AtMost], [figure.AtLeast]
+	Panel, Group, Series string  // facet, category and colour
+	X, X2, Y, Lo, Hi     float64 // in the axis's unit; NaN if absent
+	Text                 string  // tooltip
+	Round                bool    // the value of a single round, not an estimate
+	Bound                string  // Y is only a bound: [figure.AtMost] or [figure.AtLeast]
 }
 
-// At is a datum without any value yet, since 0 would be one.
+// At returns a datum whose values are all NaN, since 0 would be a value.
 func At(panel, group, series string) Datum {
 	nan := math.NaN()
 	return Datum{Panel: panel, Group: group, Series: series, X: nan, X2: nan, Y: nan, Lo: nan, Hi: nan}
 }
 
-// scale is a unit in which values read best.
+// scale is a unit for display.
 type scale struct {
-	per  float64 // of their own unit
+	per  float64 // in the base unit
 	name string
 }
 
-// Times and sizes have units from the smallest on.
+// Units of times and sizes, smallest first.
 var (
 	times = []scale{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
 	sizes = []scale{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}}
 )
 
-// scales are those of an axis.
+// scales returns the display units of an axis.
 func scales(unit figure.Unit) []scale {
 	switch unit {
 	case figure.Nanoseconds:
@@ -100,8 +99,8 @@ func scales(unit figure.Unit) []scale {
 	return nil
 }
 
-// scale is that of the largest of the values, or where the axis is logarithmic of one
-// in their middle.
+// scale returns the display unit of the largest value. On a logarithmic axis it takes the
+// geometric middle of the values instead.
 func (a Axis) scale(values []float64) scale {
 	lo, hi := math.Inf(1), 0.0
 	for _, v := range values {
@@ -121,7 +120,7 @@ func (a Axis) scale(values []float64) scale {
 	return best
 }
 
-// title is the axis's with the unit.
+// title returns the title of the axis with its unit.
 func (a Axis) title(s scale) string {
 	if s.name == "" {
 		return term.Clean(a.Title)
@@ -129,7 +128,7 @@ func (a Axis) title(s scale) string {
 	return strings.TrimSpace(term.Clean(a.Title) + " (" + s.name + ")")
 }
 
-// along are all values of a chart on its X, or on its Y.
+// along returns all values of a chart on its X axis or on its Y axis.
 func (c *Chart) along(x bool) (values []float64) {
 	for i := range c.Data {
 		if d := &c.Data[i]; x {
@@ -141,7 +140,7 @@ func (c *Chart) along(x bool) (values []float64) {
 	return values
 }
 
-// distinct are the different texts of data, in their order.
+// distinct returns the distinct texts of the data in order of appearance.
 func distinct(data []Datum, of func(*Datum) string) (all []string) {
 	seen := map[string]bool{}
 	for i := range data {
@@ -153,10 +152,10 @@ func distinct(data []Datum, of func(*Datum) string) (all []string) {
 	return all
 }
 
-// longestID is where the name of a file or an anchor is cut.
+// longestID is the maximum length of a file name or an anchor.
 const longestID = 60
 
-// uniqueID makes a name of letters, digits and dashes, which is not taken yet, of any text.
+// uniqueID converts a text to an unused name of letters, digits and dashes.
 func uniqueID(taken map[string]bool, text string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(term.Clean(text)) {

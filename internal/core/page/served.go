@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Address is where something beside a page is, where pages are served.
+// Address is a link from a served page.
 type Address struct{ Text, URL string }
 
-// Style is the style sheet of pages of HTML, for what is shown beside them.
+// Style returns the style sheet of HTML pages, for other pages that the server shows.
 func Style() string { return asset("page.css") }
 
-// Theme is the script that makes such a page light or dark, as was chosen on another.
+// Theme returns the script that applies the light or dark theme chosen on another page.
 func Theme() string { return asset("theme.js") }
 
-// PolicyOf is the Content Security Policy in the head of a page of HTML, for whoever
-// serves it to say it, too.
+// PolicyOf returns the Content Security Policy in the head of an HTML page. The server also
+// sends it as a header.
 func PolicyOf(file string) string {
 	_, rest, _ := strings.Cut(file, `<meta http-equiv="Content-Security-Policy" content="`)
 	policy, _, _ := strings.Cut(rest, `"`)

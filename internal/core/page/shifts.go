@@ -5,11 +5,11 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Bounds explains the columns of what is compared where some of it is an upper bound.
-const Bounds = "≤, ≥: of an upper bound only the bound is compared, and has a verdict only where the bound proves it; two are not compared"
+// Bounds explains a comparison that includes upper bounds.
+const Bounds = "≤, ≥: an upper bound is compared by the bound only, with a verdict only if the bound proves it; two bounds are not compared"
 
-// Shifts shows by how much targets differ from the one at a place, in quantities that
-// were compared together; nil where nothing was.
+// Shifts shows how much targets differ from the baseline target, in quantities that were
+// compared together. It returns nil if nothing was compared.
 func Shifts(t figure.Rows, how figure.Comparing) *Section {
 	if t.At < 0 {
 		return nil
@@ -39,7 +39,7 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 					comparisons++
 				}
 				cells = append(cells, Median(f), Change(f))
-				bounds, compared = bounds || f.AtMost || base.AtMost, compared || f.AtMost && base.AtMost // that they are not is shown
+				bounds, compared = bounds || f.AtMost || base.AtMost, compared || f.AtMost && base.AtMost // shows that two bounds are not compared
 			}
 		}
 		if compared {

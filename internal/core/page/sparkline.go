@@ -7,20 +7,19 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// How long a line is in a table: what the page leaves, but within these.
+// Limits of the length of a line in a table. The line fills the width that is left.
 const (
 	shortestLine = 12
 	longestLine  = 48
 )
 
-// AddSeries appends a column whose cells are drawn as lines: the series of their
-// figures.
+// AddSeries appends a column whose cells show the series of their figures as lines.
 func (t *Table) AddSeries(title string, cells []Cell) {
 	t.addColumn(Column{Title: title, Series: true}, cells)
 }
 
-// drawn is the table with its series as lines, which are as long as the rest of it
-// leaves room for. 0 columns are no limit.
+// drawn returns the table with its series drawn as lines. The lines fill the remaining width.
+// If columns is 0, the width is unlimited.
 func (t *Table) drawn(columns int) *Table {
 	isSeries := func(c Column) bool { return c.Series }
 	if !slices.ContainsFunc(t.Columns, isSeries) {
@@ -43,18 +42,17 @@ func (t *Table) drawn(columns int) *Table {
 	return out
 }
 
-// bars are the heights of a sparkline, U+2581 to U+2588.
+// bars are the characters of a sparkline, U+2581 to U+2588.
 var bars = []rune("▁▂▃▄▅▆▇█")
 
-// flatWithin is the share of its height within which a line is drawn flat:
-// stretched to full height, the noise of a steady figure would look like work.
+// flatWithin is the relative range below which a line is flat. At full height, the noise of a
+// steady figure would look like activity.
 const flatWithin = 0.02
 
-// sparkline draws values as a line of at most width characters, from their
-// least at the bottom to their largest at the top. More values than characters
-// are resampled by their mean; a value that is no number leaves a space where
-// it has no neighbour to stand for it. A line that does not change is at the
-// bottom where it is zero, and at half height elsewhere.
+// sparkline draws values as a line of at most width characters, scaled from the minimum to the
+// maximum. If there are more values than characters, each character is the mean of several.
+// A character without a finite value is a space. A constant line is at the bottom if it is
+// zero, otherwise at half height.
 func sparkline(values []float64, width int) string {
 	points := resampled(values, width)
 	lo, hi := Range(points)
@@ -68,7 +66,7 @@ func sparkline(values []float64, width int) string {
 		case hi-lo <= flatWithin*max(math.Abs(lo), math.Abs(hi)):
 			out[i] = bars[len(bars)/2-1]
 		default:
-			// Halved, since the distance of two huge values has no number.
+			// Halve first: the difference of two huge values overflows.
 			height := (v/2 - lo/2) / (hi/2 - lo/2)
 			out[i] = bars[min(int(height*float64(len(bars))), len(bars)-1)]
 		}
@@ -76,7 +74,7 @@ func sparkline(values []float64, width int) string {
 	return string(out)
 }
 
-// resampled are at most n means of neighbours of about the same number.
+// resampled returns at most n means, each of about the same number of adjacent values.
 func resampled(values []float64, n int) []float64 {
 	n = min(max(n, 0), len(values))
 	out := make([]float64, n)
@@ -97,7 +95,7 @@ func resampled(values []float64, n int) []float64 {
 	return out
 }
 
-// Range is the least and the largest that is a number; NaN without one.
+// Range returns the smallest and the largest finite value, or NaN without one.
 func Range(values []float64) (lo, hi float64) {
 	lo, hi = math.NaN(), math.NaN()
 	for _, v := range values {
@@ -114,8 +112,7 @@ func Range(values []float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// Course draws values as a line with a stroke before each of those at which something
-// changes.
+// Course draws values as a line with a stroke before each change.
 func Course(values []float64, changes []int) string {
 	line := []rune(sparkline(values, longestLine))
 	drawn := len(line)

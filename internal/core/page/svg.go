@@ -10,7 +10,7 @@ import (
 	"github.com/dop251/goja"
 )
 
-// figures are the files of the charts of a document.
+// figures writes the chart files of a Markdown document.
 type figures struct {
 	keep    func(name string, svg []byte) (link string, err error)
 	taken   map[string]bool
@@ -19,8 +19,8 @@ type figures struct {
 	draw    goja.Callable
 }
 
-// markdown shows charts where there is a place for files: Mermaid draws no intervals, and
-// the numbers are in the tables.
+// markdown adds links to charts if files can be stored. Mermaid cannot draw intervals, and the
+// tables have the numbers.
 func (f *figures) markdown(out *bufio.Writer, charts []*Chart) error {
 	if f.keep == nil {
 		return nil
@@ -32,19 +32,19 @@ func (f *figures) markdown(out *bufio.Writer, charts []*Chart) error {
 		}
 		link, err := f.keep(uniqueID(f.taken, c.Name), svg)
 		if err != nil {
-			return fmt.Errorf("keep %s: %w", c.Name, err)
+			return fmt.Errorf("write %s: %w", c.Name, err)
 		}
 		fmt.Fprintf(out, "\n![%s](<%s>)\n", escaped(c.Caption), link)
 	}
 	return nil
 }
 
-// svg is what the page of HTML shows of a chart, drawn by the same Vega of the same
-// specification. It is white below, so that it can be read on a dark page.
+// svg renders a chart with the Vega and the specification of the HTML page. Its background is
+// white, so that it is readable on a dark page.
 func (f *figures) svg(c *Chart) ([]byte, error) {
 	spec, err := json.Marshal(c.vegaLite(f.colours))
 	if err != nil {
-		return nil, fmt.Errorf("its specification: %w", err)
+		return nil, fmt.Errorf("marshal specification: %w", err)
 	}
 	if f.draw == nil {
 		if err := f.load(); err != nil {
@@ -55,14 +55,14 @@ func (f *figures) svg(c *Chart) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vega: %w", err)
 	}
-	p, ok := v.Export().(*goja.Promise) // nothing in it waits, so that it is kept by now
+	p, ok := v.Export().(*goja.Promise) // nothing in it is asynchronous, so the promise is settled
 	if !ok || p.State() != goja.PromiseStateFulfilled {
-		return nil, fmt.Errorf("vega: no picture, but %v", p.Result())
+		return nil, fmt.Errorf("vega returned no image: %v", p.Result())
 	}
 	return []byte(p.Result().String()), nil
 }
 
-// scripts are Vega, compiled once for all documents, which takes a quarter of a second.
+// scripts is the compiled Vega, shared by all documents. Compiling takes a quarter of a second.
 var scripts = sync.OnceValues(func() (programs []*goja.Program, err error) {
 	for _, script := range []string{"svg.js", "vega/vega.min.js", "vega/vega-lite.min.js"} {
 		program, err := goja.Compile(script, asset(script), false)
@@ -74,8 +74,8 @@ var scripts = sync.OnceValues(func() (programs []*goja.Program, err error) {
 	return programs, nil
 })
 
-// load takes Vega into a JavaScript engine without a browser, of its own for each
-// document: specifications are foreign.
+// load runs Vega in a JavaScript engine. Each document has its own engine, since
+// specifications are untrusted.
 func (f *figures) load() error {
 	programs, err := scripts()
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *figures) load() error {
 	}
 	var ok bool
 	if f.draw, ok = goja.AssertFunction(f.vm.Get("draw")); !ok {
-		return errors.New("svg.js: there is no function draw")
+		return errors.New("svg.js: no function draw")
 	}
 	return nil
 }

@@ -8,26 +8,25 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Table is rows of cells in aligned columns. Where all its columns are too many
-// for the page it is parted: the columns of a group stay together, and those
-// without one stand in every part.
+// Table is rows of cells in aligned columns. A table that is too wide for the page is split.
+// The columns of a group stay together. Columns without a group are repeated in every part.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell // each as long as Columns
-	Sparse  bool     // a row that shows nothing in a part of the table is left out of it
+	Sparse  bool     // a part of the table omits rows that are empty in it
 	Indent  int      // spaces before every row
 }
 
-// Column is what all cells below each other have in common.
+// Column describes a column of cells.
 type Column struct {
 	Title  string
-	Right  bool    // numbers line up on the right
+	Right  bool    // right-aligned, as numbers are
 	Series bool    // cells are the series of their figures, drawn as lines
-	Beside *Beside // what is drawn beside the numbers; nil: nothing
-	Group  int     // from 1: columns that belong together, such as a target's; 0: in every part
+	Beside *Beside // drawing next to the numbers; nil: none
+	Group  int     // from 1: columns that stay together, such as a target's; 0: in every part
 }
 
-// Names begins a table with columns of names, which stand in every part.
+// Names returns a table with columns of names, which are repeated in every part.
 func Names(titles ...string) *Table {
 	t := &Table{}
 	for _, title := range titles {
@@ -36,23 +35,22 @@ func Names(titles ...string) *Table {
 	return t
 }
 
-// Cell has up to two parts, so that the second ones line up below each other:
-// "24.6 ms" and "±2 %".
+// Cell has up to two parts, such as "24.6 ms" and "±2 %". Second parts are aligned.
 type Cell struct {
 	Head, Tail string
 	Style      term.Style
-	Label      string         // what a row is called where it can't be set below another one
-	Figure     *figure.Figure // what it shows; nil of words
+	Label      string         // name of the row where it cannot be placed below another row
+	Figure     *figure.Figure // the figure shown; nil for text
 
-	by     *float64 // what rows are sorted by; nil: by the figure's estimate
-	across bool     // it is a line of its own, and has no part in the columns
-	indent int      // spaces before it, beside those of the table
+	by     *float64 // sort key; nil: the figure's estimate
+	across bool     // the cell is a full line, outside the columns
+	indent int      // extra spaces before the cell
 }
 
-// Words is a cell of text.
+// Words returns a cell of text.
 func Words(text string) Cell { return Cell{Head: text} }
 
-// Texts are cells of text.
+// Texts returns a cell for each text.
 func Texts(all ...string) []Cell {
 	cells := make([]Cell, len(all))
 	for i, text := range all {
@@ -61,32 +59,32 @@ func Texts(all ...string) []Cell {
 	return cells
 }
 
-// Row appends a row, or the names of one; columns of numbers come after.
+// Row appends a row, or only its names if columns of numbers follow.
 func (t *Table) Row(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
-// Line appends a text of its own, behind that many spaces, that has no part in the
-// columns: the name of a group, or a command to paste, which is why it is never broken.
-// An empty text gives an empty line.
+// Line appends a full line that is outside the columns, indented by that many spaces. It is
+// the name of a group or a command to paste, so it is never wrapped. An empty text adds an
+// empty line.
 func (t *Table) Line(indent int, text string, style term.Style) {
 	t.Row(Cell{Head: text, Style: style, across: true, indent: indent - t.Indent})
 }
 
-// Add appends a column of numbers of a group of its own, one cell for each row.
+// Add appends a right-aligned column in a new group, with one cell for each row.
 func (t *Table) Add(title string, cells []Cell) {
 	t.addColumn(Column{Title: title, Right: true}, cells)
 }
 
-// AddText appends a column whose texts begin below each other.
+// AddText appends a left-aligned column.
 func (t *Table) AddText(title string, cells []Cell) { t.addColumn(Column{Title: title}, cells) }
 
-// AddIf appends a column unless it shows nothing of any row.
+// AddIf appends a column unless all its cells are empty or [Dot].
 func (t *Table) AddIf(title string, cells []Cell) {
 	if slices.ContainsFunc(cells, func(c Cell) bool { return c.Head != Dot && c.Head != "" }) {
 		t.Add(title, cells)
 	}
 }
 
-// AddUnless appends a column unless nothing of it is known of any row.
+// AddUnless appends a column unless all its cells are [None], or all are empty or [Dot].
 func (t *Table) AddUnless(title string, cells []Cell) {
 	if slices.ContainsFunc(cells, func(c Cell) bool { return c.Head != None }) {
 		t.AddIf(title, cells)
@@ -104,7 +102,7 @@ func (t *Table) addColumn(c Column, cells []Cell) {
 	}
 }
 
-// Each makes the cells of a column, one a row.
+// Each returns the cells of a column, one per row.
 func Each[T any](rows []T, show func(*T) Cell) []Cell {
 	out := make([]Cell, len(rows))
 	for i := range rows {
@@ -113,7 +111,7 @@ func Each[T any](rows []T, show func(*T) Cell) []Cell {
 	return out
 }
 
-// joined is the cell as one text, its tail set right in that many columns.
+// joined returns the cell as one text. The tail is right-aligned in that many columns.
 func (c Cell) joined(tail int) string {
 	if c.Tail == "" {
 		return c.Head
@@ -121,12 +119,12 @@ func (c Cell) joined(tail int) string {
 	return c.Head + strings.Repeat(" ", max(tail-term.Width(c.Tail), 0)+1) + c.Tail
 }
 
-// tails is the width of the widest second part in every column.
+// tails returns the width of the widest second part of each column.
 func (t *Table) tails() []int {
 	widths := make([]int, len(t.Columns))
 	for _, row := range t.Rows {
 		for i, c := range row {
-			if i == len(widths) { // a table without titles says nothing of its columns
+			if i == len(widths) { // a table without titles has no Columns
 				widths = append(widths, 0)
 			}
 			widths[i] = max(widths[i], term.Width(c.Tail))
@@ -135,10 +133,10 @@ func (t *Table) tails() []int {
 	return widths
 }
 
-// gap separates two columns.
+// gap is the number of spaces between two columns.
 const gap = 2
 
-// width is that of the table as text.
+// width returns the width of the table as text.
 func (t *Table) width(stacked bool) int {
 	total := -gap
 	for _, w := range t.widths(stacked) {
@@ -162,8 +160,8 @@ func (t *Table) widths(stacked bool) []int {
 	return widths
 }
 
-// headings are the titles, on more than one line if they are stacked: a long
-// name then takes no more room than the figures below it.
+// headings returns the lines of the titles. Stacked titles take several lines, so that a long
+// name is no wider than its figures.
 func (t *Table) headings(stacked bool) [][]string {
 	widths, columns, height := t.widths(stacked), make([][]string, len(t.Columns)), 1
 	if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title != "" }) {
@@ -177,7 +175,7 @@ func (t *Table) headings(stacked bool) [][]string {
 	for _, column := range columns {
 		for line := range height {
 			text := ""
-			if at := line - (height - len(column)); at >= 0 { // the last line is the one above the figures
+			if at := line - (height - len(column)); at >= 0 { // titles are aligned at the bottom
 				text = column[at]
 			}
 			lines[line] = append(lines[line], text)
@@ -186,8 +184,7 @@ func (t *Table) headings(stacked bool) [][]string {
 	return lines
 }
 
-// titleParts are what a title can be broken into: words, and the engine and
-// the runtime of a target.
+// titleParts splits a title at spaces, and a target at the slash between engine and runtime.
 func titleParts(title string, stacked bool) []string {
 	title = term.Clean(title)
 	if !stacked {
@@ -200,7 +197,7 @@ func titleParts(title string, stacked bool) []string {
 	return parts
 }
 
-// joinedTo puts parts on as few lines as there can be in that width.
+// joinedTo joins parts into as few lines of that width as possible.
 func joinedTo(width int, parts []string) []string {
 	var lines []string
 	for _, part := range parts {
@@ -222,7 +219,7 @@ func joinedTo(width int, parts []string) []string {
 	return lines
 }
 
-// groups are those of the columns, in the order in which they appear.
+// groups returns the groups of the columns in order of appearance.
 func (t *Table) groups() (all []int) {
 	for _, c := range t.Columns {
 		if c.Group != 0 && !slices.Contains(all, c.Group) {
@@ -232,7 +229,7 @@ func (t *Table) groups() (all []int) {
 	return all
 }
 
-// only is the table with some of its groups, behind what stands in every part.
+// only returns the table with some of its groups. Columns without a group come first.
 func (t *Table) only(groups []int) *Table {
 	part := &Table{Rows: make([][]Cell, len(t.Rows)), Indent: t.Indent}
 	shows := make([]bool, len(t.Rows))
@@ -255,8 +252,8 @@ func (t *Table) only(groups []int) *Table {
 	return part
 }
 
-// loosened is the table with the columns of each group that is too wide by itself in
-// groups of their own. Their titles then say whose they are: "host vs runc".
+// loosened splits each group that is too wide into groups of one column. The title of the
+// original group becomes a prefix of the columns' titles: "host vs runc".
 func (t *Table) loosened(width int) *Table {
 	out := *t
 	out.Columns = slices.Clone(t.Columns)
@@ -284,8 +281,8 @@ func (t *Table) loosened(width int) *Table {
 	return &out
 }
 
-// fitting are the tables for as many groups at a time as fit in the width. Before
-// a table is parted its headings are stacked.
+// fitting splits the table into parts that fit in the width. It stacks the headings before it
+// splits the table.
 func (t *Table) fitting(width int) (parts []*Table, stacked bool) {
 	if width <= 0 || t.width(false) <= width {
 		return []*Table{t}, false

@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// writeText draws a page for a terminal.
+// writeText renders a page for a terminal.
 func writeText(w io.Writer, p *Page, o Options) error {
 	t := Table{}
 	if p.Title != "" {
@@ -49,7 +49,7 @@ func writeText(w io.Writer, p *Page, o Options) error {
 	return t.Write(w, o)
 }
 
-// indent is where tables and lists begin.
+// indent is the indentation of tables and lists.
 const indent = 2
 
 func textSection(w io.Writer, s *Section, o Options) error {
@@ -79,7 +79,7 @@ func textSection(w io.Writer, s *Section, o Options) error {
 	rest := Table{Indent: indent}
 	if s.Block != nil {
 		for _, line := range s.Block.Lines {
-			rest.Line(2*indent, line, term.Plain) // to be pasted, so never broken
+			rest.Line(2*indent, line, term.Plain) // to be pasted, so never wrapped
 		}
 	}
 	for _, note := range s.Notes {
@@ -88,8 +88,8 @@ func textSection(w io.Writer, s *Section, o Options) error {
 	return rest.Write(w, o)
 }
 
-// On a terminal the worst findings are shown, and of each a line or two. All is behind
-// --details.
+// On a terminal, only the worst findings are shown, in a line or two each. With --details all
+// are shown in full.
 const mostBrief, longestBrief, longestAdvice = 3, 150, 105
 
 func brief(lists []List) []List {
@@ -120,14 +120,14 @@ func brief(lists []List) []List {
 	return out
 }
 
-// textTable draws a table in as many parts as it takes.
+// textTable draws a table, split into parts if it is too wide.
 func textTable(w io.Writer, t *Table, o Options) error {
 	width := o.Width
 	if width > 0 {
-		width = max(width-indent, 1) // 0 would be no limit
+		width = max(width-indent, 1) // 0 would mean unlimited
 	}
 	t = t.drawn(width)
-	if o.Colour { // a terminal whose owner wants more than plain text
+	if o.Colour { // a terminal that allows more than plain text
 		t = t.barred(width)
 	}
 	parts, stacked := t.fitting(width)
@@ -147,13 +147,13 @@ func textTable(w io.Writer, t *Table, o Options) error {
 
 func textLists(w io.Writer, lists []List, o Options) error {
 	t := Table{Indent: indent}
-	deeper := 0 // below a heading
+	deeper := 0 // extra indentation below a heading
 	for _, l := range lists {
 		if l.Heading != "" {
 			t.Line(indent, l.Heading, term.Plain)
 			deeper = indent
 		}
-		var names []Cell // of the item above that are still to be shown
+		var names []Cell // remaining lines of the current key
 		row := func(text string) {
 			cells := []Cell{{}, {Head: text}}
 			if len(names) > 0 {
@@ -168,7 +168,7 @@ func textLists(w io.Writer, lists []List, o Options) error {
 			}
 		}
 		for _, item := range l.Items {
-			if item.Code && item.Key == "" { // to be pasted, so never broken
+			if item.Code && item.Key == "" { // to be pasted, so never wrapped
 				rest()
 				t.Line(indent+len("warning  "), item.Text, term.Plain)
 				continue
@@ -184,8 +184,8 @@ func textLists(w io.Writer, lists []List, o Options) error {
 	return t.Write(w, o)
 }
 
-// longestKey is how wide several names in one key are side by side; above it
-// they stand below each other, and leave room for the text.
+// longestKey is the maximum width of several names on one line of a key. Longer lists are
+// stacked to leave room for the text.
 const longestKey = LongestName
 
 func stackedKeys(key string, style term.Style) (names []Cell) {

@@ -2,7 +2,8 @@ package page
 
 import "github.com/tare-bench/tare/record"
 
-// Definitions say what was timed as an operation: they group the targets by what done means, and those by the command.
+// Definitions describes how an operation was timed. It groups the targets by their definition
+// of done, and these by command.
 func Definitions(targets []record.Target, op string) []Item {
 	var means []string
 	commands := map[string][]Item{}

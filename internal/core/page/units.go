@@ -12,14 +12,13 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// None stands where there is no figure, and Dot where there is nothing to say or
-// exactly nothing of it.
+// None replaces a missing figure. Dot replaces an exact zero or an empty text.
 const (
 	None = "–"
 	Dot  = "·"
 )
 
-// Duration writes nanoseconds with a unit and three significant digits.
+// Duration formats nanoseconds with a unit and three significant digits.
 func Duration(ns float64) string {
 	switch {
 	case !stat.Finite(ns):
@@ -30,8 +29,8 @@ func Duration(ns float64) string {
 	return fitted(ns, times)
 }
 
-// fitted writes an amount in the first unit in which it has no more than three digits
-// before the point; from 999.5 on they would round up to the next.
+// fitted formats an amount in the first unit with at most three digits before the point.
+// Amounts from 999.5 on would round to four digits, so they take the next unit.
 func fitted(v float64, units []scale) string {
 	i := 0
 	for i < len(units)-1 && !(math.Abs(v/units[i].per) < 999.5) {
@@ -40,7 +39,7 @@ func fitted(v float64, units []scale) string {
 	return Digits(v/units[i].per) + " " + units[i].name
 }
 
-// Digits writes three significant ones, and all of those before the point.
+// Digits formats three significant digits, or all digits before the point if there are more.
 func Digits(v float64) string {
 	switch size := math.Abs(v); {
 	case size >= 99.95:
@@ -51,11 +50,11 @@ func Digits(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// Size is a number of bytes in the unit that reads best.
+// Size formats a number of bytes in the largest unit that fits.
 func Size(n float64) string { return fitted(n, sizes) }
 
-// Tenths writes a figure with a tenth below 100 and without above it, so that
-// figures of one table line up; nothing is minus zero.
+// Tenths formats a value with one decimal below 100 and none above, so that the figures of a
+// table are aligned. It never returns minus zero.
 func Tenths(v float64) string {
 	decimals := 0
 	switch {
@@ -69,13 +68,13 @@ func Tenths(v float64) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// MiB is an amount of memory in MiB, without its unit.
+// MiB formats an amount of memory in MiB, without the unit.
 func MiB[N int64 | float64](bytes N) string { return Tenths(float64(bytes) / (1 << 20)) }
 
-// Milli is a rate of CPU time in milli-CPUs, without its unit.
+// Milli formats a rate of CPU time in milli-CPUs, without the unit.
 func Milli(cpus float64) string { return Tenths(1000 * cpus) }
 
-// Signed has a sign on both sides of zero, and none at it.
+// Signed adds a plus sign to a positive value.
 func Signed(v float64, show func(float64) string) string {
 	text := show(v)
 	if v > 0 && text != "0.0" && text[0] != '+' {
@@ -84,7 +83,7 @@ func Signed(v float64, show func(float64) string) string {
 	return text
 }
 
-// Percent is a change in percent, with its sign.
+// Percent formats a change in percent, with its sign.
 func Percent(v float64) string {
 	switch {
 	case !stat.Finite(v):
@@ -99,8 +98,8 @@ func Percent(v float64) string {
 	return fmt.Sprintf("%+.1f %%", v)
 }
 
-// Megabytes is a bandwidth in MB/s of 10^6 bytes, without its unit: with a tenth
-// from 10 on, as the tools print it, so that figures of one column line up.
+// Megabytes formats a bandwidth in MB/s of 10^6 bytes, without the unit. From 10 on it has one
+// decimal, as in the tools' own output, so that the figures of a column are aligned.
 func Megabytes(bytes float64) string {
 	if v := bytes / 1e6; stat.Finite(v) && v >= 9.995 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
@@ -108,8 +107,8 @@ func Megabytes(bytes float64) string {
 	return Significant(bytes / 1e6)
 }
 
-// Significant writes three digits, or two of what is so little that three would
-// be zeros: a rate that there is never looks like None.
+// Significant formats three significant digits, or two if three would only show zeros. A
+// tiny rate never looks like None.
 func Significant(v float64) string {
 	switch {
 	case !stat.Finite(v):
@@ -120,7 +119,7 @@ func Significant(v float64) string {
 	return Digits(v)
 }
 
-// Hundred is a share in percent without the sign, which stands in the title.
+// Hundred formats a share in percent. The percent sign is in the title.
 func Hundred(share float64) string {
 	switch v := 100 * share; {
 	case !stat.Finite(v):
@@ -132,7 +131,7 @@ func Hundred(share float64) string {
 	}
 }
 
-// Share is a share of the wall time, in percent.
+// Share formats a share of the wall time in percent.
 func Share(share float64) string {
 	switch v := 100 * share; {
 	case !stat.Finite(v):
@@ -144,7 +143,7 @@ func Share(share float64) string {
 	}
 }
 
-// Amount is a whole number with its noun: "1 connection", "65535 rounds".
+// Amount formats a whole number with its noun: "1 connection", "65535 rounds".
 func Amount[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -152,7 +151,7 @@ func Amount[N int | int64](n N, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// Sandboxes is an amount of sandboxes in words.
+// Sandboxes formats a number of sandboxes with the noun.
 func Sandboxes(n int) string {
 	if n == 1 {
 		return "1 sandbox"
@@ -160,8 +159,7 @@ func Sandboxes(n int) string {
 	return fmt.Sprintf("%d sandboxes", n)
 }
 
-// Between is the tail of a cell with an interval; "" where there are too few rounds
-// for one.
+// Between returns the interval for the tail of a cell, or "" with too few rounds for one.
 func Between(e figure.Estimate, show func(float64) string) string {
 	if !e.Bounded {
 		return ""
@@ -177,8 +175,8 @@ func Short(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// Middle cuts a text to n characters in its middle: of a cgroup's path both
-// ends tell.
+// Middle shortens a text to n characters in its middle. Both ends of a cgroup path identify
+// it.
 func Middle(s string, n int) string {
 	runes := []rune(s)
 	if len(runes) <= n {
@@ -188,15 +186,15 @@ func Middle(s string, n int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(n-1-head):])
 }
 
-// Cut shortens a text in its middle to that many columns, after cleaning it: of a
-// name both ends tell.
+// Cut cleans a text and shortens it in its middle to that many columns. Both ends of a name
+// identify it.
 func Cut(s string, columns int) string {
 	s = term.Clean(s)
 	if term.Width(s) <= columns {
 		return s
 	}
 	runes := []rune(s)
-	head, tail, width := 0, len(runes), 1 // 1: the …
+	head, tail, width := 0, len(runes), 1 // 1 is the width of the …
 	for front := true; head < tail; front = !front {
 		next := runes[head]
 		if !front {
@@ -214,7 +212,7 @@ func Cut(s string, columns int) string {
 	return strings.TrimRight(string(runes[:head]), " ") + "…" + strings.TrimLeft(string(runes[tail:]), " ")
 }
 
-// Known shows what could not be read as such.
+// Known returns "?" for an empty text, which could not be read.
 func Known(s string) string {
 	if s == "" {
 		return "?"
@@ -222,7 +220,7 @@ func Known(s string) string {
 	return s
 }
 
-// Dotted joins what is not empty.
+// Dotted joins the parts that are not empty.
 func Dotted(parts ...string) string {
 	var kept []string
 	for _, p := range parts {
@@ -233,14 +231,14 @@ func Dotted(parts ...string) string {
 	return strings.Join(kept, " · ")
 }
 
-// LongestName is where a target's name is cut in headings: a name can be
-// anything, and a table has to stay one.
+// LongestName is the maximum length of a target's name in headings. Names are arbitrary, and
+// tables must stay narrow.
 const LongestName = 32
 
-// Heading is a name as it stands above or before figures.
+// Heading cleans and shortens a name for a heading.
 func Heading(name string) string { return Short(term.Clean(name), LongestName) }
 
-// Count is a median of whole numbers, which can lie between two.
+// Count formats a median of whole numbers, which may be a half.
 func Count(v float64) string {
 	if !stat.Finite(v) {
 		return None
@@ -251,7 +249,7 @@ func Count(v float64) string {
 	return fmt.Sprintf("%.1f", v)
 }
 
-// Memory is an amount of memory.
+// Memory formats an amount of memory.
 func Memory(bytes float64) string {
 	switch {
 	case !stat.Finite(bytes):
@@ -262,7 +260,7 @@ func Memory(bytes float64) string {
 	return Size(bytes)
 }
 
-// Growth is a change of memory, with its sign.
+// Growth formats a change of memory, with its sign.
 func Growth(bytes float64) string {
 	if stat.Finite(bytes) && bytes > 0 {
 		return "+" + Size(bytes)

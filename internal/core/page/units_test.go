@@ -182,7 +182,7 @@ func TestANoteNamesTheRowsWhoseRoundsDependOnEachOther(t *testing.T) {
 	table.Columns = append(table.Columns, Column{Title: "runc"}, Column{Title: "crun"}, Column{Title: "vs runc"})
 	table.Row(Words("create"), Median(&figures[2]), Median(&figures[0]), Words(None))
 	table.Row(Words("run"), Median(&figures[2]), Median(&figures[1]), Change(&figures[1]))
-	const want = "; intervals are up to 3.1 times as wide as independent rounds would give, since rounds depend on those before them: create of crun, run of crun"
+	const want = "; intervals are up to 3.1 times as wide as independent rounds would give, since rounds depend on earlier rounds: create of crun, run of crun"
 	check.Equal(t, "Dependent", table.Dependent(), want)
 	table.Rows = nil
 	check.Equal(t, "of no rows", table.Dependent(), "")
@@ -231,7 +231,7 @@ func TestAShiftThatContradictsTheMediansIsNoted(t *testing.T) {
 	}{
 		"both more":                 {of(110, 0.05), ""},
 		"both less":                 {of(90, -0.05), ""},
-		"more, and a shift below":   {of(102, -0.06), "target=crun they point in opposite directions (-6.0 %, medians 100 ns and 102 ns)"},
+		"more, and a shift below":   {of(102, -0.06), "target=crun the two point in opposite directions (-6.0 %, medians 100 ns and 102 ns)"},
 		"less, and a shift above":   {of(98, 0.06), "opposite directions (+6.0 %"},
 		"no shift at all":           {of(98, 0), ""},
 		"a figure with no base":     {figure.Pair{Figure: of(1, 1).Figure}, ""},

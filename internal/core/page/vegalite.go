@@ -14,24 +14,24 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// What a specification is made of. Texts of others stand in it as data and titles only,
-// never in an expression.
+// Types of a specification. Untrusted texts occur in it only as data and titles, never in an
+// expression.
 type (
 	object = map[string]any
 	list   = []any
 )
 
-// palette are colours that can be told apart by those who see few, and that stand out
-// by 3 to 1 and more from white as from the dark page.
+// palette has colours that remain distinct for colour-blind readers. Their contrast with both
+// the white and the dark page is at least 3:1.
 var palette = []string{"#2f7dc0", "#cf5a1e", "#2b9162", "#a9569f", "#8f7a1d", "#7a6bd1", "#c2476b", "#3b8f9f", "#858585", "#6d8b2c"}
 
-// amber is for waits, which are nobody's.
+// amber is the colour of waits, which belong to no component.
 const amber = "#b8860b"
 
-// vegaLite is the chart in the grammar of Vega-Lite, version 6, with its data: for the
-// page of HTML, and for Vega's editor and Altair. usermeta.gutter is how wide the names
-// of categories are, in pixels. A series has the colour that it has in the charts before,
-// which are kept in colours, unless another one of this chart has it.
+// vegaLite returns the chart with its data as a Vega-Lite 6 specification, for the HTML page,
+// Vega's editor and Altair. usermeta.gutter is the width of the category names in pixels. A
+// series keeps its colour from earlier charts, which is in colours, unless another series of
+// this chart has that colour.
 func (c *Chart) vegaLite(colours map[string]string) map[string]any {
 	v := vega{Chart: c, colours: colours, x: c.X.scale(c.along(true)), y: c.Y.scale(c.along(false)),
 		panels: distinct(c.Data, func(d *Datum) string { return vegaName(d.Panel) }),
@@ -53,7 +53,7 @@ func (c *Chart) vegaLite(colours map[string]string) map[string]any {
 		into = object{}
 		top["facet"] = object{"field": "panel", "type": "nominal", "sort": v.panels, "title": nil, "header": object{"labelAnchor": "start", "labelFontWeight": 600}}
 		top["columns"], top["spec"] = 2, into
-		// Categories are the same in all, and so is the time of bars.
+		// All panels share their categories. In a Gantt chart they also share the time axis.
 		own := map[ChartKind]object{Intervals: {"x": "independent"}, Stacked: {"x": "independent"}, Gantt: {}, Cumulative: {"x": "independent"}, Lines: {"x": "independent", "y": "independent"}}[c.Kind]
 		top["resolve"] = object{"scale": own, "axis": object{"x": "independent", "y": "independent"}}
 	}
@@ -62,13 +62,13 @@ func (c *Chart) vegaLite(colours map[string]string) map[string]any {
 	return top
 }
 
-// config is what all charts look like; the legend has as many columns as there is room for.
+// config returns the common style of all charts. The legend has as many columns as fit.
 func (v *vega) config() object {
 	return object{
 		"font": "system-ui, sans-serif",
 		"view": object{"stroke": nil},
-		// Vega-Lite would make an expression of each mark's label, in which a \ of a title is an
-		// escape. What marks say stands in the table of their data.
+		// Vega-Lite would turn each mark's label into an expression, in which the \ of a title
+		// is an escape. The data table has the same content.
 		"mark":             object{"aria": false},
 		"axis":             object{"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#dddddd", "domainColor": "#999999", "tickColor": "#999999", "titleColor": "#444444", "labelColor": "#444444"},
 		"axisQuantitative": object{"tickCount": 7},
@@ -79,7 +79,7 @@ func (v *vega) config() object {
 	}
 }
 
-// vega is a chart on its way to a specification.
+// vega has the intermediate data for the specification of a chart.
 type vega struct {
 	*Chart
 	x, y                   scale
@@ -92,7 +92,7 @@ type row struct {
 	Panel  string   `json:"panel,omitempty"`
 	Group  string   `json:"group,omitempty"`
 	Series string   `json:"series,omitempty"`
-	Order  int      `json:"order"` // of the series, from 1
+	Order  int      `json:"order"` // index of the series, from 1
 	X      *float64 `json:"x,omitempty"`
 	X2     *float64 `json:"x2,omitempty"`
 	Y      *float64 `json:"y,omitempty"`
@@ -124,13 +124,13 @@ func (v *vega) values() []row {
 	return out
 }
 
-// inherited are properties of every object of JavaScript: Vega 6 keeps categories as
-// properties, and takes one of these for there already.
+// inherited are the properties of every JavaScript object. Vega 6 stores categories as
+// properties and would consider these to exist already.
 var inherited = []string{"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf",
 	"__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__"}
 
-// vegaName is a name of others as Vega takes it: a space that is not seen makes another
-// of what every object inherits.
+// vegaName cleans a name for Vega. A no-break space makes it different from an inherited
+// property.
 func vegaName(name string) string {
 	name = term.Clean(name)
 	if slices.Contains(inherited, name) {
@@ -139,7 +139,7 @@ func vegaName(name string) string {
 	return name
 }
 
-// told is what is shown of a datum that is pointed at.
+// told returns the tooltip of a datum.
 func (c *Chart) told(d *Datum) string {
 	x, y := func(v float64) string { return Text(v, c.X.Unit) }, func(v float64) string { return Text(v, c.Y.Unit) }
 	between := ""
@@ -168,7 +168,7 @@ func (c *Chart) told(d *Datum) string {
 	return strings.Join(lines, "\n")
 }
 
-// How many pixels the names of categories may take, and about how many a character does.
+// Maximum width of the category names and approximate width of a character, in pixels.
 const (
 	widestGutter = 260
 	perCharacter = 6.4
@@ -176,7 +176,7 @@ const (
 
 func (v *vega) gutter() int { return pixels(v.groups, 12, widestGutter) }
 
-// pixels is how wide the longest name is, and what stands beside it, but at most so much.
+// pixels returns the width of the longest name plus a margin, up to a maximum.
 func pixels(names []string, beside, most int) int {
 	longest := 0
 	for _, name := range names {
@@ -185,7 +185,7 @@ func pixels(names []string, beside, most int) int {
 	return min(int(perCharacter*float64(longest))+beside, most)
 }
 
-// quantity is a channel of values.
+// quantity returns an encoding channel for values.
 func quantity(field string, a Axis, s scale) object {
 	out := object{"field": field, "type": "quantitative", "title": a.title(s)}
 	if a.Log {
@@ -194,7 +194,8 @@ func quantity(field string, a Axis, s scale) object {
 	return out
 }
 
-// logarithmic gives an axis the marks 1, 2, 5, 10, …, or of more than two decades 1, 10, ….
+// logarithmic returns an axis with the marks 1, 2, 5, 10, …. Above two decades it has the marks
+// 1, 10, ….
 func (v *vega) logarithmic() object {
 	lo, hi := math.Inf(1), 0.0
 	for _, value := range v.along(false) {
@@ -217,12 +218,12 @@ func (v *vega) logarithmic() object {
 	return object{"values": marks, "format": "~r"}
 }
 
-// category is the channel of groups, one below the other.
+// category returns the encoding channel for groups, one below the other.
 func (v *vega) category() object {
 	return object{"field": "group", "type": "ordinal", "scale": object{"domain": v.groups}, "title": nil, "axis": object{"grid": false, "ticks": false, "domain": false, "labelPadding": 6, "labelLimit": widestGutter}}
 }
 
-// colour tells series apart, where there are several.
+// colour returns the colour channel. A single series has a fixed colour.
 func (v *vega) colour() object {
 	if len(v.series) < 2 {
 		return object{"value": palette[0]}
@@ -234,8 +235,8 @@ func (v *vega) colour() object {
 	return object{"field": "series", "type": "nominal", "title": nil, "scale": object{"domain": v.series, "range": colours}}
 }
 
-// free is a series's colour: the one that it had before, or else one that others had
-// least, but none of those that are used.
+// free returns the colour of a series: its earlier colour, or else the one that is taken least
+// often. It never returns a used colour.
 func (v *vega) free(series string, used []string) string {
 	if series == waiting {
 		return amber
@@ -259,17 +260,17 @@ func (v *vega) free(series string, used []string) string {
 	return best
 }
 
-// ends are the shapes of values: a bound points to where the value may be.
+// ends returns the shapes of values. The triangle of a bound points towards the actual value.
 func ends(less, more string) object {
 	return object{"field": "bound", "type": "nominal", "legend": nil, "scale": object{"domain": list{"", figure.AtMost, figure.AtLeast}, "range": list{"circle", "triangle-" + less, "triangle-" + more}}}
 }
 
-// pointed is what is shown of a mark that is pointed at.
+// pointed returns the tooltip of a mark.
 func pointed() object { return object{"field": "text", "type": "nominal"} }
 
-// intervals are estimates with their rounds below them, in a lane each.
+// intervals draws each estimate and, in a lane below it, the estimate's rounds.
 func (v *vega) intervals() object {
-	// A lane for each series is of use only where a group has several.
+	// A lane for each series is useful only if a group has several.
 	n, of := 1, map[Datum][]string{}
 	for i := range v.Data {
 		d := &v.Data[i]
@@ -315,7 +316,7 @@ func (v *vega) stacked() object {
 	}}}
 }
 
-// shape is a series's dashes, beside its colour: prints have none.
+// shape adds dashes to the colour of a series, since prints may have no colours.
 func (v *vega) shape(channels object) object {
 	channels["color"] = v.colour()
 	if len(v.series) > 1 {
@@ -334,7 +335,7 @@ func (v *vega) cumulative() object {
 	}}
 }
 
-// fewMarks are so few that an axis is marked at its points alone.
+// fewMarks is the maximum number of points at which an axis has a mark for every point.
 const fewMarks = 8
 
 func (v *vega) lines() object {
@@ -361,13 +362,13 @@ func (v *vega) lines() object {
 	}}
 }
 
-// Rows of a Gantt chart are so many pixels high, and the chart at most that.
+// Height of a row and maximum height of a Gantt chart, in pixels.
 const (
 	ganttRow    = 18
 	ganttHeight = 480
 )
 
-// gantt can be zoomed: the buttons of the page and Vega's editor know "zoom".
+// gantt draws a chart that can be zoomed. The page's buttons and Vega's editor use "zoom".
 func (v *vega) gantt() object {
 	y := v.category()
 	y["axis"].(object)["labelAlign"], y["axis"].(object)["labelPadding"] = "left", v.gutter()
@@ -377,13 +378,13 @@ func (v *vega) gantt() object {
 	return object{"height": object{"step": max(min(ganttRow, ganttHeight/max(len(v.groups), 1)), 2)}, "layer": list{object{
 		"mark": object{"type": "bar", "clip": true, "height": object{"band": 0.7}, "strokeWidth": 1},
 		"encoding": object{"y": y, "x": x, "x2": object{"field": "x2"}, "color": v.colour(), "tooltip": pointed(),
-			"stroke": v.colour()}, // nothing is too short to be seen
+			"stroke": v.colour()}, // a stroke keeps short bars visible
 		"params": list{object{"name": "zoom", "bind": "scales", "select": object{"type": "interval", "encodings": list{"x"}, "zoom": "wheel![event.ctrlKey]"}}},
 	}}}
 }
 
-// upright tells whether a rule is drawn from top to bottom: of kinds that lay their values
-// along, those are the rules of Y.
+// upright reports whether a rule is vertical. In Intervals and Stacked charts Y is horizontal,
+// so its rules are vertical.
 func (v *vega) upright(r *Rule) bool {
 	return r.Vertical || v.Kind == Intervals || v.Kind == Stacked
 }
@@ -391,7 +392,7 @@ func (v *vega) upright(r *Rule) bool {
 func (v *vega) rules() (layers list) {
 	for i, r := range v.Rules {
 		if slices.ContainsFunc(v.Rules, func(o Rule) bool { return o.Text == r.Text && o != v.Rules[i] }) {
-			r.Text = "" // two of one name are near each other, as the ends of a margin
+			r.Text = "" // rules with the same text are close together, such as both ends of a margin
 		}
 		s := v.y
 		if r.Vertical {
@@ -402,7 +403,7 @@ func (v *vega) rules() (layers list) {
 		if v.upright(&r) {
 			of, at, place = "x", "y", object{"value": 0}
 			if _, hi := Range(v.along(r.Vertical)); r.Value > hi/2 {
-				text["align"], text["dx"] = "right", 0 // there is no room behind it
+				text["align"], text["dx"] = "right", 0 // no room on the right
 			}
 		}
 		data := object{"values": list{object{"at": r.Value / s.per, "text": term.Clean(r.Text)}}}
@@ -414,11 +415,11 @@ func (v *vega) rules() (layers list) {
 	return layers
 }
 
-// dataBlock is a value as JSON that can stand in a page and closes nothing there.
+// dataBlock encodes a value as JSON that cannot close an HTML element.
 func dataBlock(v any) (string, error) {
-	text, err := json.Marshal(v) // which escapes <, > and &
+	text, err := json.Marshal(v) // escapes <, > and &
 	if err != nil {
-		return "", fmt.Errorf("data of a page: %w", err)
+		return "", fmt.Errorf("marshal page data: %w", err)
 	}
 	return string(term.CleanJSON(text)), nil
 }

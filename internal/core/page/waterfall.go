@@ -13,41 +13,40 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Waterfall is bars below each other on one axis of time, which begins at 0. In
-// Markdown it is a Gantt chart of Mermaid's, in HTML one that can be zoomed.
+// Waterfall is a list of bars on one time axis, which begins at 0. Markdown renders it as a
+// Mermaid Gantt chart, HTML as a chart that can be zoomed.
 type Waterfall struct {
-	Length int64 // ns, of the axis
+	Length int64 // ns; length of the axis
 	Bars   []Bar
-	First  int64 // ns, of what is marked; -1: not known
+	First  int64 // ns; the time to mark; -1: unknown
 }
 
-// Bar is one row. Its times are ns from the beginning, within the axis.
+// Bar is one row. Its times are in ns since the beginning, within the axis.
 type Bar struct {
 	Name     string
-	Kind     string // in words: bars of one kind stand together in a Gantt chart
+	Kind     string // in words; a Gantt chart groups bars by kind
 	Depth    int
 	From, To int64
-	CPU      int64  // ns; -1: not known
-	Exit     int    // 0 where there is none, too
-	Open     bool   // it was still there at the end
-	Marked   bool   // the waterfall's First lies in it
+	CPU      int64  // ns; -1: unknown
+	Exit     int    // exit code; 0 also if there is none
+	Open     bool   // still running at the end
+	Marked   bool   // the bar contains the waterfall's First
 	Wait     bool   // no events logged
-	Point    bool   // it is First itself, which has no length
-	Text     string // shown when it is pointed at, beside name, times and CPU
+	Point    bool   // the bar is First itself, which has no length
+	Text     string // extra text of the tooltip, after name, times and CPU
 	Style    term.Style
 }
 
 const (
-	usualWidth   = 120 // where no width is given: a picture without one is None
+	usualWidth   = 120 // default width, since a picture needs one
 	narrowestBar = 10
 	narrowName   = 16
-	// tickWidth is how far the marks of the scale are apart at least.
+	// tickWidth is the minimum distance between marks of the scale.
 	tickWidth = 11
 )
 
-// text draws it for a terminal: every row has its name, its bar, when
-// it began and how long it took, the CPU time where that is known, and what else
-// there is to say of it.
+// text draws the waterfall for a terminal. Each row has a name, a bar, the start, the
+// duration, the CPU time if known, and a remark.
 func (p *Waterfall) text(w io.Writer, o Options) error {
 	width := o.Width
 	if width <= 0 {
@@ -70,7 +69,7 @@ func (p *Waterfall) text(w io.Writer, o Options) error {
 		t.Rows[i+1] = append(t.Rows[i+1], c)
 		remarks = max(remarks, gap*min(len(c.Head), 1)+term.Width(c.Head))
 	}
-	cells := max(width-indent-t.width(false)-remarks, narrowestBar) // what the other columns leave
+	cells := max(width-indent-t.width(false)-remarks, narrowestBar) // the rest of the width
 	t.Rows[0][1] = Cell{Head: p.scale(cells), Style: term.Dim}
 	for i := range p.Bars {
 		b := &p.Bars[i]
@@ -79,7 +78,7 @@ func (p *Waterfall) text(w io.Writer, o Options) error {
 	return t.Write(w, Options{Colour: o.Colour})
 }
 
-// row is a bar's, but for the bar itself and the remark behind it.
+// row returns the cells of a bar without its drawing and its remark.
 func (b *Bar) row(longest int) []Cell {
 	name := Cell{Head: term.Clean(Known(b.Name))}
 	if b.Wait {
@@ -96,7 +95,7 @@ func (b *Bar) row(longest int) []Cell {
 	return []Cell{name, {}, Words(Duration(float64(b.From))), Words(took), Words(cpu)}
 }
 
-// remark is what stands behind a row.
+// remark returns the last cell of a row.
 func (b *Bar) remark() (c Cell) {
 	if b.Open {
 		c.Head = "→"
@@ -107,12 +106,12 @@ func (b *Bar) remark() (c Cell) {
 	return c
 }
 
-// lefts are the blocks that are filled from the left by so many eighths.
+// lefts are blocks that are filled from the left, in eighths.
 var lefts = [9]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
 
-// draw is a row's bar in that many cells: dotted for a wait, else of blocks, the
-// last of which is filled in eighths and the first in halves, as there are no
-// finer ones that are filled from the right. Nothing is too short to be seen.
+// draw returns a row's bar in that many cells. A wait is dotted. Any other bar ends with a
+// block in eighths and begins with one in halves, since Unicode has no finer blocks that are
+// filled from the right. Even the shortest bar is visible.
 func (p *Waterfall) draw(b *Bar, cells int) string {
 	line := []rune(strings.Repeat(" ", cells))
 	scaled := func(at int64) float64 { return float64(at) / float64(p.Length) * float64(cells) }
@@ -146,8 +145,7 @@ func (p *Waterfall) draw(b *Bar, cells int) string {
 	return strings.TrimRight(string(line), " ")
 }
 
-// scale is the line above the bars: round times, each behind the mark of where it
-// is.
+// scale returns the line above the bars: round times, each after a mark at its position.
 func (p *Waterfall) scale(cells int) string {
 	step := niceStep(float64(p.Length) * tickWidth / float64(cells))
 	unit := times[0]
@@ -170,7 +168,7 @@ func (p *Waterfall) scale(cells int) string {
 	}
 }
 
-// niceStep is the smallest of 1, 2, 5, 10, … that is not below v.
+// niceStep returns the smallest of 1, 2, 5, 10, … that is at least v.
 func niceStep(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(max(v, 1))))
 	for _, n := range []float64{1, 2, 5} {
@@ -184,11 +182,11 @@ func niceStep(v float64) float64 {
 // waiting is the series of bars that are waits.
 const waiting = "waits"
 
-// chart is the picture for those who draw charts. Names are as deep as their bars, and
-// each stands once: a second one of the same name has its number.
+// chart returns the waterfall as a Gantt chart. Names are indented like their bars. Repeated
+// names get a number.
 func (p *Waterfall) chart(title string) *Chart {
 	c := &Chart{Name: "start " + title, Title: title, Kind: Gantt, X: Axis{Title: "since the beginning", Unit: figure.Nanoseconds},
-		Caption: "Every process and span as a bar from its begin to its end, those below set in; waits, in which nothing was told, have a colour of their own."}
+		Caption: "Each process and span is a bar from start to end, children indented. Waits, in which no events were logged, have their own colour."}
 	names := map[string]int{}
 	for i := range p.Bars {
 		b := &p.Bars[i]
@@ -212,7 +210,7 @@ func (p *Waterfall) chart(title string) *Chart {
 	return c
 }
 
-// about is what there is to say of a bar beside its times, in lines.
+// about returns the details of a bar besides its times.
 func (b *Bar) about() string {
 	var lines []string
 	if b.CPU >= 0 {
@@ -230,10 +228,10 @@ func (b *Bar) about() string {
 	return strings.Join(lines, " · ")
 }
 
-// gantt is a picture as Mermaid's Gantt chart, see mermaid.js.org/syntax/gantt.html:
-// times are ms since the start, which "x" takes as ms since 1970, and the axis shows
-// their seconds. Beyond a minute it shows all seconds since 1970, which are the
-// same in every time zone.
+// gantt returns the waterfall as a Mermaid Gantt chart; see
+// mermaid.js.org/syntax/gantt.html. Times are ms since the start. The date format "x" reads
+// them as ms since 1970, and the axis shows the seconds of the minute. Beyond a minute the axis
+// shows all seconds since 1970, which do not depend on the time zone.
 func (p *Waterfall) gantt() []string {
 	axis := "%S.%L s"
 	if p.Length >= 60e9 {
@@ -268,10 +266,10 @@ func (p *Waterfall) gantt() []string {
 	return lines
 }
 
-// millis is a time in ms, rounded: what is finer a Gantt chart does not take.
+// millis rounds a time to ms, the resolution of a Gantt chart.
 func millis(ns int64) int64 { return int64(math.Round(float64(ns) / 1e6)) }
 
-// taskName is a name with its length and what is to be said of it.
+// taskName returns a bar's name with its duration, exit code and state.
 func (p *Waterfall) taskName(b *Bar) string {
 	text := strings.TrimPrefix(b.Name, "· ") + " " + Duration(float64(b.To-b.From))
 	if b.Exit != 0 {
@@ -283,13 +281,12 @@ func (p *Waterfall) taskName(b *Bar) string {
 	return tame(text)
 }
 
-// longestTask is where the name of a task is cut.
+// longestTask is the maximum length of a task's name.
 const longestTask = 60
 
-// tame is a name as Mermaid takes it for nothing else, by the grammar of its Gantt
-// charts: what ends a name (: ; #), begins a comment or a directive (%), is HTML or
-// may be Markdown becomes a space, and a name that begins with a keyword gets
-// something before it.
+// tame makes a name safe for the grammar of Mermaid's Gantt charts. It replaces with spaces
+// the characters that end a name (: ; #), start a comment or a directive (%), or may be HTML
+// or Markdown. A name that begins with a keyword gets a prefix.
 func tame(name string) string {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-+/()=@…→µ×", r) {
@@ -310,7 +307,7 @@ func tame(name string) string {
 	return text
 }
 
-// ganttWords begin a line that is no task.
+// ganttWords begin a line other than a task.
 var ganttWords = []string{
 	"gantt", "dateformat", "axisformat", "tickinterval", "includes", "excludes", "todaymarker", "weekday", "weekend", "title", "section",
 	"inclusiveenddates", "topaxis", "accdescr", "acctitle", "click", "href", "call",

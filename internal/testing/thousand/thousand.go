@@ -49,7 +49,7 @@ var (
 func (f *Fleet) Unlike() map[string]string {
 	return map[string]string{
 		f.node(1): "governor powersave", f.node(f.Nodes / 4): "clock source hpet", f.node(f.Nodes / 2): "steal",
-		f.node(f.Nodes * 3 / 4): "version 1.0.0", f.node(f.Nodes - 2): "nothing that its record tells",
+		f.node(f.Nodes * 3 / 4): "version 1.0.0", f.node(f.Nodes - 2): "nothing in its record",
 	}
 }
 
@@ -170,7 +170,7 @@ func (r *run) environment() record.Environment {
 		r.speed *= 1.4
 	case "steal":
 		r.speed *= 1.5
-	case "nothing that its record tells":
+	case "nothing in its record":
 		r.speed *= 0.65
 	}
 	return env
