@@ -11,16 +11,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// mostParts are the parts of a start that an answer names.
+// mostParts is the maximum number of parts of a start in an answer.
 const mostParts = 4
 
-// answer is how long a start takes and what takes the time, a sentence a target, and which
-// starts have no end.
+// answer returns one sentence per target with the duration of a start and its longest
+// parts. Starts without an end are reported last.
 func (j *Judgement) answer() (out []string) {
 	isHost := func(i int) bool {
 		return slices.ContainsFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == j.Targets[i].Target && t.Kind == "host" })
 	}
-	var order []int // the host, which is no runtime, last
+	var order []int // the host last, since it is not a runtime
 	for _, host := range []bool{false, true} {
 		for i := range j.Targets {
 			if isHost(i) == host {
@@ -66,7 +66,7 @@ func (j *Judgement) answer() (out []string) {
 	return out
 }
 
-// longest are the parts by what was at work, each with its share of the wall time.
+// longest returns the longest parts of a start with their shares of the wall time.
 func (t *Target) longest() string {
 	parts := slices.DeleteFunc(slices.Clone(t.Phases), func(s Step) bool { return !s.Took.Known() || t.Wall.Value <= 0 })
 	slices.SortStableFunc(parts, func(a, b Step) int { return cmp.Compare(b.Took.Value, a.Took.Value) })

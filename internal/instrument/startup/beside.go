@@ -12,9 +12,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stepsBeside returns a table that compares the steps of all targets, like a published
-// report on Kata's boot with and without a template. Calls are matched by verb, for
-// any runtime. Engine time is matched by the preceding call.
+// stepsBeside returns a table that compares the steps of all targets, in the form of a
+// published report on Kata's boot with and without a template. Calls match by verb,
+// for any runtime. Engine time matches by the preceding call.
 func stepsBeside(j *Judgement) *page.Section {
 	var with []*Target
 	for i := range j.Targets {
@@ -38,7 +38,7 @@ func stepsBeside(j *Judgement) *page.Section {
 	}{
 		{"sum", func(i int) *figure.Figure { return &sums[i] }},
 		{"wall", func(i int) *figure.Figure { return &with[i].Wall }},
-		{"credits to the engine", func(i int) *figure.Figure { return &with[i].EngineTime }},
+		{"engine time", func(i int) *figure.Figure { return &with[i].EngineTime }},
 	} {
 		cells := []page.Cell{page.Words(total.name)}
 		for i := range with {
@@ -46,12 +46,12 @@ func stepsBeside(j *Judgement) *page.Section {
 		}
 		s.Table.Row(cells...)
 	}
-	s.Notes = []string{"medians over the starts; sum: of the medians from the first call to the end of the last; credits: wall time less calls, of each start"}
+	s.Notes = []string{"medians of all starts; sum: medians from the first call to the end of the last; engine time: wall time without calls, per start"}
 	return s
 }
 
-// phasesBeside compares the phases from logs, which have the same names for every
-// runtime.
+// phasesBeside returns a table that compares the phases from logs. They have the same
+// names for every runtime.
 func phasesBeside(j *Judgement) *page.Section {
 	var with []*Target
 	for i := range j.Targets {
@@ -59,7 +59,7 @@ func phasesBeside(j *Judgement) *page.Section {
 			with = append(with, t)
 		}
 	}
-	return besideEachOther("by what was at work, side by side", with, func(t *Target) []Step { return t.Phases })
+	return besideEachOther("time by component, side by side", with, func(t *Target) []Step { return t.Phases })
 }
 
 // besideEachOther returns a table with a row per step and a column per target. It
@@ -93,9 +93,8 @@ func besideEachOther(title string, all []*Target, of func(*Target) []Step) *page
 	return s
 }
 
-// stepKey identifies the same step across targets. A call is identified by its verb,
-// engine time by the preceding call, other steps by name. nth distinguishes
-// repetitions.
+// stepKey identifies the same step across targets: a call by its verb, engine time by
+// the preceding call, any other step by its name. nth distinguishes repetitions.
 type stepKey struct {
 	kind, what string
 	nth        int
@@ -120,7 +119,8 @@ func keysOf(steps []Step) []stepKey {
 	return keys
 }
 
-// title returns the title of a row; name is the name common to all targets, or "".
+// title returns the title of a row. name is the step's name if all targets share it,
+// else "".
 func (k stepKey) title(name string) string {
 	switch {
 	case k.kind == record.KindEngine:

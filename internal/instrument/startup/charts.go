@@ -5,7 +5,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 )
 
-// timesChart is the first table as a picture.
+// timesChart returns the data of the first table as a chart.
 func timesChart(j *Judgement) *page.Chart {
 	c := &page.Chart{
 		Name: "starts", Title: "Starts", Kind: page.Intervals, Caption: "How long a start takes on each target" + page.WithRounds,
@@ -20,15 +20,15 @@ func timesChart(j *Judgement) *page.Chart {
 	return c
 }
 
-// phasesDrawn is how many parts have a colour of their own.
+// phasesDrawn is the maximum number of parts with their own color.
 const phasesDrawn = 9
 
-// partsChart is what was at work in the start of each target that is drawn: the parts
-// of one start add up to its wall time, and medians would not.
+// partsChart returns the parts of the drawn start of each target. It shows one start
+// because its parts sum to its wall time. Medians of parts would not.
 func partsChart(j *Judgement) *page.Chart {
 	c := &page.Chart{
 		Name: "parts", Title: "Where the time of a start goes", Kind: page.Stacked,
-		Caption: "What was at work in the start of each target that is closest to the median, or the slowest where those were asked for; the parts add up to its wall time.",
+		Caption: "Components of the start closest to the median, or of the slowest start if requested, for each target. They sum to its wall time.",
 		X:       page.Axis{Title: "target"}, Y: page.Axis{Title: "time", Unit: figure.Nanoseconds},
 	}
 	for i := range j.Targets {

@@ -11,7 +11,7 @@ import (
 type chromeTrace struct {
 	Events []chromeEvent `json:"traceEvents"`
 	Unit   string        `json:"displayTimeUnit"`
-	lanes  int           // lanes assigned so far
+	lanes  int           // number of lanes so far
 }
 
 // chromeEvent is a slice ("X"), an instant ("i") or a name ("M").
@@ -21,13 +21,13 @@ type chromeEvent struct {
 	Cat   string     `json:"cat,omitempty"`
 	At    micros     `json:"ts"`            // since the start began
 	Took  *micros    `json:"dur,omitempty"` // duration of a slice
-	Pid   int        `json:"pid"`           // number of the start, from 1: viewers treat 0 as the idle process
+	Pid   int        `json:"pid"`           // number of the start, from 1; viewers treat 0 as the idle process
 	Tid   int        `json:"tid"`           // lane, from 1; unique across starts, like a real thread id
 	Scope string     `json:"s,omitempty"`   // of an instant: "p" is the whole process
 	Args  chromeArgs `json:"args"`
 }
 
-// chromeArgs are the details of an event in a viewer.
+// chromeArgs are the details of an event that a viewer shows.
 type chromeArgs struct {
 	Name      string  `json:"name,omitempty"` // of a process or thread
 	Index     int     `json:"sort_index,omitempty"`
@@ -44,7 +44,7 @@ type chromeArgs struct {
 	Clock     string  `json:"clock,omitempty"`
 }
 
-// micros is a time in ns that is encoded in µs, as the format requires, without loss.
+// micros is a time in ns. It is encoded in µs, as the format requires, without loss.
 type micros int64
 
 func (m micros) MarshalJSON() ([]byte, error) {
@@ -63,7 +63,7 @@ func chromeOf(v *Judgement) chromeTrace {
 	return t
 }
 
-// add draws a start with its parts, then its gaps, then its rows.
+// add adds a start with its parts, then its gaps, then its rows.
 func (c *chromeTrace) add(t *Target, d *Drawn, pid int) {
 	s := d.Start
 	length := max(since(s.Began, max(endOf(d), s.Began)), 0)
@@ -85,7 +85,7 @@ func (c *chromeTrace) add(t *Target, d *Drawn, pid int) {
 	c.draw(pid, s.Began, rows)
 }
 
-// draw assigns slices to lanes. The longest slice of a lane gives it its name.
+// draw assigns slices to lanes and adds them. The longest slice of a lane names it.
 func (c *chromeTrace) draw(pid int, zero int64, all []slice) {
 	lanes, made := laid(all)
 	longest := make([]*slice, made)

@@ -8,16 +8,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The default number of slowest starts in the list, and the limits for their phases:
-// number and minimum share of the median start.
+// The default number of starts in the list, and the limits of their phases: their
+// number and their minimum share of the median start.
 const (
 	slowestShown = 5
 	phasesShown  = 4
 	phaseShare   = 0.05
 )
 
-// every lists the starts of logs, slowest first, with their phases and the percentiles
-// of their duration.
+// every returns the list of starts in logs, slowest first, with their phases and the
+// percentiles of their duration.
 func every(t *Target, slowest int, o page.Options) *page.Section {
 	if t.Method != record.MethodLogs || len(t.Every) < 2 {
 		return nil
@@ -26,7 +26,7 @@ func every(t *Target, slowest int, o page.Options) *page.Section {
 	if n := max(slowest, slowestShown); !o.Verbose && n < len(shown) {
 		shown = shown[:n]
 	}
-	s := ofTarget(t, "every start, the slowest first")
+	s := ofTarget(t, "all starts, slowest first")
 	s.Table = page.Names("start")
 	for i := range shown {
 		name := page.Cut(page.Known(shown[i].called), page.LongestName)
@@ -55,7 +55,7 @@ func every(t *Target, slowest int, o page.Options) *page.Section {
 	}
 	text := ""
 	for _, p := range []float64{0.9, 0.99} {
-		if float64(len(walls))*(1-p) < 1-1e-9 { // of ten there is a ninth, of a hundred a 99th
+		if float64(len(walls))*(1-p) < 1-1e-9 { // p90 needs ten starts, p99 a hundred
 			continue
 		}
 		text += fmt.Sprintf("p%g %s, ", 100*p, page.Duration(stat.Quantile(walls, p)))
@@ -65,7 +65,7 @@ func every(t *Target, slowest int, o page.Options) *page.Section {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d more with --details", n))
 	}
 	if t.Starts > len(t.Every) {
-		s.Notes = append(s.Notes, fmt.Sprintf("of a random choice of %d of %d, as all figures are", len(t.Every), t.Starts))
+		s.Notes = append(s.Notes, fmt.Sprintf("random sample of %d of %d starts, as for all figures", len(t.Every), t.Starts))
 	}
 	return s
 }

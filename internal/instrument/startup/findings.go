@@ -49,12 +49,12 @@ func (j *Judging) findings(rec *record.Record, s *Judgement) []record.Finding {
 		t.cautions(add)
 		if s.Logs != nil && j.Live && t.Starts > 0 && t.logged < t.Starts {
 			add(record.Finding{Code: foundMissing, Level: finding.Warning, Target: t.Target.Target,
-				Message: fmt.Sprintf("the logs tell of %d of %d starts: no line of the others bears an id of theirs, in their time", t.logged, t.Starts),
-				Advice:  "give the logs of this engine and its runtime, at debug level, as files that they write to; times of day in them have to be this machine's"})
+				Message: fmt.Sprintf("the logs cover %d of %d starts: no line has an id of the others within their time", t.logged, t.Starts),
+				Advice:  "use the log files of this engine and its runtime, at debug level; their clock must be this machine's"})
 		}
 	}
 	if len(j.targets) == maxTargets {
-		add(record.Finding{Code: foundOverwhelm, Level: finding.Warning, Message: fmt.Sprintf("more than %d targets: the last holds the starts of all others", maxTargets),
+		add(record.Finding{Code: foundOverwhelm, Level: finding.Warning, Message: fmt.Sprintf("more than %d targets: the last one includes the starts of all others", maxTargets),
 			Advice: "read fewer logs at once"})
 	}
 	logFindings(s.Logs, add)
@@ -73,9 +73,9 @@ func (t *gathered) failures(add func(record.Finding)) {
 	if t.Failure.Output != "" {
 		message += ": " + finding.LastLine(t.Failure.Output)
 	}
-	advice := "they are in no figure; see the record for what came back"
+	advice := "failed starts are not in the figures; the record has their output"
 	if t.Failure.Command != "" {
-		advice = "they are in no figure; try it by hand: " + t.Failure.Command
+		advice = "failed starts are not in the figures; try it by hand: " + t.Failure.Command
 	}
 	level := finding.Error
 	if t.Method == record.MethodLogs || t.Method == record.MethodNotes {
@@ -101,7 +101,7 @@ func (t *gathered) waits(add func(record.Finding)) {
 			level = finding.Note
 		}
 		add(record.Finding{Code: foundWait, Level: level, Target: t.Target.Target, Message: message,
-			Advice: "look for who sets this timer between those two events; what it waits for may be ready long before"})
+			Advice: "find the component that sets this timer between the two events; its condition may be met much earlier"})
 	}
 }
 
@@ -122,7 +122,7 @@ func (t *gathered) evidence(add func(record.Finding)) {
 	if t.NoEnd > 0 {
 		f := record.Finding{Code: foundNoEnd, Level: finding.Error, Target: t.Target.Target,
 			Message: fmt.Sprintf("%d of %d starts have no end", t.NoEnd, t.NoEnd+t.Starts+t.Failed),
-			Advice:  "they are in no median: look at what the call waits for, or give logs that go on for longer"}
+			Advice:  "they are not in the medians: find what the call waits for, or use logs that end later"}
 		if t.Method != record.MethodLogs {
 			f.Level = finding.Warning
 		}
@@ -140,7 +140,7 @@ func (t *gathered) evidence(add func(record.Finding)) {
 		if where := t.where[what]; where != "" {
 			message += "; " + where
 		}
-		add(record.Finding{Code: foundMissing, Level: finding.Warning, Target: t.Target.Target, Message: message, Advice: "what a gap shows may have been told in what is missing"})
+		add(record.Finding{Code: foundMissing, Level: finding.Warning, Target: t.Target.Target, Message: message, Advice: "gaps may be due to the missing evidence"})
 	}
 }
 
@@ -205,20 +205,20 @@ func duration(ns int64) string {
 	return lengthText(float64(ns))
 }
 
-// cautions reports limits of how the figures were made.
+// cautions reports the limitations of the figures.
 func (t *gathered) cautions(add func(record.Finding)) {
 	if t.watched > maxKept {
 		add(record.Finding{Code: foundSomeKept, Level: finding.Note, Target: t.Target.Target,
-			Message: fmt.Sprintf("figures are those of a random choice of %d of %d starts", maxKept, t.watched), Advice: "read fewer logs at once for all of them"})
+			Message: fmt.Sprintf("figures are from a random sample of %d of %d starts", maxKept, t.watched), Advice: "read fewer logs at once to include all starts"})
 	}
 	if n := t.Starts; t.Same > 0 && t.Same < min(n, maxKept) {
 		add(record.Finding{Code: foundOtherWay, Level: finding.Note, Target: t.Target.Target,
-			Message: fmt.Sprintf("%d of %d starts went through other calls, or in another order, than the table shows", min(n, maxKept)-t.Same, min(n, maxKept)),
-			Advice:  "phases and totals are of all of them"})
+			Message: fmt.Sprintf("%d of %d starts made other calls than the table shows, or made them in another order", min(n, maxKept)-t.Same, min(n, maxKept)),
+			Advice:  "phases and totals include all starts"})
 	}
 	if t.Watching.Versus.Different() && t.Watching.Value > 1 {
 		add(record.Finding{Code: foundWatching, Level: finding.Warning, Target: t.Target.Target,
-			Message: fmt.Sprintf("watching shows: starts take %.1f %% longer with it (%s)", 100*(t.Watching.Value-1), t.Watching.Versus.Why), Advice: "take totals from rounds without it (--untraced), and where they go from those with it"})
+			Message: fmt.Sprintf("watching has overhead: watched starts take %.1f %% longer (%s)", 100*(t.Watching.Value-1), t.Watching.Versus.Why), Advice: "use the totals of unwatched rounds (--untraced) and the breakdown of watched ones"})
 	}
 }
 
@@ -228,22 +228,22 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 		return
 	}
 	if l.Suppressed > 0 {
-		add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: fmt.Sprintf("the journal says that it dropped %d messages", l.Suppressed),
+		add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: fmt.Sprintf("the journal dropped %d messages", l.Suppressed),
 			Advice: "raise RateLimitBurst in journald.conf, or log to a file, and start again"})
 	}
 	if l.Cut > 0 {
-		add(record.Finding{Code: foundMissing, Level: finding.Note, Message: fmt.Sprintf("%d of %d lines end in the middle: what stood behind is lost", l.Cut, l.Lines),
-			Advice: "syslog daemons cut long lines; take the journal (journalctl -o cat) or raise their limit"})
+		add(record.Finding{Code: foundMissing, Level: finding.Note, Message: fmt.Sprintf("%d of %d lines are truncated: the rest of each line is lost", l.Cut, l.Lines),
+			Advice: "syslog daemons truncate long lines; use the journal (journalctl -o cat) or raise their limit"})
 	}
 	if l.Dropped > 0 {
-		add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: fmt.Sprintf("%d starts were open at once beyond what is kept: they were given out early", l.Dropped),
+		add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: fmt.Sprintf("too many starts were open at once: %d were emitted early", l.Dropped),
 			Advice: "read fewer logs at once"})
 	}
 	ordered := true
 	for _, m := range l.Missing {
 		f, known := missingOfLogs[m.What]
 		if !known {
-			f = record.Finding{Code: foundMissing, Level: finding.Warning, Message: m.What + ": ", Advice: "what stood behind is in no figure: read it again"}
+			f = record.Finding{Code: foundMissing, Level: finding.Warning, Message: m.What + ": ", Advice: "the rest is not in the figures: read it again"}
 		}
 		ordered = ordered && m.What != "disorder"
 		f.Message += m.Detail
@@ -251,23 +251,23 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 	}
 	if ordered && float64(l.Backward) > maxBackward*float64(l.Lines) {
 		add(record.Finding{Code: foundDisorder, Level: finding.Warning,
-			Message: fmt.Sprintf("lines are in disorder: %d of %d are older than the one before them", l.Backward, l.Lines), Advice: sortThem})
+			Message: fmt.Sprintf("lines are out of order: %d of %d are older than the previous line", l.Backward, l.Lines), Advice: sortThem})
 	}
 }
 
-// missingOfLogs maps missing log evidence to findings. The message precedes the
-// detail.
+// missingOfLogs maps missing evidence in logs to findings. The message
+// precedes the detail.
 var missingOfLogs = map[string]record.Finding{
-	"disorder": {Code: foundDisorder, Level: finding.Warning, Message: "lines are in disorder: ", Advice: sortThem},
-	"order":    {Code: foundDisorder, Level: finding.Note, Advice: "gaps lie between lines in the order of their times; give the log as it was written if it matters"},
-	"wrapped":  {Code: foundMissing, Level: finding.Note, Advice: "give the log as it was written if it matters"},
+	"disorder": {Code: foundDisorder, Level: finding.Warning, Message: "lines are out of order: ", Advice: sortThem},
+	"order":    {Code: foundDisorder, Level: finding.Note, Advice: "gaps are between lines sorted by time; use the original log if it matters"},
+	"wrapped":  {Code: foundMissing, Level: finding.Note, Advice: "use the original log if it matters"},
 	"whole seconds": {Code: foundMissing, Level: finding.Warning, Message: "times are whole seconds: ",
 		Advice: "let the program log times with fractions, or read its journal (journalctl -o json)"},
-	"ends in the middle": {Code: foundMissing, Level: finding.Warning, Message: "a file ends in the middle: ", Advice: "what stood behind is lost: give the whole file"},
+	"ends in the middle": {Code: foundMissing, Level: finding.Warning, Message: "a file is truncated: ", Advice: "the rest is lost: use the whole file"},
 }
 
 // maxBackward is the tolerated share of lines older than the previous one. Programs
 // log from several threads.
 const maxBackward = 0.05
 
-const sortThem = "sort them by time, or give each log as a file of its own, and read them again"
+const sortThem = "sort them by time, or use a separate file for each log, and read them again"

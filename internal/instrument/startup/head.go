@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// head is which run it was, or what was read.
+// head returns the lines that identify the run, or the logs that were read.
 func head(rec *record.Record, v *Judgement) []string {
 	if !v.Live {
 		return []string{
@@ -22,7 +22,8 @@ func head(rec *record.Record, v *Judgement) []string {
 	return append(page.Head(rec, v.Plan.Rounds), v.Plan.Cache.Told("start")...)
 }
 
-// whole says what ran where, and how the starts were seen; nil of logs, whose head has it.
+// whole returns the section about the machine and the method. It returns nil for logs,
+// where the head has both.
 func whole(rec *record.Record, v *Judgement, o page.Options) *page.Section {
 	if !v.Live {
 		return nil
@@ -32,7 +33,7 @@ func whole(rec *record.Record, v *Judgement, o page.Options) *page.Section {
 	return s
 }
 
-// unwatched says where starts come from that were not watched.
+// unwatched describes the source of starts that were not watched.
 func unwatched(v *Judgement) string {
 	if how := methods(v); len(how) > 0 {
 		return "not watched: " + strings.Join(how, ", ")
@@ -50,11 +51,11 @@ var methodWords = map[string]string{
 
 var clockWords = map[string]string{
 	record.ClockMonotonic: "times are the host's CLOCK_MONOTONIC",
-	record.ClockWall:      "times are the host's time of day, as it stands in the logs",
+	record.ClockWall:      "times are the host's wall clock, from the logs",
 	record.ClockNone:      "durations without times of day",
 }
 
-// methods are the ways in which the starts were seen, each once.
+// methods returns the distinct methods of the starts, as text.
 func methods(v *Judgement) []string {
 	return words(v, func(t *Target) string { return cmp.Or(methodWords[t.Method], page.Heading(t.Method)) })
 }
@@ -63,7 +64,7 @@ func clocks(v *Judgement) string {
 	return strings.Join(words(v, func(t *Target) string { return clockWords[t.Clock] }), ", ")
 }
 
-// words are what is said of the targets, each once.
+// words returns the distinct non-empty texts of the targets.
 func words(v *Judgement, of func(*Target) string) (out []string) {
 	for i := range v.Targets {
 		if word := of(&v.Targets[i]); word != "" && !slices.Contains(out, word) {
@@ -73,8 +74,8 @@ func words(v *Judgement, of func(*Target) string) (out []string) {
 	return out
 }
 
-// startsTimed says of each target what was started and when it counts as
-// done.
+// startsTimed returns the section with the command of each target and the end of its
+// start.
 func startsTimed(rec *record.Record, v *Judgement) *page.Section {
 	s := &page.Section{Title: "what was timed", Style: term.Bold, Part: page.Method}
 	run := "run"
@@ -103,16 +104,16 @@ func startsTimed(rec *record.Record, v *Judgement) *page.Section {
 	return s
 }
 
-// doneOf is when a start is over that no plan has defined.
+// doneOf is the default end of a start, by method.
 var doneOf = map[string]string{
 	record.MethodBPF:       "the command has exited",
 	record.MethodTracefs:   "the command has exited",
 	record.MethodConnector: "the command has exited",
 	record.MethodLogs:      "every container of the first attempt runs, counted from the first request",
-	record.MethodNotes:     "the wall time that the notes give, or the sum of their figures",
+	record.MethodNotes:     "the wall time in the notes, or the sum of their figures",
 }
 
-// missingOf says what evidence a start lacks.
+// missingOf returns the missing evidence of a start, as text.
 func missingOf(s *record.Start) []string {
 	var out []string
 	for i, m := range s.Missing {

@@ -8,28 +8,27 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 )
 
-// Instrument is what the rest of tare knows of this one.
+// Instrument registers this instrument.
 var Instrument = instrument.Instrument{
 	Name:  Name,
-	Help:  "Where the seconds of a start go.",
-	Short: "See where the seconds of a start go, live or in logs",
-	Long: `Start containers on each target, or run any command that starts one, and watch
-every process that takes part: the client, what daemons start, shims, each call
-of the OCI runtime, its init, network plugins one by one, monitors, VMMs; each
-with its start, end, CPU time and exit code on one clock, to the workload's first
-instruction. What nothing explains is a gap; gaps are ranked, and those that look
-like a timer somebody waited for are named.
+	Help:  "Where the time of a start goes.",
+	Short: "Show where the time of a start goes, live or from logs",
+	Long: `Start containers on each target, or run any command that starts one. Every process
+involved is watched: the client, children of daemons, shims, each call of the OCI
+runtime and its init, network plugins, monitors, VMMs. Each has its start, end, CPU
+time and exit code on one clock, up to the first instruction of the workload. Time
+without any event is a gap. Gaps are ranked, and gaps that resemble a known timer
+are named.
 
-With --log, --journal or both beside a target or a command, what its engine, its
-runtime and a guest log of the starts stands in them, below the processes that it is
-of; debug level tells most. With neither, starts are put together from the logs of Kata
-(runtime, agent, proxy, runtime-rs), containerd, CRI-O, docker and runsc, in any
-mixture. No configuration, no root.
+--log and --journal add the log lines of the engine, the runtime and the guest to
+the processes of each start; use debug level. Without a target or a command, starts
+are read from the logs alone: Kata (runtime, agent, proxy, runtime-rs), containerd,
+CRI-O, docker and runsc, in any mixture. This needs no configuration and no root.
 
-A command is run as it is, --warmup plus --rounds times, and what it leaves behind
-is yours. Give "docker run --rm", not "docker run -d", or expect that many
-containers. Without TARGET and COMMAND, everything that can be weighed here is
-started. Targets are those of tare lifecycle.`,
+A command runs unchanged, --warmup plus --rounds times, and tare does not remove
+what it leaves behind. Use "docker run --rm" instead of "docker run -d", or expect
+that many containers. Without TARGET and COMMAND, all available targets are started.
+Targets are those of tare lifecycle.`,
 	Example: `  tare startup runc --rounds 3
   tare startup host runc --rounds 2 --format md
   tare startup --rounds 2 -- sh -c 'sleep 0.01'

@@ -30,8 +30,8 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return j.Done(rec), nil
 }
 
-// Judging accepts starts one by one in bounded memory. Of more than [maxKept] starts
-// of a target it keeps a random sample.
+// Judging judges starts one by one in bounded memory. If a target has more than
+// [maxKept] starts, it keeps a random sample.
 type Judging struct {
 	Judgement
 	infos   []record.Target
@@ -42,11 +42,11 @@ type Judging struct {
 
 const (
 	maxTargets = 256  // distinct targets; logs can name any number
-	maxKept    = 1024 // starts per target with figures kept
-	maxWhole   = 64   // of these, starts kept completely; one of them is drawn
+	maxKept    = 1024 // starts per target with retained figures
+	maxWhole   = 64   // of these, completely retained starts; one of them is drawn
 	maxGaps    = 16   // gaps considered per start
-	maxSteps   = 256  // steps of a start's way
-	maxGuests  = 64   // guests with a reported clock
+	maxSteps   = 256  // steps per start
+	maxGuests  = 64   // guests with a clock in the report
 )
 
 // NewJudging starts a judgement.
@@ -74,22 +74,22 @@ type gathered struct {
 	with    stat.Rounds     // wall time of watched rounds
 	missing map[string]int64
 	where   map[string]string
-	named   map[gapKey]*record.Wait // recognized waits
-	stuck   []stuck                 // starts without an end, by where they stopped
+	named   map[gapKey]*record.Wait // recognized timers
+	stuck   []stuck                 // starts without an end, by the point at which they stopped
 
 	throttle finding.Throttle
 }
 
-// startValues are the values kept of a start.
+// startValues are the values retained for a start.
 type startValues struct {
 	round                    int
-	called, source           string  // display name and position
+	called, source           string  // display name, and source position
 	wall, first, calls, cost float64 // negative if unknown
 	firstBy                  float64
 	ready, readyTo, request  float64
 	engineTime               float64
 	cpu                      float64
-	way                      string // names of its steps
+	way                      string // names of its steps, joined
 	steps, phases            []stepValue
 	gaps                     []record.Gap
 }
@@ -127,8 +127,8 @@ func (j *Judging) of(name string) *gathered {
 }
 
 // engineOf returns the owner of the time outside runtime calls: docker for
-// docker+cli/runc, containerd for cri+containerd/runc. A name without a runtime is
-// returned unchanged.
+// docker+cli/runc, containerd for cri+containerd/runc. It returns a name without a
+// runtime unchanged.
 func engineOf(name string) string {
 	engine, _, _ := strings.Cut(name, "/")
 	engine, _, _ = strings.Cut(engine, " ") // "containerd restart"
@@ -139,7 +139,7 @@ func engineOf(name string) string {
 	return first
 }
 
-// Add adds a start to the judgement and retains s.
+// Add adds a start to the judgement. It retains s.
 func (j *Judging) Add(s *record.Start) {
 	if !j.Plan.has(s) {
 		return
@@ -186,8 +186,8 @@ func (j *Judging) Add(s *record.Start) {
 	t.keep(j.random, s, j.Plan.Slowest)
 }
 
-// NameOf returns the key by which starts are grouped: the target, or the title of a
-// note, since each note is a separate measurement.
+// NameOf returns the name by which starts are grouped. It is the target, or the title
+// for a note, since each note is a separate measurement.
 func NameOf(s *record.Start) string {
 	if s.Method == record.MethodNotes && s.Name != "" {
 		return s.Name
@@ -207,8 +207,8 @@ func (j *Judging) failed(t *gathered, s *record.Start) {
 	}
 }
 
-// keep samples starts by algorithm R of Vitter (ACM TOMS 11, 1985). Every start is
-// equally likely to be kept.
+// keep adds a start to the sample by algorithm R of Vitter (ACM TOMS 11, 1985). Every
+// start has the same probability to be in the sample.
 func (t *gathered) keep(random *rand.Rand, s *record.Start, slowest int) {
 	took := func(s *record.Start) int64 { return since(s.Began, max(s.Ended, s.Began)) }
 	if slowest > 0 {
@@ -235,7 +235,7 @@ func (t *gathered) keep(random *rand.Rand, s *record.Start, slowest int) {
 	}
 }
 
-// figures reduces a start to its figures.
+// figures returns the figures of a start.
 func (t *gathered) figures(s *record.Start) *startValues {
 	f := &startValues{round: s.Round, called: cmp.Or(s.Name, s.Sandbox, s.Source), source: s.Source, wall: -1, first: -1, firstBy: -1, ready: -1, readyTo: -1, request: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, maxGaps)}
 	if s.Ended == 0 {
@@ -284,8 +284,8 @@ func (t *gathered) figures(s *record.Start) *startValues {
 	return f
 }
 
-// lacksCall reports whether a runtime call has no end or was not kept. Then time
-// cannot be divided between runtime and engine.
+// lacksCall reports whether a runtime call has no end or was not recorded. In this
+// case the time cannot be divided between runtime and engine.
 func lacksCall(s *record.Start) bool { return lacks(s, record.MissingCall, record.MissingProcesses) }
 
 func lacks(s *record.Start, what ...string) bool {
@@ -312,7 +312,7 @@ func stepsOf(parts []trace.Part) []stepValue {
 	return all
 }
 
-// together sums the parts with equal names, in order of first appearance.
+// together sums parts with equal names, in order of first appearance.
 func together(parts []trace.Part) []stepValue {
 	var all []stepValue
 	for _, p := range parts {

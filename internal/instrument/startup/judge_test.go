@@ -123,7 +123,7 @@ func TestFailedStartsAreCountedAndInNoFigure(t *testing.T) {
 
 func TestWhatWasReadyWhenFirstAskedIsAnUpperBound(t *testing.T) {
 	for first, want := range map[int][2]string{
-		0: {"≤ ", "every workload was so when it was asked first"},
+		0: {"≤ ", "every workload was ready at the first poll"},
 		1: {"≤ ", "known to 2.00 ms at worst, at most (≤) in 3 of 4: ready when first asked"},
 		3: {"", "known to 2.00 ms at worst, at most (≤) in 1 of 4: ready when first asked"},
 		4: {"", "known to 2.00 ms at worst"},
@@ -271,7 +271,7 @@ func TestOfManyStartsThoseThatWereChosenAreListedAndTraced(t *testing.T) {
 		check.Equal(t, plan, got, want)
 	}
 	text := (&begun{rec: judged(`{}`).Record, v: *judged(`{}`)}).report(t, "text", page.Options{Width: 160})
-	for _, want := range []string{"every start, the slowest first", "shop/web-39  40.0 s", "36.0 s", "kata.log:39", "p90 36.0 s, max 40.0 s", "35 more with --details"} {
+	for _, want := range []string{"all starts, slowest first", "shop/web-39  40.0 s", "36.0 s", "kata.log:39", "p90 36.0 s, max 40.0 s", "35 more with --details"} {
 		check.Contains(t, "text", text, want)
 	}
 	if failed, _, _ := judged(`{}`).Result(); failed != 0 {

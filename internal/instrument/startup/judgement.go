@@ -10,11 +10,11 @@ import (
 type Judgement struct {
 	Record  *record.Record // header, targets and end; may lack the starts of logs
 	Plan    Options
-	Live    bool // watched, not read from logs or notes
+	Live    bool // watched, not from logs or notes
 	Targets []Target
-	Logs    *record.Logs // what was read
+	Logs    *record.Logs // statistics of the logs
 	Found   []record.Finding
-	Failed  int // starts that give no times
+	Failed  int // starts without times
 	Total   int
 }
 
@@ -32,60 +32,60 @@ type Target struct {
 	Failure    *record.Failure
 	Wall       figure.Figure // from the call to its return
 	First      figure.Figure // to the workload's first instruction
-	FirstBy    figure.Figure // upper bound of First, for starts in which it is unknown
+	FirstBy    figure.Figure // upper bound of First, for starts with an unknown First
 	Ready      figure.Figure // until the workload was ready, for starts polled from outside
 	ReadyTo    figure.Figure // resolution of Ready
 	Request    figure.Figure // duration of the first successful request
 	Calls      figure.Figure // part of Wall in calls of the OCI runtime
-	EngineTime figure.Figure // wall time per start without calls, and without the workload if the call waits for its end
+	EngineTime figure.Figure // wall time without calls, and without the workload if the call waits for its end
 	CPU        figure.Figure // used by all processes of the start and the daemon
-	// Table is the start as calls and the time between them, in order. It covers the
-	// starts with the most frequent sequence of steps; Same is their number.
+	// Table is the start as a sequence of calls and the time between them. It covers the
+	// starts with the most frequent sequence. Same is the number of these starts.
 	Table []Step
 	Same  int
-	// Phases are the time of the start by activity, in order of first appearance. They
-	// sum to the wall time in each start; their medians need not.
+	// Phases are the times of the start by activity, in order of first appearance. In each
+	// start they sum to the wall time. Their medians need not.
 	Phases []Step
-	// Gaps are the waits of all starts, by the events around them. The largest median
-	// comes first.
+	// Gaps are the waits of all starts, grouped by the events around them. They are sorted
+	// by median, longest first.
 	Gaps []Gap
-	// Guests are the clocks of the VMs in logs.
+	// Guests are the clocks of the VMs in the logs.
 	Guests []record.GuestClock
-	// Drawn is the start with the wall time closest to the median, or the slowest on
-	// request.
+	// Drawn is the start to draw. It is the start closest to the median wall time, or the
+	// slowest on request.
 	Drawn *Drawn
-	// Chosen are the starts in a trace.
+	// Chosen are the starts to write into a trace.
 	Chosen []*Drawn
-	// Every lists the starts, slowest first; of many it is a random sample.
+	// Every lists the starts, slowest first. If there are too many, it is a random sample.
 	Every []startValues
-	// Watching is the ratio of watched to unwatched wall time in the same rounds.
+	// Watching is the ratio of watched to unwatched wall time of the same rounds.
 	Watching    figure.Figure
 	WatchingCPU figure.Figure // CPU time of the watch divided by that of the start
 }
 
-// Step is one step of a start, over the rounds.
+// Step is a step of a start, over all rounds.
 type Step struct {
 	Name  string
 	Kind  string
 	Took  figure.Figure
 	CPU   figure.Figure // of all processes of the start during the step
 	Share float64       // of the median wall time
-	Times float64       // occurrences per start; medians add them up
+	Times float64       // occurrences per start; the medians cover all of them together
 }
 
-// Gap is a wait.
+// Gap is a wait between two events, in one or more starts.
 type Gap struct {
-	record.Gap // the longest of its kind
+	record.Gap // the longest gap of this kind
 	Took       figure.Figure
-	Seen       int // starts with this gap
+	Seen       int // number of starts with this gap
 	Round      int
 }
 
-// Drawn is a start to draw.
+// Drawn is a start to draw, with its rows, parts and gaps.
 type Drawn struct {
 	Start *record.Start
 	Rows  []trace.Row
 	Parts []trace.Part
 	Gaps  []record.Gap
-	Took  map[string]int64 // ns in runtime calls, in a workload the call waited for, and in a VMM working alone, by kind
+	Took  map[string]int64 // ns by kind: in runtime calls, in a workload that the call waits for, in a VMM alone
 }

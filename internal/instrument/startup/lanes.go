@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 )
 
-// traced returns the starts of a target that a trace contains.
+// traced returns the starts of a target to write into a trace.
 func (t *Target) traced() []*Drawn {
 	if len(t.Chosen) == 0 && t.Drawn != nil && t.Drawn.Start != nil {
 		return []*Drawn{t.Drawn}
@@ -16,7 +16,7 @@ func (t *Target) traced() []*Drawn {
 	return t.Chosen
 }
 
-// slice is a row or a gap of a drawn start in a trace, cut to the time of the start.
+// slice is a row or a gap of a start in a trace, limited to the time of the start.
 type slice struct {
 	trace.Row
 	parent             int // index of another slice; -1: none
@@ -53,8 +53,8 @@ func slicesOf(d *Drawn) (rows, gaps []slice) {
 	return rows, gaps
 }
 
-// track returns the preferred track of a slice: that of its process, else that of its
-// kind.
+// track returns the preferred track of a slice. It is the track of the slice's
+// process, or else of its kind.
 func (s *slice) track() string {
 	switch {
 	case s.Pid != 0:
@@ -65,9 +65,9 @@ func (s *slice) track() string {
 	return s.Kind
 }
 
-// laid assigns slices to lanes. Within a lane slices are consecutive or nested,
-// because viewers draw overlapping slices wrongly. Each track gets as few lanes as
-// possible. laid returns the lane of each slice and the number of lanes.
+// laid assigns slices to lanes and returns the lane of each slice and the number of
+// lanes. The slices of a lane are consecutive or nested, because viewers draw
+// overlapping slices wrongly. Each track has as few lanes as possible.
 func laid(all []slice) (lanes []int, made int) {
 	order := make([]int, len(all))
 	for i := range all {

@@ -26,40 +26,41 @@ const (
 type Options struct {
 	Title string
 	terms.Whom
-	// Commands are started beside the targets, by name: {"docker run": [docker, run, --rm, busybox, "true"]}.
+	// Commands are started in the same rounds as the targets, by name: {"docker run":
+	// [docker, run, --rm, busybox, "true"]}.
 	Commands []Command
 	Rounds   int
 	Warmup   int // starts of each target before the first round, not recorded
-	// Untraced says that every round starts every target a second time without
-	// watching, so that what watching costs is known.
+	// Untraced repeats every start of a round without watching, to measure the overhead of
+	// watching.
 	Untraced bool
 	Budget   time.Duration
 	Timeout  time.Duration // of one start
 	Seed     uint64
 	Limits   setting.Limits
-	Workload setting.Workload // a program of the user's own in the probe's place; the zero value is none
-	Ready    setting.Ready    // when a workload is ready; "": nobody asks
-	Cache    terms.Cache      // what of the page cache a start finds
-	// Logs, and the system's Journal, are read for what is written to them during the starts.
-	// On the command line they are --log and --journal.
+	Workload setting.Workload // the user's program instead of the probe; the zero value means the probe
+	Ready    setting.Ready    // when a workload is ready; "": not polled
+	Cache    terms.Cache      // state of the page cache before a start
+	// Logs are files whose new lines during the starts are read. Journal also reads the
+	// system's journal. The flags are --log and --journal.
 	Logs    []string
 	Journal bool
-	// Choice says which starts are drawn, listed and written into traces; without one
-	// that is of each target the one closest to the median.
+	// Choice selects the starts to draw, list and write into traces. The default is the
+	// start closest to the median, for each target.
 	Choice
 }
 
-// Choice is which starts of many are looked at.
+// Choice selects some of many starts.
 type Choice struct {
-	Pod     string // of logs: those whose pod or container has this name, with or without its namespace
-	ID      string // of logs: those with an id that begins so
-	Slowest int    // so many of each target, those that took longest; 0: no matter
+	Pod     string // logs only: name of the pod or container, with or without its namespace
+	ID      string // logs only: prefix of an id of the start
+	Slowest int    // number of slowest starts of each target; 0: not selected by duration
 }
 
-// made says whether there is a choice.
+// made reports whether a choice was made.
 func (c *Choice) made() bool { return c.Pod != "" || c.ID != "" || c.Slowest > 0 }
 
-// has says whether a start is among those that are asked for by name.
+// has reports whether a start matches the requested pod and id.
 func (c *Choice) has(s *record.Start) bool {
 	if c.Pod != "" && s.Name != c.Pod && !strings.HasSuffix(s.Name, "/"+c.Pod) {
 		return false
@@ -73,7 +74,7 @@ type Command struct {
 	Args []string `json:"args"`
 }
 
-// Defaults are the options of a startup that says nothing.
+// Defaults returns the default options.
 func Defaults() Options {
 	return Options{Whom: terms.Everyone, Rounds: stat.RoundsFor(1, stat.Raw), Warmup: 1, Budget: time.Hour, Timeout: time.Minute, Limits: setting.DefaultLimits}
 }
@@ -82,10 +83,10 @@ func Defaults() Options {
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	o.DeclareWhom(s)
-	option.Var(s, &o.Commands, "commands", "commands whose starts are watched", option.ListOf(option.Fields("a command", Command{})), option.OmitEmpty)
+	option.Var(s, &o.Commands, "commands", "commands to start and watch", option.ListOf(option.Fields("a command", Command{})), option.OmitEmpty)
 	terms.Rounds(s, &o.Rounds, "watched starts of each target")
-	option.Int(s, &o.Warmup, "warmup", "starts of each target before, not recorded", option.Bounds(0, terms.MaxRounds, "a number of starts"))
-	option.Bool(s, &o.Untraced, "untraced", "start everything a second time in every round without watching, to see what watching costs", option.OmitEmpty)
+	option.Int(s, &o.Warmup, "warmup", "warm-up starts of each target, not recorded", option.Bounds(0, terms.MaxRounds, "a number of starts"))
+	option.Bool(s, &o.Untraced, "untraced", "repeat every start of a round without watching, to measure the overhead of watching", option.OmitEmpty)
 	terms.Budget(s, &o.Budget, "round")
 	terms.Timeout(s, &o.Timeout, "for one start")
 	terms.Seed(s, &o.Seed, "targets")
@@ -93,25 +94,25 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Workload(s, &o.Whom, &o.Workload)
 	terms.Ready(s, &o.Ready)
 	terms.DeclareCache(s, &o.Cache, "start")
-	option.Var(s, &o.Logs, "log", "logs, or folders of logs: what is written to them during a start is in it", option.OneOrMore(option.Word), option.NoFlag, option.OmitEmpty)
-	option.Bool(s, &o.Journal, "journal", "the system's journal (journalctl), as log", option.NoFlag, option.OmitEmpty)
-	option.Int(s, &o.Slowest, "slowest", "so many starts of each target are drawn, listed and traced, those that took longest (default: the one closest to the median)", option.Bounds(0, maxWhole, "a number of starts"), option.OmitEmpty)
-	option.Text(s, &o.Pod, "pod", "of logs: only starts of this pod, with or without its namespace", option.OmitEmpty)
-	option.Text(s, &o.ID, "id", "of logs: only starts with an id that begins so", option.OmitEmpty)
+	option.Var(s, &o.Logs, "log", "logs or folders of logs; lines written during a start are part of it", option.OneOrMore(option.Word), option.NoFlag, option.OmitEmpty)
+	option.Bool(s, &o.Journal, "journal", "read the system's journal (journalctl) as a log", option.NoFlag, option.OmitEmpty)
+	option.Int(s, &o.Slowest, "slowest", "number of slowest starts of each target to draw, list and trace (default: only the start closest to the median)", option.Bounds(0, maxWhole, "a number of starts"), option.OmitEmpty)
+	option.Text(s, &o.Pod, "pod", "logs only: starts of this pod, with or without its namespace", option.OmitEmpty)
+	option.Text(s, &o.ID, "id", "logs only: starts with an id that has this prefix", option.OmitEmpty)
 }
 
 // Declare declares the fields of a command.
 func (c *Command) Declare(s *option.Set) {
-	option.Text(s, &c.Name, "name", "what it is called in reports")
+	option.Text(s, &c.Name, "name", "name in reports")
 	option.Var(s, &c.Args, "args", "the program and its arguments", option.ListOf(option.Word))
 }
 
-// Wrong says what is wrong between options.
+// Wrong returns the errors of options that depend on each other.
 func (o *Options) Wrong() option.FieldErrors {
 	all, names := o.CheckWhom()
 	all = append(all, terms.CheckWorkload(&o.Workload)...)
 	if len(o.Commands) > MaxCommands {
-		all = append(all, option.Wrongf("commands", "%d are more than the %d that are allowed", len(o.Commands), MaxCommands))
+		all = append(all, option.Wrongf("commands", "too many commands: %d (maximum %d)", len(o.Commands), MaxCommands))
 	}
 	for i, c := range o.Commands {
 		wrong := func(part, format string, arguments ...any) {
@@ -119,26 +120,27 @@ func (o *Options) Wrong() option.FieldErrors {
 		}
 		switch {
 		case strings.TrimSpace(c.Name) == "" || len(c.Name) > MaxCommandName || strings.ContainsFunc(c.Name, unicode.IsControl):
-			wrong("name", "%s is no name: write up to %d letters, such as docker run", option.Quote(c.Name), MaxCommandName)
+			wrong("name", "invalid name %s: use at most %d characters, such as docker run", option.Quote(c.Name), MaxCommandName)
 		case slices.Contains(names, c.Name):
-			wrong("name", "%s is there twice: each command and target needs a name of its own", option.Quote(c.Name))
+			wrong("name", "duplicate name %s: commands and targets need distinct names", option.Quote(c.Name))
 		}
 		names = append(slices.Clip(names), c.Name)
 		if len(c.Args) == 0 || c.Args[0] == "" || len(c.Args) > maxArguments {
 			wrong("args", "write the command and its arguments, such as [docker, run, --rm, busybox, \"true\"]")
 		}
 		if slices.ContainsFunc(c.Args, func(a string) bool { return len(a) > maxArgument || strings.ContainsRune(a, 0) }) {
-			wrong("args", "an argument is no text of up to 64 KiB")
+			wrong("args", "invalid argument: use text of at most 64 KiB")
 		}
 	}
 	return all
 }
 
-// Ahead is what it takes: how long starts last is the question.
+// Ahead returns the expected duration. Only the budget is known, since the duration of
+// a start is what is measured.
 func (o *Options) Ahead(int) terms.Ahead { return terms.Ahead{Budget: o.Budget} }
 
-// MarshalJSON writes what a record holds.
+// MarshalJSON encodes the options as in a record.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

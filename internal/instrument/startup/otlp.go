@@ -43,8 +43,8 @@ func otlpOf(rec *record.Record, v *Judgement) (all []any) {
 	return all
 }
 
-// firstOf returns the earliest begin of the chosen starts on the host's monotonic
-// clock. It is taken as the begin of the run.
+// firstOf returns the time at which the first of the chosen starts began, in ns on the host's
+// monotonic clock. It counts as the beginning of the run.
 func firstOf(v *Judgement) int64 {
 	first := int64(math.MaxInt64)
 	for i := range v.Targets {
@@ -126,7 +126,7 @@ func (x *spans) span(i int, parent, name string, began, ended int64, pairs ...an
 	return o
 }
 
-// id derives an id from the identity of the span, so equal records give equal ids.
+// id derives an id from the identity of a span, so that equal records have equal ids.
 func (x *spans) id(bytes int, what string, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q %d %q %d", what, x.rec.Header.RunID, x.t.Target, x.s.Round, x.s.Source, i))
 	return hex.EncodeToString(sum[:bytes])
@@ -137,7 +137,7 @@ func (x *spans) at(ns int64) string {
 	return strconv.FormatInt(max(since(-x.zero, ns), 0), 10)
 }
 
-// attributes converts key-value pairs and omits empty values.
+// attributes converts key-value pairs to attributes and omits empty values.
 func attributes(pairs ...any) []object {
 	all := []object{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -163,7 +163,7 @@ func attributes(pairs ...any) []object {
 	return all
 }
 
-// known returns a number, or nil if it is negative (unknown).
+// known returns v, or nil if v is negative (unknown).
 func known(v int64) any {
 	if v < 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Page is what a person reads of the run. It needs none of the record's starts:
-// those that are drawn stand in the judgement.
+// Page returns the report of the run. It does not need the starts of the record, since
+// the judgement has the ones that are drawn.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head, p.Answer = head(j.Record, j), j.answer()
@@ -33,12 +33,12 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	return p
 }
 
-// ofTarget is the title of a section about one target.
+// ofTarget returns an empty section about one target.
 func ofTarget(t *Target, about string) *page.Section {
 	return &page.Section{Title: page.Heading(page.Known(t.Target)) + ": " + about, Style: term.Bold}
 }
 
-// Result is how many starts failed of how many, and what is to be mistrusted.
+// Result returns the failed and the total number of starts, and the findings.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Found
 }
@@ -50,7 +50,7 @@ func (j *Judgement) noEnd() (n int) {
 	return n
 }
 
-// Figures are all of the run's: of each target, of its steps, phases and gaps.
+// Figures returns all figures: those of the targets, their steps, phases and gaps.
 func (j *Judgement) Figures() (all []figure.Figure) {
 	for i := range j.Targets {
 		t := &j.Targets[i]

@@ -92,7 +92,7 @@ func TestThePublishedFormIsFoundInItsOrder(t *testing.T) {
 		} {
 			check.Contains(t, format, out, want)
 		}
-		if strings.Contains(out, "by what was at work") {
+		if strings.Contains(out, "time by component") {
 			t.Errorf("%s: the same table twice", format)
 		}
 	}
@@ -102,7 +102,7 @@ func TestWhatIsNotKnownIsADash(t *testing.T) {
 	out := fromLogs().report(t, "md", page.Options{})
 	for _, want := range []string{
 		"| kata | 1 | 1 | 0 | 9.41 s | – | 692 ms | 8.72 s | – | 7.41 s in kata\\_agent |", "| agent answers | phase | 7.42 s | 79 % | – |",
-		"+26.087 s, not more (no bound from the other side), 210 pairs", "-0.003 s, at most 1.20 ms less, 1 pair", "CPU not known", "lines of no known form: 132; the first: cripod.containerd.log:17",
+		"+26.087 s, upper bound (no lower bound), 210 pairs", "-0.003 s, at most 1.20 ms less, 1 pair", "CPU unknown", "lines of unknown form: 132; the first: cripod.containerd.log:17",
 		"failed 0/2 starts, 1 without an end", "New client → Agent started in the sandbox", "missing: 12 × suppressed (cripod.kata.log:340)",
 	} {
 		check.Contains(t, "out", out, want)
@@ -196,7 +196,7 @@ func TestAGuestIsSaidNotToBeSeenOnlyWhereItIsNot(t *testing.T) {
 			s.v.Logs = &record.Logs{}
 		}
 		notes := strings.Join(drawnStart(&s.v, &s.v.Targets[0], page.Options{}).Notes, "\n")
-		if got := strings.Contains(notes, "its guest is not seen"); got != (c.says != "") || !strings.Contains(notes, c.says) {
+		if got := strings.Contains(notes, "its guest is not visible"); got != (c.says != "") || !strings.Contains(notes, c.says) {
 			t.Errorf("%s: %s", name, notes)
 		}
 	}

@@ -11,22 +11,22 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// picture is the layout of a start: bars on a common time axis that begins with the
-// start, and a summary of the bars left out.
+// picture is the layout of a start: bars on a time axis that begins with the start,
+// and a summary of the omitted bars.
 type picture struct {
 	page.Waterfall
-	folded   int   // bars left out
-	together int64 // total of these, ns
+	folded   int   // number of omitted bars
+	together int64 // total duration of the omitted bars, ns
 }
 
 const (
-	maxBars  = 40    // for processes and spans; the rest is folded
+	maxBars  = 40    // for processes and spans; more are folded
 	smallest = 0.005 // fraction of the axis; shorter bars are folded first
 	maxWaits = 8     // recognized waits
 	maxLong  = 3     // longest waits, recognized or not
 )
 
-// drawnStart returns the section with the representative start.
+// drawnStart returns the section that shows the representative start.
 func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 	if t.Drawn == nil || t.Drawn.Start == nil {
 		return nil
@@ -34,7 +34,7 @@ func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 	s := ofTarget(t, whichStart(v, t))
 	p := pictureOf(t.Drawn, o)
 	if p == nil {
-		s.Notes = []string{"nothing of it can be drawn"}
+		s.Notes = []string{"this start has no times to draw"}
 		return s
 	}
 	s.Picture, s.Notes = &p.Waterfall, append(s.Notes, p.legend()...)
@@ -47,9 +47,9 @@ func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 		return slices.ContainsFunc(t.Drawn.Parts, func(p trace.Part) bool { return p.Kind == kind })
 	}
 	if guest := has(record.KindGuest) || len(t.Drawn.Start.Guests) > 0; has(record.KindVMM) && !guest {
-		note := "a VMM is running, its guest is not seen: the run's debug logs show it, with --log FILE beside the target"
+		note := "a VMM is running, but its guest is not visible: add the debug logs of the run with --log FILE"
 		if v.Logs != nil {
-			note = "a VMM is running, its guest is not seen: the logs have no event of it; turn on the runtime's debug log (enable_debug of Kata)"
+			note = "a VMM is running, but its guest is not visible: the logs have no guest events; turn on the runtime's debug log (enable_debug of Kata)"
 		}
 		s.Notes = append(s.Notes, note)
 	}
@@ -59,7 +59,7 @@ func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 	return s
 }
 
-// whichStart describes which start is drawn.
+// whichStart returns the description of the drawn start.
 func whichStart(v *Judgement, t *Target) string {
 	d := t.Drawn.Start
 	what := "start"
@@ -76,7 +76,8 @@ func whichStart(v *Judgement, t *Target) string {
 	return text + ", " + page.Duration(float64(since(d.Began, d.Ended))) + whose(d)
 }
 
-// whose returns the name of a start from logs or notes.
+// whose returns the name and the source of a start, as text. Names are only used for
+// logs and notes.
 func whose(d *record.Start) string {
 	out := ""
 	if name := cmp.Or(d.Name, d.Sandbox); name != "" && name != d.Target && (d.Method == record.MethodLogs || d.Method == record.MethodNotes) {
@@ -117,8 +118,8 @@ func pictureOf(d *Drawn, o page.Options) *picture {
 	return p
 }
 
-// endOf returns the end of the axis: the end of the start, or its last known time. A
-// workload may begin after the call that started it returned.
+// endOf returns the end of the time axis. It is the end of the start, or its last
+// known time. A workload may begin after the return of the call that started it.
 func endOf(d *Drawn) int64 {
 	end := max(d.Start.Ended, d.Start.First, d.Start.Ready)
 	if d.Start.Ended != 0 {
@@ -133,8 +134,8 @@ func endOf(d *Drawn) int64 {
 	return end
 }
 
-// workload returns the row with the workload's first instruction, or -1. Among several
-// it is the one that began last.
+// workload returns the row with the workload's first instruction, or -1. Of several
+// such rows it returns the one that began last.
 func (p *picture) workload(d *Drawn) int {
 	found := -1
 	for i := range d.Rows {
@@ -169,9 +170,9 @@ func (p *picture) bar(s *record.Start, r *trace.Row) page.Bar {
 // deepest is the maximum indentation of rows.
 const deepest = 8
 
-// shown returns the rows to draw, in order. If there are too many, short rows are
-// dropped, except runtime calls and failures. Then the shortest are dropped until the
-// rest fits.
+// shown returns the rows to draw, in order. If there are too many, it drops short rows
+// except runtime calls and failures. Then it drops the shortest rows until the rest
+// fits.
 func (p *picture) shown(rows []trace.Row, s *record.Start, workload int, o page.Options) []int {
 	all := make([]int, len(rows))
 	for i := range rows {
@@ -212,8 +213,8 @@ func (p *picture) shown(rows []trace.Row, s *record.Start, workload int, o page.
 	return kept
 }
 
-// waits returns the recognized waits and the longest gaps, in time order. d.Gaps has
-// the longest first.
+// waits returns the recognized waits and the longest gaps, in time order. d.Gaps is
+// sorted by duration.
 func (p *picture) waits(d *Drawn) (out []page.Bar) {
 	named := 0
 	for i := range d.Gaps {
@@ -246,8 +247,8 @@ func gapName(g *record.Gap) string {
 	return "gap"
 }
 
-// place inserts a bar before the next one that begins after its end, at the same
-// depth. Without such a bar it appends.
+// place inserts a bar before the next bar that begins after its end, with the same
+// depth. It appends the bar if there is none.
 func (p *picture) place(b page.Bar) {
 	at, next := len(p.Bars), int64(-1)
 	for i := range p.Bars {
@@ -259,7 +260,7 @@ func (p *picture) place(b page.Bar) {
 	p.Bars = slices.Insert(p.Bars, at, b)
 }
 
-// legend describes the folded bars and explains the marks in use.
+// legend returns the notes about the omitted bars and the marks in use.
 func (p *picture) legend() (notes []string) {
 	if p.folded > 0 {
 		notes = append(notes, fmt.Sprintf("… %d more, together %s", p.folded, page.Duration(float64(p.together))))
@@ -282,7 +283,8 @@ func (p *picture) legend() (notes []string) {
 	return notes
 }
 
-// kindStyle returns the color of a bar. Names carry the same information.
+// kindStyle returns the color of a bar. The color repeats information that is also in
+// the name.
 func kindStyle(kind string, exit int) term.Style {
 	switch {
 	case exit != 0:

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// logsRead says what was read of logs, and what of it could not be used.
+// logsRead returns the section about the logs that were read and their unusable lines.
 func logsRead(v *Judgement) *page.Section {
 	l := v.Logs
 	if l == nil {
@@ -38,13 +38,13 @@ func logsRead(v *Judgement) *page.Section {
 		count int64
 		means string
 	}{
-		{"suppressed", l.Suppressed, "messages that the journal dropped"},
-		{"cut", l.Cut, "lines that end in the middle"},
-		{"too long", l.Long, "lines that are too long to be read"},
-		{"unreadable", l.Unreadable, "lines of no known form"},
-		{"backward", l.Backward, "lines that are older than the one before"},
+		{"suppressed", l.Suppressed, "messages dropped by the journal"},
+		{"cut", l.Cut, "truncated lines"},
+		{"too long", l.Long, "overlong lines"},
+		{"unreadable", l.Unreadable, "lines of unknown form"},
+		{"backward", l.Backward, "lines older than the previous one"},
 		{"unplaced", l.Unplaced, "events that belong to no start"},
-		{"dropped", l.Dropped, "starts that were given up, too many being under way"},
+		{"dropped", l.Dropped, "starts emitted early because too many were open"},
 	} {
 		if one.count == 0 {
 			continue
@@ -59,7 +59,7 @@ func logsRead(v *Judgement) *page.Section {
 	return s
 }
 
-// formsOf are the forms of the lines, the most frequent first.
+// formsOf lists the forms of the lines, most frequent first.
 func formsOf(l *record.Logs) string {
 	names := slices.SortedFunc(maps.Keys(l.Forms), func(a, b string) int {
 		return cmp.Or(cmp.Compare(l.Forms[b], l.Forms[a]), cmp.Compare(a, b))
@@ -75,7 +75,7 @@ func formsOf(l *record.Logs) string {
 	return strings.Join(parts, ", ")
 }
 
-// guests says how far the clocks of guests are off.
+// guests returns the section with the clock offsets of guests.
 func guests(v *Judgement) *page.Section {
 	var items []page.Item
 	for i := range v.Targets {
@@ -92,12 +92,12 @@ func guests(v *Judgement) *page.Section {
 		return nil
 	}
 	return &page.Section{Title: "clocks of guests", Style: term.Bold, Lists: []page.List{{Items: items}},
-		Notes: []string{"to be added to the guest's times; from events that were seen on both sides, not from the two times of day"}}
+		Notes: []string{"add these to the guest's times; they are derived from events logged on both sides, not from the clocks"}}
 }
 
-// clockOf is an offset with its bounds.
+// clockOf formats an offset with its bounds.
 func clockOf(g *record.GuestClock) string {
-	bound := ", not more (no bound from the other side)"
+	bound := ", upper bound (no lower bound)"
 	if g.Uncertainty >= 0 {
 		bound = ", at most " + page.Duration(float64(g.Uncertainty)) + " less"
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// milestones are what a start is for, as far as it came, in order.
+// milestones iterates over the milestones that a start reached, in order.
 func milestones(s *record.Start) iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		if s.First > s.Began && !yield("first instruction", s.First) {
@@ -19,11 +19,12 @@ func milestones(s *record.Start) iter.Seq2[string, int64] {
 	}
 }
 
-// readyAtMost is in how many starts the workload was ready when it was asked first: the
-// time is the latest that can be.
+// readyAtMost returns the number of starts with a workload that was ready at the first
+// poll. Their time is an upper bound.
 func (t *Target) readyAtMost() int { return t.Ready.N - t.ReadyTo.N }
 
-// readyNote says how exactly that is known, "" where nobody asked.
+// readyNote describes the resolution of the ready times. It returns "" if no workload
+// was polled.
 func readyNote(all []Target) string {
 	worst, atMost, asked := 0.0, 0, 0
 	for i := range all {
@@ -37,7 +38,7 @@ func readyNote(all []Target) string {
 	case asked == 0:
 		return ""
 	case atMost == asked:
-		return "ready: every workload was so when it was asked first, so that these are the latest that can be"
+		return "ready: every workload was ready at the first poll, so these are upper bounds"
 	}
-	return "ready: as it was found when it was asked from outside, known to " + page.Duration(worst) + " at worst" + page.ReadyAtMost(atMost, asked)
+	return "ready: polled from outside, known to within " + page.Duration(worst) + " at worst" + page.ReadyAtMost(atMost, asked)
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Limits of steps and gaps on a page. JSON and CSV have all.
+// Limits of steps and gaps in a report. JSON and CSV have all of them.
 const (
 	maxStepsShown = 40
 	maxGapsShown  = 10
 	longestStep   = 40 // columns; both milestones of a phase must be readable
 )
 
-// inOrder presents a start like a published report on Kata's boot: the runtime's calls
-// and the time between them, their sum, the wall time, and the engine's part.
+// inOrder shows a start in the form of a published report on Kata's boot: the runtime
+// calls and the times between them, their sum, the wall time and the engine time.
 func inOrder(t *Target, o page.Options) *page.Section {
 	if !hasCalls(t.Table) {
 		return nil
@@ -28,7 +28,7 @@ func inOrder(t *Target, o page.Options) *page.Section {
 	s.Lists = []page.List{{Items: sums(t)}}
 	s.Notes = append(s.Notes, stepsLeftOut(t.Table, o)...)
 	if t.Same < t.Starts {
-		s.Notes = append(s.Notes, fmt.Sprintf("of the %d of %s that went this way", t.Same, page.Amount(t.Starts, "start")))
+		s.Notes = append(s.Notes, fmt.Sprintf("for the %d of %s with this sequence of steps", t.Same, page.Amount(t.Starts, "start")))
 	}
 	return s
 }
@@ -56,13 +56,13 @@ func sums(t *Target) []page.Item {
 		items = append(items, page.Item{Key: "wall", Text: joined(boundedCell(&t.Wall))})
 	}
 	if t.EngineTime.Known() && t.Wall.Known() && t.Calls.Known() {
-		items = append(items, page.Item{Key: "credits to " + page.Heading(page.Known(t.Engine)), Text: credits(t)})
+		items = append(items, page.Item{Key: "engine time of " + page.Heading(page.Known(t.Engine)), Text: credits(t)})
 	}
 	return items
 }
 
-// credits returns the time left to the engine. Medians cannot be subtracted, so it
-// uses the drawn start.
+// credits returns the time used by the engine. Medians cannot be subtracted, so the
+// breakdown is of the drawn start.
 func credits(t *Target) string {
 	d := t.Drawn
 	if d == nil || d.Start == nil || d.Start.Ended == 0 || lacksCall(d.Start) {
@@ -78,7 +78,7 @@ func credits(t *Target) string {
 	}
 	text += " = " + page.Duration(left)
 	if t.Starts > 1 {
-		return "median " + joined(boundedCell(&t.EngineTime)) + "; of the one that is drawn " + text
+		return "median " + joined(boundedCell(&t.EngineTime)) + "; drawn start: " + text
 	}
 	return text
 }
@@ -90,8 +90,8 @@ func ofMedians(t *Target) string {
 	return ""
 }
 
-// fromFirstCall sums the medians from the begin of the first call to the end of the
-// last, like the published report.
+// fromFirstCall returns the sum of the medians from the first call to the end of the
+// last, as in the published report.
 func fromFirstCall(steps []Step) (sum float64, ok bool) {
 	isCall := func(s Step) bool { return s.Kind == record.KindCall }
 	first := slices.IndexFunc(steps, isCall)
@@ -113,7 +113,8 @@ func fromFirstCall(steps []Step) (sum float64, ok bool) {
 	return sum, stat.Finite(sum)
 }
 
-// byWork returns the time of a start by activity, unless it equals the calls.
+// byWork returns the time of a start by component. It returns nil if the calls already
+// show the same.
 func byWork(t *Target, o page.Options) *page.Section {
 	same := func(a, b Step) bool {
 		return a.Name == b.Name && a.Kind == b.Kind && a.Took.Estimate == b.Took.Estimate
@@ -121,7 +122,7 @@ func byWork(t *Target, o page.Options) *page.Section {
 	if len(t.Phases) == 0 || hasCalls(t.Table) && slices.EqualFunc(t.Table, t.Phases, same) {
 		return nil
 	}
-	s := ofTarget(t, "by what was at work")
+	s := ofTarget(t, "time by component")
 	s.Table = stepTable(t.Phases, o)
 	s.Notes = stepsLeftOut(t.Phases, o)
 	return s
@@ -166,7 +167,7 @@ func stepTable(steps []Step, o page.Options) *page.Table {
 	return m
 }
 
-// significantTimes formats the average count of a step per start.
+// significantTimes formats the average number of occurrences of a step per start.
 func significantTimes(v float64) string {
 	if v == float64(int64(v)) {
 		return fmt.Sprintf("%d×", int64(v))

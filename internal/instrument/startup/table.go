@@ -10,8 +10,9 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// startsTable compares all targets. Notes below it explain missing times and the
-// overhead of watching. Commands run in containers have a separate table.
+// startsTable returns the table that compares all targets. The notes below it explain
+// missing times and the overhead of watching. Commands executed in containers have a
+// separate table.
 func startsTable(all *Judgement, execs bool) *page.Section {
 	v := *all
 	v.Targets = slices.DeleteFunc(slices.Clone(all.Targets), func(t Target) bool { return strings.HasSuffix(t.Target, " ExecSync") != execs })
@@ -105,7 +106,7 @@ func startsLead(t *Target, live bool) []page.Cell {
 	return lead
 }
 
-// longestGap formats the first of the ranked gaps, with the timer it resembles.
+// longestGap formats the highest-ranked gap and the timer it resembles.
 func longestGap(t *Target) page.Cell {
 	if len(t.Gaps) == 0 {
 		return page.Words(page.None)
@@ -156,19 +157,19 @@ func watching(t *Target) string {
 	return text
 }
 
-// startsNotes explains the columns in use.
+// startsNotes returns the notes for the columns in use.
 func startsNotes(v *Judgement) (notes []string) {
 	ready := readyNote(v.Targets)
 	for _, n := range []struct {
 		note string
 		of   func(t Target) bool
 	}{
-		{"medians over the starts with times; in brackets the 95 % interval, ± its larger half", func(t Target) bool { return t.Wall.Bounded }},
-		{"engine: the credits to the engine, wall time less the runtime's calls; calls that overlap count once", func(t Target) bool { return t.Calls.Known() }},
-		{"≤: the workload runs where the host's kernel does not see it, on a clock of its own; what it says had been read by then",
+		{"medians of the starts with times; brackets: 95 % interval; ±: its larger half", func(t Target) bool { return t.Wall.Bounded }},
+		{"engine: engine time, which is wall time without runtime calls; overlapping calls count once", func(t Target) bool { return t.Calls.Known() }},
+		{"≤: upper bound; the workload runs in a guest with its own clock, and its output had been read by then",
 			func(t Target) bool { return !t.First.Known() && t.FirstBy.Known() }},
 		{ready, func(Target) bool { return ready != "" }},
-		{"CPU: of all processes of the start, on all CPUs; a daemon's is that during the start", func(t Target) bool { return t.CPU.Known() }},
+		{"CPU: time of all processes of the start, on all CPUs; for daemons, only during the start", func(t Target) bool { return t.CPU.Known() }},
 	} {
 		if slices.ContainsFunc(v.Targets, n.of) {
 			notes = append(notes, n.note)

@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Done completes the judgement. rec provides the data for findings about the record
-// itself; it may lack Starts.
+// Done completes the judgement. Findings about the record itself use rec, which need
+// not contain the starts.
 func (j *Judging) Done(rec *record.Record) *Judgement {
 	s := j.Judgement
 	s.Record = rec
@@ -38,7 +38,8 @@ func (j *Judging) Done(rec *record.Record) *Judgement {
 	return &s
 }
 
-// compared returns the figures that compare targets watched in the same rounds.
+// compared returns the figures to compare between targets that were watched in the
+// same rounds.
 func (j *Judgement) compared() (out figure.Rows) {
 	with := instrument.Baseline("", j.Record.Targets)
 	out.At = slices.IndexFunc(j.Targets, func(t Target) bool { return t.Target == with })
@@ -89,7 +90,7 @@ func (t *gathered) sum(c *Choice) {
 	t.Calls, t.EngineTime = t.about("runtime-calls"), t.about("engine-time")
 	if slices.ContainsFunc(with, func(f *startValues) bool { return f.calls > 0 }) {
 		t.Calls = t.over("runtime-calls", with, func(f *startValues) float64 { return f.calls })
-		if !t.bare { // the rest is tare's own time
+		if !t.bare { // the rest is tare's own time, not an engine's
 			t.EngineTime = t.over("engine-time", with, func(f *startValues) float64 { return f.engineTime })
 		}
 	}
@@ -118,8 +119,8 @@ func (t *gathered) over(quantity string, all []*startValues, value func(*startVa
 	return out
 }
 
-// table returns the most frequent sequence of steps. Among equally frequent ones it is
-// the first seen.
+// table returns the most frequent sequence of steps and the number of its starts. Of
+// equally frequent sequences it returns the first one seen.
 func (t *gathered) table(with []*startValues) (steps []Step, same int) {
 	count := map[string]int{}
 	way := ""
@@ -142,7 +143,7 @@ func (t *gathered) table(with []*startValues) (steps []Step, same int) {
 	return steps, same
 }
 
-// phases returns the parts of the starts by name. A missing part counts as no time.
+// phases returns the parts of the starts by name. A missing part counts as zero.
 func (t *gathered) phases(with []*startValues) (steps []Step) {
 	var names []stepValue
 	for _, f := range with {
@@ -181,7 +182,7 @@ func (t *gathered) step(of string, nth int, name stepValue, all []*startValues, 
 
 // masked removes the variable parts of a line: ids, pids and quoted text.
 func masked(line string) string {
-	if !strings.ContainsAny(line, `0123456789":`) { // fast path: nothing variable
+	if !strings.ContainsAny(line, `0123456789":`) { // fast path: nothing to mask
 		return line
 	}
 	return quoted.ReplaceAllString(ids.ReplaceAllString(line, "ID"), `"…"`)
@@ -197,7 +198,7 @@ type gapKey struct{ in, after, before string }
 
 func keyOf(g *record.Gap) gapKey { return gapKey{g.In, masked(g.After), masked(g.Before)} }
 
-// gaps merges the waits of all starts that are between the same two events.
+// gaps merges the gaps of all starts that have the same two events around them.
 func (t *gathered) gaps() []Gap {
 	type sum struct {
 		Gap
@@ -227,7 +228,7 @@ func (t *gathered) gaps() []Gap {
 	}
 	all := make([]*sum, 0, len(sums))
 	for _, s := range sums {
-		if t.Method != record.MethodLogs { // without a known activity nothing is shown
+		if t.Method != record.MethodLogs { // gaps with unknown CPU time are not evidence for a timer
 			s.all = slices.DeleteFunc(s.all, func(g *record.Gap) bool { return g.CPU < 0 })
 		}
 		s.Wait = waited(s.all)
@@ -252,8 +253,8 @@ func (t *gathered) gaps() []Gap {
 	return out
 }
 
-// draw selects the start with the wall time closest to the median, or the first start
-// if none has an end. If starts were chosen, it selects all of them.
+// draw selects the start closest to the median wall time. If no start has an end, it
+// selects the first one. If the caller chose starts, it selects all of them.
 func (t *gathered) draw(c *Choice) {
 	best, closest := -1, math.Inf(1)
 	for i, s := range t.whole {
@@ -289,7 +290,7 @@ func (t *gathered) drawn(s *record.Start) *Drawn {
 	return d
 }
 
-// list sorts the starts by duration.
+// list sorts the starts by duration, slowest first.
 func (t *gathered) list(with []*startValues) {
 	for _, f := range with {
 		t.Every = append(t.Every, *f)

@@ -8,12 +8,12 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// tookCell is the median of a time, with the larger half of its interval.
+// tookCell formats the median of a time and the larger half of its interval.
 func tookCell(f *figure.Figure) page.Cell {
 	return page.WithHalf(f, page.Duration, page.None)
 }
 
-// boundedCell is the median of a time, with its interval in the same unit.
+// boundedCell formats the median of a time and its interval in the same unit.
 func boundedCell(f *figure.Figure) page.Cell {
 	c := page.Value(f, page.Duration)
 	if c.Figure != nil {
@@ -22,7 +22,7 @@ func boundedCell(f *figure.Figure) page.Cell {
 	return c
 }
 
-// joined is a cell in a line of text.
+// joined formats a cell as text.
 func joined(c page.Cell) string {
 	if c.Tail == "" {
 		return c.Head
@@ -30,8 +30,8 @@ func joined(c page.Cell) string {
 	return c.Head + " " + c.Tail
 }
 
-// bracketed is an interval in the unit of its median: "[238, 251]". "" where there
-// are too few starts for one.
+// bracketed formats an interval in the unit of its median: "[238, 251]". It returns ""
+// if there are too few starts for an interval.
 func bracketed(e figure.Estimate) string {
 	if !e.Bounded || !stat.Finite(e.Lo) || !stat.Finite(e.Hi) || !stat.Finite(e.Value) {
 		return ""
@@ -46,8 +46,8 @@ func bracketed(e figure.Estimate) string {
 	return "[" + page.Digits(e.Lo/unit) + ", " + page.Digits(e.Hi/unit) + "]"
 }
 
-// since is the time from one moment to another. What no clock can show, but a record
-// that was made up can hold, becomes the longest there is.
+// since returns at - began. An overflow, possible only in made-up records, becomes the
+// largest or smallest value.
 func since(began, at int64) int64 {
 	d := at - began
 	switch {

@@ -10,8 +10,8 @@ import (
 // longestEvent is the maximum length of an event's text.
 const longestEvent = 100
 
-// waits ranks the gaps of a target's starts, with duration, owner, surrounding events
-// and the timer that each resembles.
+// waits returns the section that ranks the gaps of a target's starts. Each gap has its
+// duration, owner, surrounding events and the timer it resembles.
 func waits(t *Target, o page.Options) *page.Section {
 	if len(t.Gaps) == 0 {
 		return nil
@@ -36,13 +36,13 @@ func gapItems(t *Target, g *Gap) []page.Item {
 	if g.In != "" {
 		where = "in " + page.Heading(g.In)
 	}
-	cpu := "CPU not known"
+	cpu := "CPU unknown"
 	if g.CPU >= 0 {
 		cpu = "CPU " + page.Duration(float64(g.CPU)) + " meanwhile"
 	}
 	others := ""
 	if g.Others > 0 {
-		others = page.Amount(g.Others, "line") + " of others meanwhile"
+		others = page.Amount(g.Others, "line") + " by others meanwhile"
 	}
 	items := []page.Item{
 		{Key: took, Text: page.Dotted(where, seenIn(t, g), cpu, others, page.Cut(g.Source, longestEvent))},

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// now is asked for the year only where neither a line nor the file has one.
+// now returns the year if neither the lines nor the file have one.
 var now = time.Now
 
-// calendar is what is known of the year and the zone of times that have neither, from the
-// file itself and from who reads it.
+// calendar supplies the year and the zone of times that lack them. They come from the
+// file and from the caller.
 type calendar struct {
-	anchor int64 // a time with a year, ns since 1970; 0 none is known
-	zone   int64 // how far east of UTC the clock is that they are written by, ns
+	anchor int64 // a time with a year, ns since 1970; 0: unknown
+	zone   int64 // offset of the local clock east of UTC, ns
 	zoned  bool  // the zone is measured
 }
 
-// learn keeps the first time of a block that has a year and a zone.
+// learn records a time with a year and its zone.
 func (s *source) learn(ns, zone int64) {
 	if s.own.anchor == 0 && zone != 0 {
 		s.own.zone = zone
@@ -26,11 +26,11 @@ func (s *source) learn(ns, zone int64) {
 	s.own.anchor = ns
 }
 
-// near is the moment that a time without a year is close to.
+// near returns the time to which a time without a year is assumed to be close.
 func (s *source) near() int64 { return cmp.Or(s.last, s.own.anchor) }
 
-// foresee looks in the first block of a source for a time with a year and for what
-// tells the zone, because the lines in front may have neither.
+// foresee searches the first block of a source for a year and a zone. The first lines
+// may have neither.
 func (s *source) foresee(b []byte) {
 	for _, timer := range []string{" (unix nanos: ", " boot: time "} {
 		if i := bytes.Index(b, []byte(timer)); i >= 0 {
@@ -48,7 +48,7 @@ func (s *source) foresee(b []byte) {
 			s.learn(ns, zone)
 			line := lineAround(b, at)
 			_, from := priority(line)
-			if t, n := stampOf(line[from:]); n > 0 && t.local.month != 0 { // it has its time twice
+			if t, n := stampOf(line[from:]); n > 0 && t.local.month != 0 { // the line has its time twice
 				s.setZone(t.local.tod, ns)
 			}
 			break
@@ -67,7 +67,7 @@ func (s *source) foresee(b []byte) {
 	}
 }
 
-// lineAround returns the line of a block that a place in it lies in.
+// lineAround returns the line of a block that contains offset at.
 func lineAround(b []byte, at int) []byte {
 	from := bytes.LastIndexByte(b[:at], '\n') + 1
 	if i := bytes.IndexByte(b[at:], '\n'); i >= 0 {
@@ -76,7 +76,7 @@ func lineAround(b []byte, at int) []byte {
 	return b[from:]
 }
 
-// stampIn reads a time with whatever follows it.
+// stampIn parses a time at the beginning of b, quoted or not.
 func stampIn(b []byte) (ns, zone int64, ok bool) {
 	isQuoted := len(b) > 0 && b[0] == '"'
 	if isQuoted {
@@ -90,9 +90,9 @@ func stampIn(b []byte) (ns, zone int64, ok bool) {
 	return 0, 0, false
 }
 
-// learnTimer takes the year and the zone from runsc's "Timer for runsc boot: …
-// reached midpoint … at 02:27:17.291776717 (unix nanos: 1795228037291776717)" and
-// "Timer for runsc boot: time 1795228037285925060 02:27:17.285925060 …".
+// learnTimer takes the year and the zone from a timer line of runsc: "Timer for runsc
+// boot: … reached midpoint … at 02:27:17.291776717 (unix nanos: 1795228037291776717)"
+// or "Timer for runsc boot: time 1795228037285925060 02:27:17.285925060 …".
 func (s *source) learnTimer(b []byte) {
 	var nanos, clock []byte
 	if before, after, ok := bytes.Cut(b, []byte(" (unix nanos: ")); ok {
@@ -109,8 +109,8 @@ func (s *source) learnTimer(b []byte) {
 	}
 }
 
-// setZone takes the zone from a time of day and the moment that it stands for:
-// zones are quarters of an hour, from -12:00 to +14:00.
+// setZone sets the zone to the difference between a local time of day and UTC at the
+// same moment. It rounds to quarters of an hour, from -12:00 to +14:00.
 func (s *source) setZone(tod, ns int64) {
 	const quarter = 15 * minute
 	zone := tod - ns%day
@@ -128,9 +128,10 @@ func (s *source) setZone(tod, ns int64) {
 	s.own.zone, s.own.zoned = zone/quarter*quarter, true
 }
 
-// when returns the moment of a prefix: in the year that brings it closest to the
-// last line, or to any that is known. One to the second that the last line lies in
-// is the last line's: a syslog that cuts its times to seconds keeps their order.
+// when returns the moment of a prefix. A missing year is the one closest to the last
+// line or to another known time. A time in whole seconds within a second of the last
+// line becomes the time of the last line. This keeps the order of lines from a syslog
+// that truncates times to seconds.
 func (s *source) when(t stamp) int64 {
 	ns := t.ns
 	if t.local.month != 0 {
@@ -148,7 +149,7 @@ func (s *source) closest(t yearless) int64 {
 	near, latest := s.near(), int64(math.MaxInt64)
 	if near == 0 {
 		near = s.date
-		latest = near + day // nothing is written of what is to come
+		latest = near + day // lines have no time in the future
 	}
 	year, best := time.Unix(0, near+s.own.zone).UTC().Year(), int64(0)
 	for y := year - 1; y <= year+1; y++ {
@@ -163,7 +164,7 @@ func (s *source) closest(t yearless) int64 {
 	return cmp.Or(best, s.last)
 }
 
-// sameDay returns the moment closest to the last line that has this time of day.
+// sameDay returns the moment with this time of day that is closest to the last line.
 func (s *source) sameDay(tod int64) int64 {
 	near, zone := cmp.Or(s.near(), s.date), s.own.zone
 	local := near + zone

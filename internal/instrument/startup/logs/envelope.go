@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// envelope makes the events of the lines that stand in the texts of a line of JSON, whatever
-// its keys are: what Loki, CloudWatch, Kibana, GCP and fluent-bit put around a line. Those
-// of one line may stand in any order.
+// envelope adds the events of log lines inside the strings of a JSON line, whatever
+// their keys. Loki, CloudWatch, Kibana, GCP and fluent-bit wrap lines this way. The
+// inner lines may be in any order, so their events are sorted by time.
 func (s *source) envelope(b []byte) {
 	if s.depth > 2 {
 		return

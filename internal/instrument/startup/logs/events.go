@@ -13,7 +13,7 @@ type kubeEvent struct {
 	level, reason, object, message []byte
 }
 
-// The forms are "[NAMESPACE] LAST-SEEN TYPE REASON OBJECT MESSAGE" and "TYPE REASON
+// The formats are "[NAMESPACE] LAST-SEEN TYPE REASON OBJECT MESSAGE" and "TYPE REASON
 // AGE FROM MESSAGE". An age may be "30s (x4 over 5m)".
 var (
 	kubeGet      = regexp.MustCompile(`^(?:[a-z0-9-]+\s+)?(\w+(?: \(x\d+ over \w+\))?)\s+(Normal|Warning)\s+(\w+)\s+(\w+/\S+)\s+(.*)$`)
@@ -42,11 +42,11 @@ func kubeEventOf(b []byte) (e kubeEvent, ok bool) {
 	return e, true
 }
 
-// eventTime returns a substitute time for an event with only an age.
+// eventTime returns a substitute time for an event that has only an age.
 func (e *kubeEvent) eventTime() int64 { return max(400*day-int64(e.age), 1) }
 
 // kube adds the event of a kubectl line and reports whether it was one. `kubectl
-// describe` names the pod above its events.
+// describe` prints the pod's name before its events.
 func (s *source) kube(b []byte) bool {
 	for _, key := range []string{"Name:", "Namespace:"} {
 		if value, ok := bytes.CutPrefix(b, []byte(key)); ok && len(value) < 256 {
@@ -75,8 +75,8 @@ func (s *source) kube(b []byte) bool {
 	return true
 }
 
-// dockerEvent adds the event of a `docker events` line after its time, "container
-// start ID (image=busybox, name=web)", and reports whether it was one.
+// dockerEvent adds the event of a `docker events` line and reports whether it was one.
+// b is the line after its time: "container start ID (image=busybox, name=web)".
 func (s *source) dockerEvent(ns int64, b []byte) bool {
 	what, rest, _ := bytes.Cut(bytes.TrimLeft(b, " "), blank)
 	verb, rest, ok := bytes.Cut(rest, blank)

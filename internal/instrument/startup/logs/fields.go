@@ -2,18 +2,18 @@ package logs
 
 import "slices"
 
-// text is a piece of a line, unescaped. No bytes (nil) are no text; an empty one is.
+// text is an unescaped value of a line. nil means missing; a value may be empty.
 type text struct {
 	b    []byte
-	rank uint8 // of the key that it came by: the higher says it better
+	rank uint8 // rank of its key; a higher rank replaces a lower one
 }
 
-// key is what is looked for in a record, whatever its form calls it.
+// key identifies a field of a record. Formats have different names for the same key.
 type key uint8
 
 const (
 	keyTime key = iota
-	keyTS       // what Rust's slog calls the time
+	keyTS       // the time in Rust's slog
 	keyLevel
 	keyMessage
 	keyName
@@ -29,7 +29,7 @@ const (
 	keyCommand
 	keyPath
 	keyLog     // the line that docker's json-file wraps, or the message of runsc's JSON for Kubernetes
-	keyArrived // the journal's own: when it took the entry, when that was sent, …
+	keyArrived // from here on keys of the journal only: receive time, send time, …
 	keySent
 	keyKept
 	keyIdent
@@ -37,8 +37,8 @@ const (
 	keys
 )
 
-// names are those of the keys: logfmt's and JSON's, and in capitals the journal's and
-// those that slog-journald makes of runtime-rs's.
+// names maps field names to keys. Lower-case names are from logfmt and JSON.
+// Upper-case names are the journal's, or runtime-rs keys as renamed by slog-journald.
 var names = map[string]known{
 	"time": {keyTime, 1}, "ts": {keyTS, 1}, "level": {keyLevel, 1}, "msg": {keyMessage, 1}, "name": {keyName, 1}, "source": {keySource, 1},
 	"subsystem": {keySubsystem, 1}, "module": {keyModule, 1}, "id": {keyID, 1}, "error": {keyError, 1}, "pid": {keyPid, 1},
@@ -52,14 +52,15 @@ var names = map[string]known{
 	"CONTAINER_ID": {keyContainer, 1}, "ERROR": {keyError, 1}, "PID": {keyPid, 1},
 }
 
-// known is a key that is looked for by one of its names.
+// known is the key of a known name.
 type known struct {
 	key  key
-	rank uint8 // 0: by none
+	rank uint8 // 0: the name is unknown
 }
 
-// knownOf is what a name stands for. A line has ten names, so a map would be most of what
-// reading it takes: they lie in table by their length and their last letter.
+// knownOf returns the key of a name. It uses a table indexed by length and last
+// letter. A map lookup for each of about ten names per line would dominate the read
+// time.
 func knownOf(name []byte) known {
 	if len(name) > 0 {
 		for _, k := range table[place(name)] {
@@ -86,28 +87,28 @@ var table = func() (t [256][]struct {
 	return t
 }()
 
-// isLower says whether a name is one of logfmt's and JSON's, not of the journal's.
+// isLower reports whether a name is from logfmt or JSON, not from the journal.
 func isLower(name []byte) bool { return len(name) > 0 && name[0] >= 'a' }
 
-// fields are what was found of a record. Where a key is there twice the first
+// fields are the known fields of a record. The first of several values of a key
 // counts.
 type fields struct {
 	at      [keys]text
-	arena   *[]byte // where texts are unescaped
-	tail    []byte  // the key of a value without quotes that ends the line
+	arena   *[]byte // buffer for unescaped values
+	tail    []byte  // key of an unquoted value at the end of the line
 	bytes   bool    // the message is a list of numbers
-	journal bool    // it is an entry of the journal's: keys in capitals are its, and no container's PID
+	journal bool    // a journal entry: upper-case keys belong to the journal, PID is not a container's
 	cut     bool
-	endless bool // no quote of what is left of the line ends a text that has quotes inside
+	endless bool // no later quote on the line can end a value with unescaped quotes
 }
 
-// has says whether one of some keys is there.
+// has reports whether one of the keys is present.
 func (f *fields) has(any ...key) bool {
 	return slices.ContainsFunc(any, func(k key) bool { return f.at[k].b != nil })
 }
 
-// put keeps the value of a key that is looked for. Of a value that is cut only a
-// text counts: half an id would be another's.
+// put stores the value of a known key. From a truncated line it accepts only texts,
+// since a truncated id could match another one.
 func (f *fields) put(name, value []byte) {
 	k := knownOf(name)
 	if k.rank == 0 || !f.journal && !isLower(name) || f.cut && k.key != keyMessage && k.key != keyError && k.key != keyConsole {
@@ -118,25 +119,25 @@ func (f *fields) put(name, value []byte) {
 	}
 }
 
-// text returns a key's value, cut to maxMessage bytes.
+// text returns the value of a key, truncated to maxMessage bytes.
 func (f *fields) text(k key) []byte { return f.upTo(k, maxMessage) }
 
-// upTo is text for another limit.
+// upTo returns the value of a key, truncated to limit bytes.
 func (f *fields) upTo(k key, limit int) []byte {
 	n := min(len(f.at[k].b), limit)
 	return f.at[k].b[:n:n]
 }
 
-// lacks says whether a field of the journal's is one that is looked for and not
-// there yet, before its value is copied.
+// lacks reports whether a journal field is known and still missing. The caller then
+// copies its value.
 func (f *fields) lacks(name []byte) bool {
 	k := knownOf(name)
 	return k.rank > 0 && !isLower(name) && f.at[k.key].b == nil
 }
 
-// dropTail forgets the value that ends a line of Kata's without a source: its keys
-// are in order and source comes behind these, so that the line was cut in the
-// middle of the value or behind it.
+// dropTail removes the last value of a truncated Kata line. Kata logs its keys in a
+// fixed order with source at the end. Without source the line was truncated in this
+// value or after it.
 func (f *fields) dropTail() {
 	if f.has(keySource) {
 		return

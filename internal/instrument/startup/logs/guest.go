@@ -2,11 +2,11 @@ package logs
 
 import "bytes"
 
-// guestText makes the events of what a guest wrote and a program of the host
-// carried: the agent's records, or a console's lines.
+// guestText adds the events of guest output that a host program logged: records of the
+// agent, or console lines.
 //
-// A proxy carries one or a few lines at once; what follows the first maxCarried
-// counts as one line.
+// A proxy logs one or a few lines at once. All lines after the first maxCarried count
+// as one line.
 func (s *source) guestText(b []byte, c carrier, cut bool) {
 	for range maxCarried {
 		line, rest, _ := bytes.Cut(b, newline)
@@ -49,8 +49,8 @@ func (s *source) guestLine(b []byte, c carrier, cut bool) {
 
 var kernelName = []byte("kernel")
 
-// kernelStamp reads the kernel's "[    3.065807] " and says how long it is; 0 where
-// it is none.
+// kernelStamp parses a kernel time such as "[    3.065807] ". It returns the length,
+// or 0 if there is none.
 func kernelStamp(b []byte) (ns int64, n int) {
 	end := bytes.IndexByte(b[:min(len(b), 32)], ']')
 	if end < 0 || b[0] != '[' {

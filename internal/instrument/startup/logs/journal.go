@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// journalEntry adds the events of a journal entry: those of the records in its
-// message, that of runtime-rs, which sends its keys as fields, or one for plain text.
-// An entry without a time has no event.
+// journalEntry adds the events of a journal entry. These are the records in its
+// message, or one event for plain text. runtime-rs sends its record as fields of the
+// entry. An entry without a time has no event.
 func (s *source) journalEntry(f *fields) {
 	at := micros(f.at[keySent].b)
 	if !f.has(keySent) {
@@ -29,8 +29,8 @@ func (s *source) journalEntry(f *fields) {
 
 var kataIdent = []byte("kata")
 
-// message returns the text of an entry. The journal lists text that is not UTF-8 byte
-// by byte.
+// message returns the text of an entry. The journal writes text that is not UTF-8 as a
+// list of bytes.
 func (s *source) message(f *fields) []byte {
 	if !f.bytes {
 		return f.upTo(keyMessage, maxLine)
@@ -40,7 +40,7 @@ func (s *source) message(f *fields) []byte {
 	return s.arena[from:len(s.arena):len(s.arena)]
 }
 
-// native makes the event of runtime-rs, whose records are the journal's fields.
+// native adds the event of a runtime-rs entry, which has the record in its fields.
 func (s *source) native(f *fields, c *carrier, message []byte) {
 	form := KataRS
 	if string(f.at[keyName].b) == "kata-agent" || string(f.at[keySource].b) == "agent" {
@@ -53,7 +53,7 @@ func (s *source) native(f *fields, c *carrier, message []byte) {
 	e.Message = message[:min(len(message), maxMessage)]
 }
 
-// isEntry says whether an entry of `journalctl -o export` begins here.
+// isEntry reports whether b begins an entry of `journalctl -o export`.
 func isEntry(b []byte) bool {
 	return len(b) > 9 && b[0] == '_' && b[1] == '_' &&
 		(bytes.HasPrefix(b, cursorKey) || bytes.HasPrefix(b, arrivedKey))
@@ -64,8 +64,8 @@ var (
 	arrivedKey = []byte("__REALTIME_TIMESTAMP=")
 )
 
-// isField says whether a line is a field of an entry: KEY=… or, before binary data,
-// KEY alone.
+// isField reports whether a line is a field of an entry: KEY=…, or only KEY before
+// binary data.
 func isField(b []byte) bool {
 	for i, c := range b {
 		if c == '=' {
@@ -78,21 +78,22 @@ func isField(b []byte) bool {
 	return len(b) > 0
 }
 
-// maxBinary is the longest value that systemd-journald takes (DATA_SIZE_MAX).
+// maxBinary is the maximum length of a value in systemd-journald (DATA_SIZE_MAX).
 const maxBinary = 768 << 20
 
-// An entry holds no more than journald takes: 1024 fields (ENTRY_FIELD_COUNT_MAX),
-// and as many bytes of those that are looked for as a few long lines have. Behind
-// that it is none.
+// The limits of an entry. journald allows 1024 fields (ENTRY_FIELD_COUNT_MAX). The
+// bytes of the fields that are read are limited to a few long lines. A longer entry is
+// truncated.
 const (
-	maxFields = 1024 + 16 // its own, such as the cursor, count extra
+	maxFields = 1024 + 16 // journald's own fields, such as the cursor, are not in its limit
 	maxEntry  = 4 * maxLine
 )
 
-// goesOn says whether a line is of the entry that is being read. Another entry's
-// first line is not, nor is what is no field: then the entry was cut.
+// goesOn reports whether a line continues the current entry. A line that begins
+// another entry does not. A line that is not a field does not either, and marks the
+// entry as truncated.
 func (s *source) goesOn(b []byte) bool {
-	b = bytes.TrimLeft(b, "\t ") // what journalctl sets in for people
+	b = bytes.TrimLeft(b, "\t ") // indentation by journalctl
 	switch {
 	case s.pretty:
 		s.entry.cut = len(b) > 0 && b[0] != '"' && b[0] != '}' || s.fieldCount >= maxFields || len(s.arena) > maxEntry
@@ -110,8 +111,8 @@ func (s *source) goesOn(b []byte) bool {
 	return !s.entry.has(keyArrived) || !bytes.HasPrefix(b, arrivedKey)
 }
 
-// export takes a line of `journalctl -o export`: a field of an entry, or the empty
-// line that ends it. What is kept of the entry lies in the arena.
+// export reads a line of `journalctl -o export`: a field of an entry, or the empty
+// line at its end. The values read are stored in the arena.
 func (s *source) export(b []byte) bool {
 	if len(b) == 0 || s.pretty && b[0] == '}' {
 		s.endEntry()
@@ -151,7 +152,7 @@ func (s *source) export(b []byte) bool {
 	return true
 }
 
-// member takes a line of `journalctl -o json-pretty`: "KEY" : "value",
+// member reads a line of `journalctl -o json-pretty`: "KEY" : "value",
 func (s *source) member(b []byte) bool {
 	from := len(s.arena)
 	s.arena = append(s.arena, bytes.Trim(b, "\t ,")...)
@@ -172,9 +173,10 @@ func (s *source) member(b []byte) bool {
 	return true
 }
 
-// verboseTime is when an entry was taken that `journalctl -o verbose` begins so: µs since
-// 1970, as text; nil of another line. It stands in hex among what tells the entry apart:
-// "Sat 2026-11-21 02:45:27.500123 UTC [s=…;i=…;b=…;m=…;t=644e1cdb5b4cb;x=…]".
+// verboseTime returns the time in the first line of a `journalctl -o verbose` entry,
+// or nil for any other line. The result is µs since 1970, as decimal text. In the line
+// it is hexadecimal: "Sat 2026-11-21 02:45:27.500123 UTC
+// [s=…;i=…;b=…;m=…;t=644e1cdb5b4cb;x=…]".
 func verboseTime(b []byte) []byte {
 	if len(b) == 0 || b[len(b)-1] != ']' {
 		return nil
@@ -191,8 +193,8 @@ func verboseTime(b []byte) []byte {
 	return nil
 }
 
-// binary reads a value that has its length in front, eight bytes with the lowest
-// first, and the end of the line behind it.
+// binary reads a binary value. An 8-byte little-endian length precedes the value, and
+// a newline follows it.
 func (s *source) binary(to *[]byte) {
 	var room [8]byte
 	head := s.raw(room[:0], 8)
@@ -211,11 +213,11 @@ func (s *source) binary(to *[]byte) {
 	s.raw(room[:0], 1)
 }
 
-// endEntry makes the events of the entry that was read.
+// endEntry adds the events of the current entry.
 func (s *source) endEntry() {
 	before := len(s.events)
 	if s.inside = false; s.pretty && !s.entry.has(keySent, keyArrived) {
-		s.record(&s.entry, &carrier{}) // an object that is no entry, as jq prints it
+		s.record(&s.entry, &carrier{}) // an object that is not an entry, as printed by jq
 	} else {
 		s.journalEntry(&s.entry)
 	}
@@ -226,7 +228,7 @@ func (s *source) endEntry() {
 	}
 }
 
-// finish ends an entry that the end of the file ended.
+// finish ends the current entry at the end of the file.
 func (s *source) finish() bool {
 	s.endEntry()
 	return len(s.events) > 0 && s.deliver()

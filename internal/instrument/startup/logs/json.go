@@ -2,10 +2,10 @@ package logs
 
 import "bytes"
 
-// object reads one JSON object, which b begins with, and returns what follows it
-// on the line if that is another one. Nested values are stepped over. ok is false
-// where it is no object; a cut one is one. f.journal says beforehand whether it is an
-// entry of the journal's.
+// object parses one JSON object at the beginning of b. It returns the rest of the line if
+// that is another object. It skips nested values. ok is false if b is not an object; a
+// truncated object is valid. f.journal must be set for a journal entry before the
+// call.
 func (f *fields) object(b []byte) (rest []byte, ok bool) {
 	i := 1
 	for {
@@ -47,10 +47,10 @@ func (f *fields) object(b []byte) (rest []byte, ok bool) {
 	}
 }
 
-// entryKey ends the key of the times that only entries of the journal have.
+// entryKey is the end of the time keys that only journal entries have.
 var entryKey = []byte("_REALTIME_TIMESTAMP\"")
 
-// member reads a value and says how long it is.
+// member parses a value and returns its length.
 func (f *fields) member(key, b []byte) (n int, ok bool) {
 	switch b[0] {
 	case '"':
@@ -83,9 +83,9 @@ func (f *fields) member(key, b []byte) (n int, ok bool) {
 	return n, true
 }
 
-// list keeps of a list what the journal means by it: the bytes of a text that is
-// not UTF-8, or the values of a field that was sent more than once, of which the
-// first counts.
+// list stores a list by the journal's rules. A list of numbers is the bytes of a text
+// that is not UTF-8. Other lists are the values of a repeated field, and the first
+// value counts.
 func (f *fields) list(key, b []byte) {
 	inside := bytes.TrimLeft(b[1:len(b)-1], " ")
 	switch {
@@ -100,7 +100,7 @@ func (f *fields) list(key, b []byte) {
 	}
 }
 
-// nested says how long a list or an object is; -1 where it does not end.
+// nested returns the length of a list or an object, or -1 if it does not end.
 func (f *fields) nested(b []byte) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {
@@ -122,7 +122,7 @@ func (f *fields) nested(b []byte) int {
 	return -1
 }
 
-// appendBytes appends the bytes that a list of numbers stands for.
+// appendBytes appends the bytes of a list of numbers.
 func appendBytes(dst, list []byte) []byte {
 	for len(list) > 0 {
 		if n, ok := number(list); ok && n < 256 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// isGlog says whether a line begins as glog's do: "I1121 02:27:17.292309 ".
+// isGlog reports whether a line begins like glog output: "I1121 02:27:17.292309 ".
 func isGlog(b []byte) bool {
 	if len(b) < 22 || b[5] != ' ' || b[8] != ':' || b[11] != ':' || b[14] != '.' {
 		return false
@@ -21,8 +21,8 @@ func isGlog(b []byte) bool {
 	return false
 }
 
-// glogLine makes the event of runsc's "I1121 02:27:17.292309       1 cli.go:275] …":
-// level, month and day, time of day, process, where in its source, text.
+// glogLine adds the event of a glog line such as "I1121 02:27:17.292309       1
+// cli.go:275] …": level, month and day, time of day, process, source position, text.
 func (s *source) glogLine(b []byte, c carrier, long bool) {
 	at, message, complete := bytes.Cut(b[len("I1121 02:27:17.292309"):], []byte("] "))
 	t, ok := glogTime(b)
@@ -48,15 +48,15 @@ func (s *source) glogLine(b []byte, c carrier, long bool) {
 	}
 }
 
-// podIn is the pod that a structured line names: pod="namespace/name".
+// podIn returns the pod of a structured line: pod="namespace/name".
 func podIn(b []byte) []byte {
 	_, b, _ = bytes.Cut(b, []byte(` pod="`))
 	b, _, _ = bytes.Cut(b, []byte(`"`))
 	return b
 }
 
-// klogForm says who wrote a line of klog's form: kubelet, under whatever name, or runsc.
-// Kubelet's structured messages begin with a quote.
+// klogForm returns the writer of a klog line: kubelet, under any program name, or
+// runsc. Structured messages of kubelet begin with a quote.
 func (s *source) klogForm(ident, at, message []byte) Form {
 	if form, ok := programOf(ident); ok && form == Kubelet || len(ident) == 0 && (bytes.HasPrefix(message, []byte{'"'}) || s.engine == Kubelet) {
 		return Kubelet
@@ -64,7 +64,7 @@ func (s *source) klogForm(ident, at, message []byte) Form {
 	return Runsc
 }
 
-// glogTime reads the month, the day and the time of a line of glog's.
+// glogTime parses the month, day and time of a glog line.
 func glogTime(b []byte) (yearless, bool) {
 	month, _ := two(b[1:])
 	date, _ := two(b[3:])
@@ -72,9 +72,10 @@ func glogTime(b []byte) (yearless, bool) {
 	return yearless{time.Month(month), date, tod}, isDay(month, date) && n > 0 && len(b) > 6+n && b[6+n] == ' '
 }
 
-// klogJSON makes the event of a line of klog's in JSON, as kubelet writes it, and reports
-// whether it was one: {"ts":1700000000000.5,"caller":"kubelet/kubelet.go:2405","msg":"SyncLoop
-// ADD","source":"api","pods":["shop/web"]}. Its message becomes as klog's text has it.
+// klogJSON adds the event of a kubelet line in klog's JSON format, and reports whether
+// it was one: {"ts":1700000000000.5,"caller":"kubelet/kubelet.go:2405","msg":"SyncLoop
+// ADD","source":"api","pods":["shop/web"]}. It converts the message to klog's text
+// format.
 func (s *source) klogJSON(f *fields, line []byte) bool {
 	if stamp := f.at[keyTS].b; len(stamp) < 10 || len(bytes.Trim(stamp, "0123456789.")) > 0 {
 		return false
@@ -117,7 +118,7 @@ func (s *source) klogJSON(f *fields, line []byte) bool {
 	return true
 }
 
-// stringAfter is what follows a text, nil where it is not there.
+// stringAfter returns the bytes after text, or nil if b does not contain it.
 func stringAfter(b []byte, text string) []byte {
 	_, after, _ := bytes.Cut(b, []byte(text))
 	return after

@@ -7,33 +7,33 @@ import (
 	"io"
 )
 
-// maxLine is how many bytes of a line are looked at, 64 KiB. Of a longer one the
-// first maxLine are read as a line that was cut there: what matters stands in
-// front, and the rest costs no memory.
+// maxLine is the maximum length of a line, 64 KiB. A longer line is truncated, which
+// bounds memory. The relevant fields are at its beginning.
 const maxLine = 64 << 10
 
-// block is how much is read at once where the sources are few, 256 KiB.
+// block is the read size if there are few sources, 256 KiB.
 const block = 256 << 10
 
-// lines cuts a reader into lines in one buffer of a fixed size.
+// lines splits a reader into lines, with one buffer of a fixed size.
 type lines struct {
 	r       *bufio.Reader
-	endless []byte // the beginning of a line that is longer than the buffer
+	endless []byte // the beginning of a line longer than the buffer
 	err     error
-	bytes   int64 // that were given out
+	bytes   int64 // bytes read
 }
 
 func linesOf(r io.Reader, size int) lines { return lines{r: bufio.NewReaderSize(r, size)} }
 
-// first is what is there without waiting for more than a few bytes.
+// first returns the first block, as far as it is available without waiting. It waits
+// for at most 64 bytes.
 func (l *lines) first() []byte {
 	_, _ = l.r.Peek(64)
 	b, _ := l.r.Peek(l.r.Buffered())
 	return b
 }
 
-// next returns the next line without its end, of a longer one the first maxLine
-// bytes. It is valid until next is called again.
+// next returns the next line without its line end, truncated to maxLine bytes. The
+// line is valid until the next call.
 func (l *lines) next() (line []byte, long, ok bool) {
 	if l.err != nil {
 		return nil, false, false
@@ -55,8 +55,7 @@ func (l *lines) next() (line []byte, long, ok bool) {
 	return bytes.TrimSuffix(line, []byte("\r")), false, ok
 }
 
-// raw reads over n bytes of binary data and appends the first maxLine of them to
-// dst.
+// raw consumes n bytes of binary data and appends the first maxLine of them to dst.
 func (l *lines) raw(dst []byte, n int64) []byte {
 	b, _ := l.r.Peek(int(min(n, maxLine)))
 	dst = append(dst, b...)

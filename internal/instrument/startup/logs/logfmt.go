@@ -2,12 +2,12 @@ package logs
 
 import "bytes"
 
-// logfmt reads one record of key=value pairs as logrus writes them and returns
-// where the next one on the same line begins, nil where none does: a second time=
-// with a date begins another.
+// logfmt parses one record of key=value pairs as written by logrus. It returns the
+// rest of the line from the next record, or nil. A second time= with a date begins
+// another record.
 //
-// A key is whatever stands before the "=", because Kata's own lines have keys with
-// blanks in them ("default cpu=1 default mem=512").
+// A key is all text before the "=". Kata's own lines have keys with blanks ("default
+// cpu=1 default mem=512").
 func (f *fields) logfmt(b []byte) (rest []byte) {
 	for i := 0; i < len(b); {
 		if b[i] == ' ' {
@@ -39,7 +39,7 @@ func (f *fields) logfmt(b []byte) (rest []byte) {
 	return nil
 }
 
-// value reads what follows a "=" and says how long it is.
+// value parses the value after a "=". n is its length.
 func (f *fields) value(b []byte) (value []byte, escaped bool, n int) {
 	if len(b) > 0 && b[0] == '"' {
 		value, end, escaped := f.quoted(b[1:])
@@ -60,9 +60,9 @@ func (f *fields) value(b []byte) (value []byte, escaped bool, n int) {
 	return b[:n:n], false, n
 }
 
-// unescaped returns where a text ends whose quotes somebody wrote without their
-// backslashes: a quote ends it that has a pair or nothing behind it. Where none does,
-// none does for what comes later on the line.
+// unescaped returns the end of a quoted value with unescaped quotes inside. The
+// closing quote is the first one followed by a pair or by the end of the line. If
+// there is none, there is none for later values of the line.
 func (f *fields) unescaped(b []byte, end int) int {
 	for at := end; !f.endless; {
 		rest := b[at+1:]
@@ -77,7 +77,7 @@ func (f *fields) unescaped(b []byte, end int) int {
 	return end
 }
 
-// isDate says whether a value begins like a date: 2006-, or that in quotes.
+// isDate reports whether a value begins like a date, quoted or not: 2006-.
 func isDate(b []byte) bool {
 	if len(b) > 0 && b[0] == '"' {
 		b = b[1:]
@@ -85,8 +85,8 @@ func isDate(b []byte) bool {
 	return len(b) >= 10 && isDigit(b[0]) && isDigit(b[3]) && b[4] == '-' && b[7] == '-'
 }
 
-// findRecord returns where in a line a logfmt record begins, behind whatever
-// somebody wrote before it; -1 where none does.
+// findRecord returns the offset of the first logfmt record in a line, or -1. Any text
+// may precede it.
 func findRecord(b []byte) int {
 	for at := 0; ; {
 		i := bytes.Index(b[at:], timeKey)

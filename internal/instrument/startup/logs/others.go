@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// crun makes the event of a line of crun's debug log: "2024-09-06T07:58:53.348572Z: text".
+// crun adds the event of a line in crun's debug log: "2024-09-06T07:58:53.348572Z:
+// text".
 func (s *source) crun(b []byte, long bool) {
 	i := bytes.Index(b[:min(len(b), 40)], []byte(": "))
 	if i < 0 {
@@ -21,18 +22,18 @@ func (s *source) crun(b []byte, long bool) {
 	e.Time, e.Cut, e.Message = ns, long, b[i+2:min(len(b), i+2+maxMessage)]
 }
 
-// isulaLine is a line of iSulad's: who, the local time, a level but of events, a file, a
-// function and a line, and the text: "  isula 20240829135021.168 ERROR    isulad -
+// isulaLine matches an iSulad line: program, local time, level (missing for events),
+// file, function, line number and text: "  isula 20240829135021.168 ERROR    isulad -
 // execution.c:start:12 - text".
 var isulaLine = regexp.MustCompile(`^\s*(?:\S+\s+)?(\d{14}\.\d{3,9}) +(?:([A-Z]{4,6}) +)?(?:\S+ - ){0,2}(?:- )?(.*)$`)
 
-// isIsula reports whether a line may be one of iSulad's.
+// isIsula reports whether a line looks like one from iSulad.
 func isIsula(b []byte) bool {
 	i := bytes.IndexByte(b[:min(len(b), 64)], '.')
 	return i >= 14 && len(bytes.Trim(b[i-14:i], "0123456789")) == 0 && isulaLine.Match(b)
 }
 
-// isula makes the event of a line of iSulad's, and reports whether it was one.
+// isula adds the event of an iSulad line and reports whether it was one.
 func (s *source) isula(b []byte, long bool) bool {
 	if !isIsula(b) {
 		return false

@@ -14,34 +14,34 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Source is a file to read, or a pipe.
+// Source is a file or a pipe to read.
 type Source struct {
-	Name   string // of the file, for errors; it may also identify the writer
+	Name   string // of the file, used in errors and to detect the writer
 	Reader io.Reader
 	// Journal marks the output of `journalctl -o json` or `-o export`. Both are also
-	// recognized if an entry begins with its cursor.
+	// detected from an entry that begins with its cursor.
 	Journal bool
-	// Line is the number of preceding lines in the file.
+	// Line is the number of lines before this source in its file.
 	Line int64
-	// Lines are the original line numbers if the lines were sorted.
+	// Lines has the original line numbers if the lines were sorted.
 	Lines []int64
 	// Date is the date of the file. It supplies the year if no line of the file has
-	// one; the zero time means now. Zone applies to times without one; nil is UTC.
+	// one. The zero time means now. Zone applies to times without a zone; nil means UTC.
 	Date time.Time
 	Zone *time.Location
 }
 
-// Read reads all sources as one stream in time order and passes every event to each.
-// It holds one block per source in memory, whatever their size.
+// Read merges all sources in time order and calls each for every event. It holds one
+// block per source in memory, whatever the size of the source.
 //
-// Each source is assumed to be sorted. The line with the lowest time comes next. A
-// line without a time has that of the previous line in its source, and a line that
-// goes back in time comes at once. Several events of one line are consecutive. Missing
-// years and zones are taken from the first blocks of the source, then of the other
+// Each source is assumed to be sorted. The line with the lowest time is read next. A
+// line without a time takes the time of the previous line in its source. A line that
+// goes back in time is read at once. Several events of one line are consecutive.
+// Missing years and zones come from the first blocks of the source, then of the other
 // sources.
 //
-// Read returns the error of ctx, of each, or of an unreadable source, together with
-// the counts so far.
+// Read returns the error of ctx, of each, or of an unreadable source. The returned
+// counts are valid in every case.
 func Read(ctx context.Context, sources []Source, each func(*Event) error) (Stats, error) {
 	r := reader{each: each, stats: Stats{Logs: record.Logs{Type: record.TypeLogs, Forms: map[string]int64{}}}}
 	for i := range sources {
@@ -71,7 +71,7 @@ type reader struct {
 	counts [forms]int64
 }
 
-// open reads the first block of a source and extracts defaults for its lines.
+// open reads the first block of a source to detect the defaults for its lines.
 func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 	size := block
 	if among > 16 {
@@ -104,7 +104,7 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 	r.all = append(r.all, s)
 }
 
-// run emits the events of the earliest line until all sources are read.
+// run emits events in time order until all sources are read.
 func (r *reader) run(ctx context.Context) error {
 	for _, s := range r.all {
 		if s.advance() {
@@ -141,8 +141,8 @@ func (r *reader) run(ctx context.Context) error {
 // byTime orders sources by the time of their line, then by index.
 func byTime(a, b *source) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.file, b.file)) }
 
-// ended records why a source ended early, if it did. Only the end of ctx ends the
-// whole read.
+// ended records the error of a source that ended early. It returns an error only if
+// ctx is done.
 func (r *reader) ended(ctx context.Context, s *source) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -154,10 +154,10 @@ func (r *reader) ended(ctx context.Context, s *source) error {
 }
 
 // errUTF16 is the error of a source in UTF-16.
-var errUTF16 = errors.New("it is UTF-16: convert it, iconv -f utf-16 -t utf-8")
+var errUTF16 = errors.New("encoded in UTF-16: convert it with iconv -f utf-16 -t utf-8")
 
-// isUTF16 reports whether a text begins with a UTF-16 byte order mark or with letters
-// in UTF-16.
+// isUTF16 reports whether a text begins with a UTF-16 byte order mark, or with ASCII
+// letters in UTF-16.
 func isUTF16(b []byte) bool {
 	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
 		return true
@@ -171,8 +171,7 @@ func isUTF16(b []byte) bool {
 	return none == [2]int{8, 0} || none == [2]int{0, 8}
 }
 
-// Until returns a reader that ends with ctx, so that a source without lines cannot
-// block.
+// Until returns a reader that ends with ctx, even if it never yields a line.
 func Until(ctx context.Context, r io.Reader) io.Reader { return stoppable{ctx, r} }
 
 type stoppable struct {
@@ -187,8 +186,8 @@ func (r stoppable) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// engineOf returns the writer of logfmt lines that do not name it. It uses texts
-// specific to one engine, then the file name, and defaults to containerd.
+// engineOf returns the writer of logfmt lines without a program name. It checks for
+// texts specific to one engine, then for the file name. The default is containerd.
 func engineOf(b []byte, name string) Form {
 	for _, sign := range signs {
 		if bytes.Contains(b, []byte(sign.text)) {

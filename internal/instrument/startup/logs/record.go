@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// records adds the events of consecutive logfmt records in b.
+// records adds the events of the logfmt records in b.
 func (s *source) records(b []byte, c carrier, long bool) {
 	endless := false
 	for b != nil {
@@ -18,9 +18,9 @@ func (s *source) records(b []byte, c carrier, long bool) {
 	}
 }
 
-// objects is like records, for JSON.
+// objects adds the events of the JSON objects in b.
 func (s *source) objects(b []byte, c carrier, long bool) {
-	entries := math.MaxInt // offset from the end at which the line has entries
+	entries := math.MaxInt // journal entries begin at least this far from the end
 	if bytes.Contains(b, entryKey) {
 		entries = len(b) - bytes.LastIndex(b, entryKey)
 	}
@@ -45,8 +45,8 @@ func (s *source) objects(b []byte, c carrier, long bool) {
 	}
 }
 
-// record adds the event of a record, and of nested records. A record needs a time, and
-// a level or a message.
+// record adds the events of a record and of the records nested in it. A record needs a
+// time, and a level or a message.
 func (s *source) record(f *fields, c *carrier) {
 	stamp := f.at[keyTime].b
 	if stamp == nil {
@@ -104,8 +104,8 @@ func (s *source) wrapped(line []byte, ns int64, cut bool) {
 	s.line(line, cut)
 }
 
-// carries reports whether a proxy's message is an agent record: logfmt, or JSON by the
-// Rust agent.
+// carries reports whether a message of kata-proxy is a record of the agent: logfmt, or
+// JSON from the Rust agent.
 func carries(message []byte) bool {
 	return bytes.Contains(message, timeKey) || bytes.HasPrefix(message, []byte(`{"`))
 }
@@ -160,8 +160,8 @@ func (s *source) describe(e *Event, f *fields, c *carrier) {
 
 var pluginID = []byte("io.containerd.")
 
-// form returns the writer of a record. The record itself takes precedence, then the
-// sender in the syslog, then the file.
+// form returns the writer of a record. It uses the record, then the program name in
+// the syslog, then the file.
 func (s *source) form(f *fields, c *carrier) Form {
 	name, from := f.at[keyName].b, f.at[keySource].b
 	switch {
@@ -214,7 +214,7 @@ var (
 	criName        = []byte("/runtime.v1")
 )
 
-// level returns the normalized name of a level.
+// level normalizes the name of a level.
 func level(b []byte) []byte {
 	if name, ok := levels[string(b)]; ok {
 		return name
@@ -222,7 +222,8 @@ func level(b []byte) []byte {
 	return b[:min(len(b), 32)]
 }
 
-// levels are the levels of logrus, slog, Rust's slog and glog, and syslog's numbers.
+// levels maps level names of logrus, slog, Rust's slog and glog, and syslog's numbers,
+// to normalized names.
 var levels = map[string][]byte{}
 
 func init() {

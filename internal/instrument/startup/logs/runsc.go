@@ -2,16 +2,16 @@ package logs
 
 import "bytes"
 
-// isTiming reports whether a line belongs to runsc's boot table: "[02:27:17.291776]\t
+// isTiming reports whether a line is part of runsc's boot table: "[02:27:17.291776]\t
 // +5 851µs ▉▉ \t├─ Go code running: 5 851µs".
 func isTiming(b []byte) bool {
 	return len(b) > 18 && b[0] == '[' && b[3] == ':' && b[6] == ':' && isDigit(b[1])
 }
 
-// timing adds the events of a line of the table, one per timeline with a milestone.
-// "╭─ name" begins a timeline. "├─ name: 851µs" is a milestone with the time since the
-// previous one. "╰─ END 12µs, total 1 385µs" ends a timeline. "│ ... 89µs ..." is a
-// timeline without a milestone.
+// timing adds the events of a table line, one for each timeline that reaches a
+// milestone. "╭─ name" begins a timeline. "├─ name: 851µs" is a milestone with the
+// time since the previous one. "╰─ END 12µs, total 1 385µs" ends a timeline. "│ ...
+// 89µs ..." is a timeline without a milestone here.
 func (s *source) timing(b []byte, long bool) {
 	clock, b, _ := bytes.Cut(b[1:], []byte("]"))
 	tod, ok := timeOfDay(clock)
@@ -72,7 +72,7 @@ func took(cell []byte, kind byte) (name []byte, ns int64) {
 	return cell[:min(len(cell), maxMessage)], 0
 }
 
-// grouped parses a number of µs with any spaces between digit groups: "28 179µs".
+// grouped parses a number of µs with separators between digit groups: "28 179µs".
 func grouped(b []byte) (us int64, ok bool) {
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// source is one file being read: its lines, the events of the next line, and the state
-// from earlier lines.
+// source is a file being read: its lines, the events of the current line, and the
+// state from earlier lines.
 type source struct {
 	lines
 	file    int
@@ -18,40 +18,41 @@ type source struct {
 	date    int64 // of the file
 
 	events []Event
-	arena  []byte // unescaped text of this line
+	arena  []byte // unescaped text of the current line
 	number int64  // of the line
-	// numbers are the original line numbers if the lines were sorted
+	// numbers has the original line numbers if the lines were sorted.
 	numbers   []int64
 	key       int64  // time of this line in the stream
 	last      int64  // time of the previous line
-	engine    Form   // writer of logfmt lines that do not name it
-	glog      int    // number of lines that may still continue runsc's last message
-	entry     fields // fields read so far of a journal export entry
-	began     int64  // number of its first line
-	inside    bool   // within an entry
+	engine    Form   // writer of logfmt lines without a program name
+	glog      int    // number of lines that may still continue the last runsc message
+	entry     fields // fields of the current journal export entry
+	began     int64  // line number of the entry's first line
+	inside    bool   // inside an entry
 	pretty    bool   // the entry is a JSON object over several lines
-	depth     int    // of nested JSON
-	described []byte // the pod named by `kubectl describe`
+	depth     int    // nesting level of JSON
+	described []byte // pod named by `kubectl describe`
 
-	fieldCount int    // of the entry
-	held       []byte // pending line that ended an entry; nil: none
+	fieldCount int    // number of fields in the entry
+	held       []byte // line after the end of an entry, still to be read; nil: none
 	heldLong   bool
 }
 
-// maxContinued is the maximum number of lines in a runsc message. runsc logs the
-// container's config with one line per value.
+// maxContinued is the maximum number of lines in a runsc message. runsc logs a
+// container's config with one value per line.
 const maxContinued = 10_000
 
-// carrier is the context of a nested record.
+// carrier has the context of a nested record.
 type carrier struct {
 	ident   []byte
 	pid     int
-	time    int64 // when the carrier was written, on the host's clock; 0: unknown
+	time    int64 // when the host logged the carrier; 0: unknown
 	sandbox []byte
-	guest   bool // the nested record is a guest's
+	guest   bool // the nested record is from a guest
 }
 
-// advance reads up to the next line with events. It returns false at the end.
+// advance reads up to the next line with events. It returns false at the end of the
+// source.
 func (s *source) advance() bool {
 	s.events = s.events[:0]
 	for {
@@ -111,7 +112,7 @@ func (s *source) count(b []byte, known, long bool) {
 	}
 }
 
-// deliver completes a line with events.
+// deliver completes the events of a line and updates the counters.
 func (s *source) deliver() bool {
 	first := &s.events[0]
 	s.key = first.Time
@@ -138,13 +139,13 @@ func (s *source) deliver() bool {
 	return true
 }
 
-// line adds the events of a line. It returns false for an unknown form.
+// line adds the events of a line. It returns false if the form is unknown.
 func (s *source) line(b []byte, long bool) bool {
 	if s.inside || isEntry(b) || s.journal && isField(b) || len(b) == 1 && b[0] == '{' && s.glog == 0 || verboseTime(b) != nil {
 		return s.export(b)
 	}
 	if b = s.plainly(b); len(b) > 0 && (b[0] <= ' ' || b[0] == '[' || b[0] == ',') {
-		rest := bytes.TrimLeft(b, " \t\x1e[,") // the third is from journalctl -o json-seq, the last are from arrays
+		rest := bytes.TrimLeft(b, " \t\x1e[,") // \x1e: journalctl -o json-seq; [ and ,: JSON arrays
 		if b[0] <= ' ' || len(rest) > 1 && rest[0] == '{' && rest[1] == '"' {
 			b = rest
 		}
@@ -183,7 +184,7 @@ func (s *source) line(b []byte, long bool) bool {
 	return true
 }
 
-// anywhere finds a record after any text, such as a syslog prefix.
+// anywhere finds a record after any prefix, such as a syslog's.
 func (s *source) anywhere(b []byte, long bool) {
 	i := findRecord(b)
 	switch {
@@ -203,8 +204,8 @@ func (s *source) anywhere(b []byte, long bool) {
 	}
 }
 
-// isPair reports whether a line begins with a key and a value. The time need not be
-// first.
+// isPair reports whether a line begins with a key and a value. Time need not be the
+// first key.
 func isPair(b []byte) bool {
 	i := bytes.IndexAny(b[:min(len(b), 64)], "= \"")
 	return i > 0 && b[i] == '='

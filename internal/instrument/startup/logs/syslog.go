@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// isStamped reports whether a line begins like one of a syslog or journalctl: with a
+// isStamped reports whether a line begins like a syslog or journalctl line: with a
 // priority, month, weekday, date or number of seconds.
 func isStamped(b []byte) bool {
 	if len(b) < 16 {
@@ -68,7 +68,7 @@ func priority(b []byte) (severity []byte, n int) {
 	return level([]byte{'0' + byte(p%8)}), end + 1
 }
 
-// isFive reports whether RFC 5424's version is at offset at.
+// isFive reports whether the version of RFC 5424 is at the given offset.
 func isFive(b []byte, at int) bool {
 	return at > 0 && len(b) > at+2 && b[at] == '1' && b[at+1] == ' '
 }
@@ -99,7 +99,7 @@ type stamp struct {
 	coarse bool // without a fraction
 }
 
-// stampOf parses the time at the begin of a line. n is its length, or 0 without a
+// stampOf parses the time at the beginning of a line. n is its length, or 0 without a
 // time.
 func stampOf(b []byte) (t stamp, n int) {
 	switch {
@@ -133,8 +133,8 @@ func stampOf(b []byte) (t stamp, n int) {
 	return stamp{}, 0
 }
 
-// full parses journalctl -o short-full's "Mon 2006-01-02 15:04:05 UTC". Other zones
-// than UTC have only a name.
+// full parses "Mon 2006-01-02 15:04:05 UTC" of journalctl -o short-full. Zones other
+// than UTC have only a name there and are ignored.
 func full(b []byte) (t stamp, n int) {
 	day, err := time.Parse(time.DateOnly, string(b[len("Mon "):len("Mon 2006-01-02")]))
 	_, month, date := day.Date()
@@ -145,7 +145,8 @@ func full(b []byte) (t stamp, n int) {
 	return stamp{}, 0
 }
 
-// local makes a time without a zone of a day and of the time of day that stands at at.
+// local parses the time of day at offset at and combines it with a day to a time
+// without a zone.
 func local(b []byte, month, date, at int) (t stamp, n int) {
 	tod, n := clockOf(b[at:])
 	if at += n; !isDay(month, date) || n == 0 || at == len(b) || b[at] != ' ' {
@@ -154,8 +155,8 @@ func local(b []byte, month, date, at int) (t stamp, n int) {
 	return stamp{local: yearless{time.Month(month), date, tod}, coarse: n == len(time.TimeOnly)}, at
 }
 
-// syslog makes the event of a line with a syslog's or journalctl's prefix and a
-// text that is no logfmt.
+// syslog adds the event of a line with a syslog or journalctl prefix and a text that
+// is not logfmt.
 func (s *source) syslog(b []byte, long bool) {
 	c := carrier{}
 	severity, at := priority(b)
@@ -191,8 +192,8 @@ func (s *source) syslog(b []byte, long bool) {
 	s.plain(message, &c, severity, long)
 }
 
-// plain makes the events of a message that came by a syslog or the journal: those
-// of the records in it, or one of its text.
+// plain adds the events of a message from a syslog or the journal: one per record in
+// it, or one for its text.
 func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 	before := len(s.events)
 	message = bytes.Trim(message, " \t\r\n")
@@ -227,15 +228,14 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 
 var runscName = []byte("runsc")
 
-// isKubelet reports whether a program is kubelet, or holds one.
+// isKubelet reports whether a program is kubelet or includes it, such as k3s.
 func isKubelet(ident []byte) bool {
 	form, _ := programOf(ident)
 	return form == Kubelet
 }
 
-// suppressed returns how many messages a line of the journal's daemon, or of
-// rsyslog's journal input, says are missing. A line that tells of more than nodes
-// write in years is not believed.
+// suppressed returns the number of lost messages reported by journald or by rsyslog's
+// journal input. Implausibly large numbers count as 0.
 func suppressed(b []byte) (n int64) {
 	if len(b) > 512 {
 		return 0

@@ -4,7 +4,7 @@ import (
 	"bytes"
 )
 
-// isTerminal says whether a line begins as logrus writes them for terminals:
+// isTerminal reports whether a line begins like logrus output for terminals:
 // "INFO[0001] ", "DEBU[2026-11-21T02:45:27.5Z] ".
 func isTerminal(b []byte) bool {
 	if len(b) < 7 || b[4] != '[' {
@@ -14,13 +14,12 @@ func isTerminal(b []byte) bool {
 	return known && isDigit(b[5])
 }
 
-// began is the moment that stands for a program's first one, where only seconds since
-// then are told.
+// began is the assumed start of a program that logs only the seconds since its start.
 const began = day
 
-// terminal makes the event of such a line: a level, a time, a text that is filled up
-// with blanks, and pairs behind it. Whole seconds since the program began are all that
-// most of them say of time.
+// terminal adds the event of such a line: level, time, message padded with blanks, and
+// key=value pairs. Most lines have only whole seconds since the program's start as
+// their time.
 func (s *source) terminal(b []byte, long bool) {
 	at, rest, ok := bytes.Cut(b[5:], []byte("]"))
 	ns, _, isDate := parseStamp(at)
@@ -41,8 +40,8 @@ func (s *source) terminal(b []byte, long bool) {
 	e.Time, e.Cut, e.Level, e.Message = ns, long, level(b[:4]), message[:min(len(message), maxMessage)]
 }
 
-// apart takes the text of such a line and its pairs apart: these begin behind two
-// blanks, or, where the text is a long one, with a key that is looked for.
+// apart splits such a line into message and pairs. The pairs begin after two blanks.
+// After a long message they begin at the first known key.
 func apart(b []byte) (message, pairs []byte) {
 	for at := 0; ; {
 		i := bytes.IndexByte(b[at:], ' ')
@@ -59,7 +58,7 @@ func apart(b []byte) (message, pairs []byte) {
 	}
 }
 
-// plainly is a line without the colours that it has on a terminal.
+// plainly returns a line without terminal color codes.
 func (s *source) plainly(b []byte) []byte {
 	if bytes.IndexByte(b, 0x1b) < 0 {
 		return b
@@ -76,8 +75,8 @@ func (s *source) plainly(b []byte) []byte {
 	}
 }
 
-// behindPrefix is a line behind what others write before it: grep's "kata.log:12:", a pod's
-// name, a node's address, a column of compose; nil where there is none.
+// behindPrefix returns the line after a prefix, or nil if there is none. Prefixes are
+// grep's "kata.log:12:", a pod name, a node address, or a column of docker compose.
 func behindPrefix(b []byte) []byte {
 	for at := 0; at < min(len(b), 160); at++ {
 		if c := b[at]; c != ':' && c != ' ' && c != '\t' && c != '[' && c != '|' {
@@ -91,8 +90,8 @@ func behindPrefix(b []byte) []byte {
 	return nil
 }
 
-// behindStamp is a line behind the time that its container's engine, or kubectl logs, wrote
-// before it: "2006-01-02T15:04:05.5Z stderr F I0102 …".
+// behindStamp returns the line after the time added by a container engine or by
+// kubectl logs, or nil if there is none: "2006-01-02T15:04:05.5Z stderr F I0102 …".
 func behindStamp(b []byte) []byte {
 	b = bytes.TrimLeft(b, " ")
 	for _, stream := range []string{"stdout F ", "stderr F ", "stdout P ", "stderr P "} {
@@ -104,7 +103,7 @@ func behindStamp(b []byte) []byte {
 	return nil
 }
 
-// Begins reports whether a line begins as one of a known form.
+// Begins reports whether a line begins like one of a known form.
 func Begins(b []byte) bool {
 	if len(b) < 16 {
 		return false

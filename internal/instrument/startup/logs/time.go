@@ -42,7 +42,7 @@ func isDay(month, date int) bool {
 	return month < len(longest) && 0 < date && date <= int(longest[month])
 }
 
-// clockOf parses 15:04:05 with a fraction at the begin of b. It returns ns since
+// clockOf parses 15:04:05 with a fraction at the beginning of b. It returns ns since
 // midnight and the length, or 0 if there is no time.
 func clockOf(b []byte) (ns int64, n int) {
 	if len(b) < len("15:04:05") || b[2] != ':' || b[5] != ':' {
@@ -66,7 +66,7 @@ func clockOf(b []byte) (ns int64, n int) {
 	return ns, n
 }
 
-// two parses two digits at the begin of b.
+// two parses two digits at the beginning of b.
 func two(b []byte) (n int, ok bool) {
 	return int(b[0]-'0')*10 + int(b[1]-'0'), isDigit(b[0]) && isDigit(b[1])
 }
@@ -77,7 +77,7 @@ func timeOfDay(b []byte) (ns int64, ok bool) {
 	return ns, n > 0 && n == len(b)
 }
 
-// yearless is a day and time of day without a year. The zero value is none.
+// yearless is a day and a time of day without a year. The zero value means no time.
 type yearless struct {
 	month time.Month
 	date  int
@@ -95,7 +95,8 @@ func (t yearless) in(year int) int64 {
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 
-// number parses leading digits. ok reports that there is one and the number fits.
+// number parses leading digits. ok is false if there are none or the number is too
+// large.
 func number(b []byte) (n int64, ok bool) {
 	for i, c := range b {
 		if !isDigit(c) {
@@ -110,7 +111,7 @@ func number(b []byte) (n int64, ok bool) {
 	return n, len(b) > 0
 }
 
-// pidOf parses a pid; it returns 0 if invalid.
+// pidOf parses a pid. It returns 0 for invalid input.
 func pidOf(b []byte) int {
 	if n, ok := number(b); ok && n < 1<<31 {
 		return int(n)
@@ -118,7 +119,7 @@ func pidOf(b []byte) int {
 	return 0
 }
 
-// micros converts µs since 1970 to ns; it returns 0 if invalid.
+// micros converts µs since 1970 to ns. It returns 0 for invalid input.
 func micros(b []byte) int64 {
 	if us, ok := number(b); ok && us < maxSeconds*1_000_000 {
 		return us * 1000

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// quoted reads the text whose opening quote is before b and says where it ends, -1 where
-// it does not. It unescapes Go's escapes (logrus quotes with %q) and JSON's, which are the
-// same but for the pairs of \u that make one character. An escape that is none, or that
-// is cut, stays as it is.
+// quoted returns the unescaped text up to the closing quote, and the offset of that
+// quote, or -1 without one. The opening quote is before b. The escapes are Go's
+// (logrus quotes with %q) and JSON's. They differ only in JSON's surrogate pairs (\u).
+// Invalid and truncated escapes are left unchanged.
 func (f *fields) quoted(b []byte) (text []byte, end int, escaped bool) {
 	text, end = b, bytes.IndexByte(b, '"')
 	if end >= 0 {
@@ -23,12 +23,12 @@ func (f *fields) quoted(b []byte) (text []byte, end int, escaped bool) {
 		return text, end, false
 	}
 	from := len(*f.arena)
-	out := slices.Grow(*f.arena, len(b))[:from+len(b)] // unescaped it is not longer
+	out := slices.Grow(*f.arena, len(b))[:from+len(b)] // unescaping never makes a text longer
 	to := from + copy(out[from:], b[:at])
 	for ; at < len(b) && b[at] != '"'; at++ {
 		c := b[at]
 		if c == '\\' && at+1 < len(b) {
-			if c = b[at+1]; c != '"' && c != '\\' { // these two are most of them
+			if c = b[at+1]; c != '"' && c != '\\' { // the two most common escapes
 				more, n := escape(out[:to], b[at:])
 				to, at = len(more), at+n-1
 				continue
@@ -44,8 +44,8 @@ func (f *fields) quoted(b []byte) (text []byte, end int, escaped bool) {
 	return out[from:to:to], at, true
 }
 
-// escape appends what the escape at the beginning of src stands for and returns
-// how long it is. src is a backslash and at least a byte.
+// escape appends the character of the escape at the beginning of src and returns the
+// length of the escape. src is a backslash and at least one byte.
 func escape(dst, src []byte) ([]byte, int) {
 	if strings.IndexByte(`"\/'`, src[1]) >= 0 {
 		return append(dst, src[1]), 2
@@ -67,7 +67,7 @@ func escape(dst, src []byte) ([]byte, int) {
 	return append(dst, byte(r)), len(s) - len(rest)
 }
 
-// surrogate reads half a pair, "\ud83d"; 0 where there is none.
+// surrogate parses half of a surrogate pair, "\ud83d". It returns 0 if there is none.
 func surrogate(s string) rune {
 	if len(s) < 6 || s[:2] != `\u` {
 		return 0

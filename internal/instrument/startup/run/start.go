@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// start performs one start and removes what it started. It returns nil if the run was
+// start performs one start and removes its container. It returns nil if the run was
 // interrupted.
 func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
 	info := &t.Target.Info
@@ -28,7 +28,7 @@ func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
 	}
 	armed, err := t.Target.Session.Prepare(ctx, subject.Run, []int{0})
 	if err == nil {
-		if s.Dropped, err = r.Cold(ctx); err == nil { // release follows, so work for the cache drop is not part of the start
+		if s.Dropped, err = r.Cold(ctx); err == nil { // the cache drop runs before the call, so its work is not part of the start
 			err = r.release(ctx, t, armed, s)
 		} else if subject.Disarm(ctx, armed); ctx.Err() == nil {
 			return nil, errors.Join(err, r.discard(ctx, t))
@@ -51,7 +51,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	for _, p := range roots {
 		serving = append(serving, p.Pid)
 	}
-	lost, cpu := int64(0), time.Duration(0) // of the watch so far
+	lost, cpu := int64(0), time.Duration(0) // totals of the watch so far
 	if r.watch != nil {
 		callers = r.options.Callers()
 		if err := r.observe(slices.Concat(callers, serving)); err != nil {
@@ -78,7 +78,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 		return fmt.Errorf("start %s: %w", t.Target.Info.Name, err)
 	}
 	if len(samples) != 1 {
-		return fmt.Errorf("start %s: the target gave %d samples of one start", t.Target.Info.Name, len(samples))
+		return fmt.Errorf("start %s: the target returned %d samples for one start", t.Target.Info.Name, len(samples))
 	}
 	x := &samples[0]
 	s.Began, s.First, s.Ended, s.Failure = x.Start, x.First, x.Returned, x.Failure
@@ -96,13 +96,13 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 		s.FirstBy = cmp.Or(x.Seen, now)
 	}
 	if r.watch == nil {
-		s.Throttled = r.throttled(ctx, t, s, serving) // this also covers the begin of the next start
+		s.Throttled = r.throttled(ctx, t, s, serving) // includes the beginning of the next start
 		return nil
 	}
 	if d := machine.Ahead() - wall; max(d, -d) < int64(time.Millisecond) {
 		s.Wall = s.Began + wall
 	} else {
-		s.Missing = append(s.Missing, record.Missing{What: "clock", Count: 1, Detail: "the time of day was set meanwhile, so that no log can be put beside this start"})
+		s.Missing = append(s.Missing, record.Missing{What: "clock", Count: 1, Detail: "the wall clock was set during the start: logs cannot be matched to it"})
 	}
 	events, err := r.watch.Take(now)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	s.Method, s.Lost, s.Tracing = record.MethodBPF, r.watch.Lost()-lost, int64(r.watch.CPU()-cpu)
 	asked := proctree.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.Target),
 		Used: used.all, Guests: used.guests}
-	if s.Ended == 0 { // failed: use the time so far
+	if s.Ended == 0 { // failed: use the time until now
 		asked.Ended = now
 	}
 	asked.Starts = t.Target.Info.Kind != "command" && len(roots) > 0
@@ -127,21 +127,21 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	s.Throttled = r.throttled(ctx, t, s, serving)
 	s.Busy = between(edges, s.Busy)
 	if t.Target.Info.Kind == "command" && len(roots) > 0 {
-		s.Busy = own // exclude other daemons' work
+		s.Busy = own // exclude the work of other daemons
 	}
 	return nil
 }
 
-// The delay and the maximum number of retries to find a workload that was not executed
-// when the call returned.
+// The interval and the maximum number of retries to find a workload that executes
+// after the call returned.
 const (
 	late    = 10 * time.Millisecond
 	maxLate = 10
 )
 
-// settle gathers the observed processes. A call may return just before its workload is
-// executed, so settle waits for the workload. It returns the CPU time of the start's
-// own processes.
+// settle gathers the observed processes. A call may return just before its workload
+// executes, so settle waits for it. It returns the CPU time of the start's own
+// processes.
 func (r *schedule) settle(s *record.Start, events []tracer.Event, asked proctree.Asked) ([]record.BusyAt, error) {
 	own := r.gather(s, events, asked)
 	for i := 0; i < maxLate && s.First == 0 && s.Failure == nil && aboutToRun(s); i++ {
@@ -162,12 +162,12 @@ func aboutToRun(s *record.Start) bool {
 
 // quiet is the idle time before each start, watched or not. Finding processes,
 // starting a watch and removing a container leave deferred work in the kernel, such as
-// RCU grace periods. Runtimes wait for these when they change mounts. Without the
-// pause, preceding work changed the duration of starts by up to a fifth.
+// RCU grace periods. Runtimes wait for it when they change mounts. Without the pause,
+// the duration of starts varied by up to a fifth with the preceding work.
 const quiet = 100 * time.Millisecond
 
-// between adds the CPU readings just before the call and just after its return to
-// those of the events.
+// between adds the CPU readings before the call and after its return to the readings
+// of the events.
 func between(edges [2]record.BusyAt, all []record.BusyAt) []record.BusyAt {
 	if edges[0].CPU < 0 || edges[1].CPU < edges[0].CPU {
 		return all // unknown
@@ -182,9 +182,8 @@ func between(edges [2]record.BusyAt, all []record.BusyAt) []record.BusyAt {
 	return append(out, record.BusyAt{At: edges[1].At, CPU: edges[1].CPU - base})
 }
 
-// clientOf returns the pid of the start's command if the target does not report it:
-// the first process forked by tare's own processes. It is 0 for API calls, which fork
-// none.
+// clientOf returns the pid of the start's command if the target does not report it. It
+// is the first process forked by tare's own processes, or 0 for API calls.
 func clientOf(events []tracer.Event, callers []int, began, ended int64) int {
 	for i := range events {
 		e := &events[i]
@@ -195,9 +194,9 @@ func clientOf(events []tracer.Event, callers []int, began, ended int64) int {
 	return 0
 }
 
-// gather fills in the observed data. The workload's own report of its first
-// instruction takes precedence over an exec. gather returns the CPU time of the
-// start's own processes.
+// gather sets the observed data of a start. A first instruction reported by the
+// workload takes precedence over an exec. gather returns the CPU time of the start's
+// own processes.
 func (r *schedule) gather(s *record.Start, events []tracer.Event, asked proctree.Asked) []record.BusyAt {
 	k := proctree.Gather(events, asked)
 	s.Processes, s.Busy, s.Events = k.Processes, k.Busy, k.Events
@@ -207,12 +206,12 @@ func (r *schedule) gather(s *record.Start, events []tracer.Event, asked proctree
 		s.First = k.First
 	}
 	if s.Lost > 0 {
-		s.Missing = append(s.Missing, record.Missing{What: "lost", Count: s.Lost, Detail: "events that the kernel could not hand over: processes may be missing"})
+		s.Missing = append(s.Missing, record.Missing{What: "lost", Count: s.Lost, Detail: "events dropped by the kernel: processes may be missing"})
 	}
 	return k.Own
 }
 
-// observe starts to track existing processes and discards all earlier events.
+// observe begins to track existing processes and discards all earlier events.
 func (r *schedule) observe(pids []int) error {
 	if err := r.watch.Track(pids...); err != nil {
 		return fmt.Errorf("follow the processes of the engine: %w", err)
@@ -223,8 +222,8 @@ func (r *schedule) observe(pids []int) error {
 	return nil
 }
 
-// throttled returns the cgroups throttled by their CPU limit, among those of the
-// start's processes, its serving processes and its sandboxes.
+// throttled returns the cgroups that were throttled by their CPU limit. It considers
+// the start's processes, the processes that serve it, and its sandboxes.
 func (r *schedule) throttled(ctx context.Context, t turn, s *record.Start, pids []int) []record.Throttled {
 	for i := range s.Processes {
 		if s.Processes[i].Ended == 0 {
@@ -246,17 +245,17 @@ func (r *schedule) roots(ctx context.Context, t *opened) []proctree.Root {
 		all = append(all, proctree.Root{Pid: p.Pid, Kind: proctree.Kind(p.Role), Name: procs.Name(p.Pid)})
 	}
 	if t.Info.Kind == "command" && r.options.Daemons != nil {
-		return r.options.Daemons() // it may use any of them
+		return r.options.Daemons() // a command may use any of them
 	}
 	return all
 }
 
-// containers returns the ids of the started containers that the target knows.
+// containers returns the container ids that the target knows.
 func (r *schedule) containers(ctx context.Context, t *opened) (ids []string) {
 	if s, ok := subject.As[interface{ Containers() []string }](t.Session); ok {
 		return s.Containers()
 	}
-	boxes, _ := subject.SandboxesOf(ctx, t.Session) // other ids are found in the arguments of calls
+	boxes, _ := subject.SandboxesOf(ctx, t.Session) // other ids are found in the arguments of runtime calls
 	for _, b := range boxes {
 		for _, id := range b.IDs {
 			if id != "" && !slices.Contains(ids, id) {
@@ -267,7 +266,7 @@ func (r *schedule) containers(ctx context.Context, t *opened) (ids []string) {
 	return ids
 }
 
-// discard removes what was started. If the removal fails, the target is given up.
+// discard removes the container of a start. If this fails, the run drops the target.
 func (r *schedule) discard(ctx context.Context, t turn) error {
 	clean, cancel := run.CleaningUp(ctx, r.options.Plan.Timeout)
 	defer cancel()
@@ -276,7 +275,7 @@ func (r *schedule) discard(ctx context.Context, t turn) error {
 		if t.Phase == record.PhaseMeasure {
 			when = fmt.Sprintf("in round %d", t.Number+1)
 		}
-		return r.GiveUp(t.Target, record.Finding{Message: fmt.Sprintf("given up %s: what it started could not be removed: %v", when, err)})
+		return r.GiveUp(t.Target, record.Finding{Message: fmt.Sprintf("given up %s: cannot remove what it started: %v", when, err)})
 	}
 	return nil
 }

@@ -1,10 +1,10 @@
-// Package run watches starts: the activity of each process of a start, from the call
-// to its return.
+// Package run watches starts. It records the activity of each process of a start, from
+// the call to its return.
 //
-// The package defines one start; core/run does the rounds. The plan may ask for a
+// The package performs one start; core/run executes the rounds. The plan may request a
 // second start of each target without a watch, to measure the overhead of watching. A
-// [Watch] reports the events, package proctree selects those of a start, and package
-// startup judges them.
+// [Watch] reports the events, package proctree selects the events of a start, and
+// package startup judges them.
 package run
 
 import (
@@ -30,14 +30,14 @@ type Options struct {
 	Targets []subject.Target
 	// Workload is the workload of the containers.
 	Workload subject.Workload
-	// Watch starts to watch all processes of the machine.
+	// Watch begins watching all processes of the machine.
 	Watch func() (Watch, error)
-	// Callers returns tare's own processes that start others. Their children during a
-	// start belong to it.
+	// Callers returns the processes of tare that start other processes. Their children
+	// during a start belong to it.
 	Callers func() []int
 	// Daemons returns the engines' daemons that are known only by name.
 	Daemons func() []proctree.Root
-	// Logs returns the watched starts merged with the run's logs, and what was read of
+	// Logs returns the watched starts merged with the run's logs, and the statistics of
 	// the logs. It is nil without logs.
 	Logs func(ctx context.Context, watched []record.Start) ([]record.Start, *record.Logs, error)
 }
@@ -99,13 +99,13 @@ func (r *schedule) all(ctx context.Context) (why string, err error) {
 	return why, err
 }
 
-// logs adds the logged data to the starts of the run. Unreadable logs count as no
-// logs.
+// logs adds the data from logs to the starts of the run. Unreadable logs cause a
+// finding, not an error.
 func (r *schedule) logs(ctx context.Context) error {
 	found, read, err := r.options.Logs(ctx, r.Record.Starts)
 	if err != nil {
 		return r.Finding(record.Finding{Code: startup.FoundUnread, Level: finding.Warning, Message: err.Error(),
-			Advice: "the starts are shown without them; what the logs hold can be read by themselves: tare startup --log FILE"})
+			Advice: "the starts are shown without logs; read the logs separately: tare startup --log FILE"})
 	}
 	for _, s := range found {
 		if err := r.Line(s); err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // apart is the interval of CPU usage samples: a fifth of the shortest gap that they
-// explain. The interval doubles after every many samples, so an hour-long start has
-// only a few thousand.
+// explain. The interval doubles after every many samples. A start of an hour therefore
+// has only a few thousand.
 const (
 	apart = 20 * time.Millisecond
 	many  = 512

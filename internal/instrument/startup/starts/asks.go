@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// asks processes the begin of a call. c is the last call with the same key.
+// asks processes the beginning of a call. c is the last call with the same key.
 func (b *Builder) asks(e *logs.Event, f *fact, c *call, at int64) {
 	n := &call{name: f.call, kind: cmp.Or(f.kind, record.KindEngine), point: f.point, at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form,
 		pod: string(cut(f.pod)), container: b.words.keep(f.container), label: string(cut(f.label)), key: string(f.key), oldest: f.oldest}
@@ -21,7 +21,7 @@ func (b *Builder) asks(e *logs.Event, f *fact, c *call, at int64) {
 		return
 	}
 	if c != nil && !c.over && (f.oldest && c.older < maxCalls || c.s == nil && f.point == podCalled) {
-		n.first, n.older = c, c.older+1 // c has not returned
+		n.first, n.older = c, c.older+1 // c is still pending
 	}
 	b.calls.put(n.key, n)
 	if f.point == podCalled {
@@ -34,7 +34,7 @@ func (b *Builder) asks(e *logs.Event, f *fact, c *call, at int64) {
 	n.s = s
 	if f.point == createCalled {
 		b.creating = true
-		if n.first = s.creating(n.label); n.first != nil { // a retry: the first call has not returned
+		if n.first = s.creating(n.label); n.first != nil { // a retry: the first call is still pending
 			s.said(b, e, at, host, mark{}, true)
 			return
 		}
@@ -54,7 +54,7 @@ func (b *Builder) asks(e *logs.Event, f *fact, c *call, at int64) {
 	}
 }
 
-// home returns the start that a new call belongs to, or nil if it is not known yet.
+// home returns the start of a new call, or nil if it is not known yet.
 func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
 	switch f.point {
 	case execCalled:
@@ -67,13 +67,13 @@ func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
 		}
 		if pod := b.calls.m[string(isulaCreate)]; pod != nil && !pod.over && pod.s != nil {
 			b.containers.put(string(f.container), pod.s.key)
-			return nil // the CRI call has it
+			return nil // the CRI call records it
 		}
 		return b.sandboxOf(f.container, true, at)
 	case startCalled:
 		if f.opens {
 			if s := b.known(f.container); s != nil && s.key != string(f.container) {
-				return nil // the CRI call has it
+				return nil // the CRI call records it
 			} else if s != nil {
 				if !s.has(startCalled) && !b.settles(s, at) {
 					return s
@@ -102,8 +102,8 @@ func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
 	return nil
 }
 
-// forContainer returns the start that a new container belongs to. This is the start of
-// its pod, or a separate one if the container is restarted or added later.
+// forContainer returns the start of a new container. This is the start of its pod. A
+// container that is restarted or added later has a separate start.
 func (b *Builder) forContainer(f *fact, at int64) *sandbox {
 	label, again := string(cut(f.label)), len(f.attempt) > 0 && string(f.attempt) != "0"
 	var s *sandbox
@@ -145,14 +145,14 @@ func (b *Builder) forContainer(f *fact, at int64) *sandbox {
 	return x
 }
 
-// Names of starts that are not the start of a pod.
+// The values of extra for starts that are not the start of a pod.
 const (
 	restart = "restart"
 	added   = "added container"
 )
 
-// waitsFor guesses the start of a call that names none: the only pod that is up and
-// has no container yet. It returns nil if several pods qualify.
+// waitsFor guesses the start of a call without an id: the only running pod that has no
+// container yet. It returns nil if several pods qualify.
 func (b *Builder) waitsFor(c *call, starts bool) (s *sandbox) {
 	for x := range b.newestFirst() {
 		if !x.has(podReturned) || x.has(createCalled) || starts && x.has(startCalled) || x.ended > c.at || c.at-x.ended > int64(settled) {
@@ -166,7 +166,7 @@ func (b *Builder) waitsFor(c *call, starts bool) (s *sandbox) {
 	return s
 }
 
-// adopt assigns to a start a call that began before the start was known.
+// adopt assigns a call to a start that was unknown when the call began.
 func (b *Builder) adopt(s *sandbox, c *call) {
 	c.s = s
 	if c.container == "" && c.point.is(ofContainer) {
@@ -193,13 +193,13 @@ func (b *Builder) adopt(s *sandbox, c *call) {
 	if s.began == 0 || c.at < s.began {
 		s.began, s.at = c.at, c.place
 	}
-	if c.point != createCalled || c.form != logs.Docker && c.form != logs.Podman { // docker and podman log no end of create
+	if c.point != createCalled || c.form != logs.Docker && c.form != logs.Podman { // docker and podman do not log the end of create
 		s.begin(c)
 	}
 	s.reached(b, mark{point: c.point}, c.at, b.nameOf(mark{point: c.point}, []byte(c.container)), c.place)
 }
 
-// join assigns a RunPodSandbox call to the sandbox it created.
+// join assigns a RunPodSandbox call to the sandbox that it created.
 func (b *Builder) join(c *call, id []byte, at int64) *sandbox {
 	if s, ok := b.open[string(id)]; ok && s.has(podCalled) && !slices.Contains(s.calls, c) {
 		b.finish(s)
@@ -212,7 +212,7 @@ func (b *Builder) join(c *call, id []byte, at int64) *sandbox {
 	return s
 }
 
-// naming records the pod of a start.
+// naming records the pod name of a start.
 func (b *Builder) naming(s *sandbox, pod string) {
 	if pod != "" {
 		s.name = cmp.Or(s.name, pod)
@@ -231,7 +231,7 @@ func (b *Builder) rename(s *sandbox, id string) {
 	b.naming(s, s.name)
 }
 
-// alone makes a start of a single call.
+// alone returns a start that consists of a single call.
 func (b *Builder) alone(c *call) *sandbox {
 	s := b.sandboxOf([]byte(idless+c.key), true, c.at)
 	b.adopt(s, c)
@@ -247,8 +247,8 @@ const idless = "pod "
 // isIdless reports whether a key has no sandbox id.
 func isIdless(key string) bool { return strings.HasPrefix(key, idless) }
 
-// repeats records a RunPodSandbox call by its pod and links it to a pending earlier
-// one.
+// repeats records the latest RunPodSandbox call of a pod. It links the call to a
+// pending earlier one.
 func (b *Builder) repeats(c *call) {
 	if before := b.calls.m[runOf(c.pod)]; before != nil && before != c && !before.over && before.s == nil && !c.oldest {
 		c.first = before

@@ -7,10 +7,10 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// take processes a fact.
+// take processes a fact of a line.
 func (b *Builder) take(e *logs.Event, f *fact, at int64) {
 	f.sandbox, f.container = idOr(f.sandbox, e.Sandbox), idOr(f.container, e.Container)
-	if e.Cut && f.step == asks { // it may be a response
+	if e.Cut && f.step == asks { // the truncated part may make it a response
 		f.step, f.mark = says, mark{}
 	}
 	c := b.calls.m[string(f.key)]
@@ -44,7 +44,8 @@ func idOr(id, other []byte) []byte {
 	return id
 }
 
-// says processes an ordinary line or a milestone.
+// says processes a line that neither begins nor ends a call. The line may reach a
+// milestone.
 func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	s, named := b.find(e, f, at)
 	if s == nil {
@@ -83,8 +84,9 @@ func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	s.reached(b, f.mark, at, container, placeOf(e))
 }
 
-// find returns the start of a fact. named reports whether the line names one, which
-// may be over. Lines without a start are counted, unless they name one.
+// find returns the start of a fact. named reports whether the line has an id; the
+// start with this id may be over. A line without an id and without a start is counted
+// as unplaced.
 func (b *Builder) find(e *logs.Event, f *fact, at int64) (s *sandbox, named bool) {
 	switch {
 	case f.hint != nil && f.sandbox == nil && f.container == nil && b.known(f.hint) != nil:
@@ -109,8 +111,8 @@ func (b *Builder) find(e *logs.Event, f *fact, at int64) (s *sandbox, named bool
 	return s, named
 }
 
-// oldest returns the start under way that began first and satisfies a condition. If
-// several do, the result is a guess.
+// oldest returns the start in progress that satisfies a condition. Of several starts
+// it returns the one that began first, and marks it as guessed.
 func (b *Builder) oldest(is func(s *sandbox) bool) (first *sandbox) {
 	guess := false
 	for s := range b.underWay {

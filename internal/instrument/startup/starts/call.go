@@ -7,7 +7,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// call is a call that has begun.
+// call is a call with a known beginning.
 type call struct {
 	name, kind, container string
 	point                 point // milestone reached when the call begins
@@ -15,25 +15,25 @@ type call struct {
 	text                  string
 	place                 place
 	form                  logs.Form
-	wrong                 bool     // an error was logged since it began
-	pod, label, stage     string   // pod name, container name in the pod, and logged stage
+	wrong                 bool     // an error was logged since the beginning
+	pod, label, stage     string   // pod name, container name in the pod, and stage as logged
 	key                   string   // see [fact]
-	s                     *sandbox // nil: unknown
+	s                     *sandbox // nil: not known yet
 	over                  bool
 	lines                 int64 // lines of the call before its start was known
-	older                 int   // number of pending calls with the same key when it began
+	older                 int   // pending calls with the same key when it began
 	oldest                bool  // see [fact]
-	end                   *call // end of a create call (time, line and place) if its start was unknown by then
-	first                 *call // the call that this one retries or runs in parallel with
+	end                   *call // end of a create call, as time, line and place, if its start was still unknown
+	first                 *call // the earlier call that this one repeats, or that runs in parallel
 }
 
-// line returns the line with which the call began.
+// line returns the line that began the call.
 func (c *call) line() logs.Event {
 	return logs.Event{Form: c.form, Time: c.at, Message: []byte(c.text), File: c.place.file, Line: c.place.line}
 }
 
-// doubt is a call with an error logged after its begin. The end is logged after
-// success and after failure, so only later lines show the outcome.
+// doubt is a call with an error during the call. The end is logged after success and
+// after failure, so only later lines show the result.
 type doubt struct{ call, container, text string }
 
 // holds reports whether later lines show that the call succeeded.
@@ -55,22 +55,22 @@ func (s *sandbox) begin(c *call) {
 }
 
 // head is the first runtime line since the start began or since its last call ended. A
-// call without a logged begin had begun by then.
+// call whose start is not logged began before this line.
 type head struct {
 	at    int64
 	place place
 }
 
-// headless counts the calls without a logged begin, with the name and place of the
-// first.
+// headless counts the calls without a logged beginning. It has the name and place of the
+// first one.
 type headless struct {
 	count int64
 	name  string
 	from  place
 }
 
-// endsKata ends a Kata call. The begin may be missing: the shim logs it before it
-// knows its log destination, and then only containerd records it.
+// endsKata ends a Kata call. Its beginning may be missing. The shim logs the beginning before
+// it knows where to log, and then only containerd's log has it.
 func (s *sandbox) endsKata(b *Builder, name, container string, at int64) {
 	if !s.end(b, name, container, at) && s.head.at != 0 && s.head.at < at && !s.isCalled() {
 		if s.beginless.count++; s.beginless.count == 1 {
@@ -81,14 +81,14 @@ func (s *sandbox) endsKata(b *Builder, name, container string, at int64) {
 	s.head = head{}
 }
 
-// knows reports whether a call with this name and container is known.
+// knows reports whether the start has a call with this name and container.
 func (s *sandbox) knows(name, container string) bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.name == name && c.container == container }) ||
 		slices.ContainsFunc(s.spans, func(x record.Span) bool { return x.Name == name && x.Container == container })
 }
 
-// unended returns the runtime calls of a start without a logged end. Their duration is
-// unknown.
+// unended returns the runtime calls of a start without a logged end. Their durations
+// are unknown.
 func (s *sandbox) unended(until int64) (out []*call) {
 	out = append(out, s.unseen...)
 	for _, c := range s.calls {
@@ -99,13 +99,13 @@ func (s *sandbox) unended(until int64) (out []*call) {
 	return out
 }
 
-// isCalled reports whether a runtime call is under way.
+// isCalled reports whether a runtime call is in progress.
 func (s *sandbox) isCalled() bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.kind == record.KindCall })
 }
 
-// end ends the last call with this name and container and adds its span. It returns
-// false if there is none.
+// end ends the last call with this name and container, and adds its span. It reports
+// whether there was one.
 func (s *sandbox) end(b *Builder, name, container string, at int64) bool {
 	for _, c := range slices.Backward(s.calls) {
 		if c.name == name && c.container == container {
@@ -116,7 +116,7 @@ func (s *sandbox) end(b *Builder, name, container string, at int64) bool {
 	return false
 }
 
-// endCall ends a call and adds its span.
+// endCall ends a call and adds its span to the start.
 func (s *sandbox) endCall(b *Builder, c *call, at int64) {
 	s.calls = slices.DeleteFunc(s.calls, func(x *call) bool { return x == c })
 	s.busy = max(s.busy, at)

@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// containerd returns the facts of a line by containerd itself. Shim lines in the same
-// log have their own form.
+// containerd returns the facts of a line written by containerd itself. Shim lines in
+// the same log have a different form.
 func containerd(e *logs.Event, all []fact) []fact {
 	if f, ok := criCall(e); ok {
 		return append(all, f)
@@ -33,7 +33,7 @@ func containerd(e *logs.Event, all []fact) []fact {
 	return append(all, f)
 }
 
-// idAtEnd returns the id at the end of a task directory or snapshot path.
+// idAtEnd returns the id at the end of the path of a task directory or a snapshot.
 func idAtEnd(path []byte) []byte {
 	if id := path[bytes.LastIndexByte(path, '/')+1:]; len(id) == 64 && isID(id) {
 		return id
@@ -41,11 +41,11 @@ func idAtEnd(path []byte) []byte {
 	return nil
 }
 
-// criVerbs are the prefixes of CRI messages that quote their object, with their
-// meaning. Before containerd 1.6 the spelling was "RunPodsandbox".
+// criVerbs are the prefixes of CRI messages that quote an object, with their meaning.
+// Before containerd 1.6 the spelling was "RunPodsandbox".
 var criVerbs = []struct {
 	text string
-	does point // at the begin; the end is the next milestone
+	does point // milestone at the beginning of the call; the next milestone is its end
 	step step
 	end  byte // byte after the id
 }{
@@ -59,7 +59,8 @@ var criVerbs = []struct {
 	{"TaskExit event &TaskExit{ContainerID:", none, exits, ','},
 }
 
-// criCall reads a CRI request, its response, or the exit of a container.
+// criCall returns the fact of a CRI request, a CRI response or the exit of a
+// container.
 func criCall(e *logs.Event) (f fact, ok bool) {
 	msg := e.Message
 	if len(msg) < 9 || !bytes.Contains([]byte("RCSEPTr"), msg[:1]) {
@@ -87,7 +88,7 @@ func criCall(e *logs.Event) (f fact, ok bool) {
 	return fact{}, false
 }
 
-// criAnswer distinguishes the begin of a call from its success and its failure.
+// criAnswer returns the fact of a call's beginning, success or failure.
 func criAnswer(e *logs.Event, p point, id, rest []byte) fact {
 	f, meta := does(p), rest
 	if answer := bytes.LastIndex(rest, []byte(" returns ")); answer >= 0 {
@@ -114,7 +115,7 @@ func criAnswer(e *logs.Event, p point, id, rest []byte) fact {
 	return f
 }
 
-// lastQuoted returns the id that a call returned, in quotes at the end of the message.
+// lastQuoted returns the quoted id at the end of a message, as returned by a call.
 func lastQuoted(rest []byte, text string) []byte {
 	if i := bytes.LastIndex(rest, []byte(text)); i >= 0 {
 		return bytes.Trim(rest[i+len(text):], `"`)
@@ -134,7 +135,7 @@ func podKey(meta []byte) []byte {
 	return key[:min(len(key), maxID)]
 }
 
-// metaOf returns one field of the metadata.
+// metaOf returns a field of the metadata.
 func metaOf(meta []byte, field string) []byte {
 	for _, before := range []string{"{", ","} {
 		if v := after(meta, before+field+":", ','); v != nil {

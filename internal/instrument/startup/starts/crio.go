@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// crioCalls are the calls that are part of a start, with their milestones and the
-// message of success. The debug log also has a response.
+// crioCalls are the calls of a start, with their milestones and the message on
+// success. The debug log also has a response.
 var crioCalls = map[string]struct {
 	point point
 	done  string
@@ -17,11 +17,12 @@ var crioCalls = map[string]struct {
 	"StartContainer": {startCalled, "Started container"}, pullName: {pullCalled, "Pulled image: "}, execSync: {execCalled, "Response: "},
 }
 
-// crioOver are the calls that follow a start.
+// crioOver are the calls that occur after a start.
 var crioOver = []string{"StopContainer", "StopPodSandbox", "RemovePodSandbox"}
 
-// crio returns the facts of a CRI-O line. Lines of one call share the request's id,
-// and the call's name as program: "/runtime.v1.RuntimeService/RunPodSandbox".
+// crio returns the facts of a CRI-O line. The lines of one call have the same request
+// id. Their program is the name of the call:
+// "/runtime.v1.RuntimeService/RunPodSandbox".
 func crio(e *logs.Event, all []fact) []fact {
 	method := e.Program[bytes.LastIndexByte(e.Program, '/')+1:]
 	f := fact{stage: stageOf(e)}
@@ -57,9 +58,9 @@ func crio(e *logs.Event, all []fact) []fact {
 	return append(all, f)
 }
 
-// crioNames reads the object of a call's line: "Running pod sandbox: ns/name/POD",
+// crioNames sets the object of a call from a line: "Running pod sandbox: ns/name/POD",
 // "Ran pod sandbox ID with infra container: ns/name/POD", "Created container ID:
-// ns/pod/name", "Started container ID: ns/pod/name". In the debug log it reads the
+// ns/pod/name", "Started container ID: ns/pod/name". In the debug log it uses the
 // fields of requests.
 func crioNames(e *logs.Event, f *fact) {
 	id := crioID(e)
@@ -80,9 +81,9 @@ func crioNames(e *logs.Event, f *fact) {
 	}
 }
 
-// crioNetwork reads "Adding pod ns_p to CNI network" and "Got pod network &{Name:p
-// Namespace:ns ID:…". They give the pod's id before RunPodSandbox returns. The second
-// is logged again when the pod is removed.
+// crioNetwork processes "Adding pod ns_p to CNI network" and "Got pod network &{Name:p
+// Namespace:ns ID:…". These lines have the pod's id before RunPodSandbox returns.
+// CRI-O logs the second one again when it removes the pod.
 func crioNetwork(e *logs.Event, f *fact) {
 	if rest, ok := bytes.CutPrefix(e.Message, []byte("Adding pod ")); ok {
 		name, _, _ := bytes.Cut(rest, []byte(" "))
@@ -125,8 +126,8 @@ func crioID(e *logs.Event) []byte {
 	return nil
 }
 
-// stageOf returns the stage of a creation in a line: "Currently at stage container
-// creating. Waiting up to …".
+// stageOf returns the stage of a container creation in a line: "Currently at stage
+// container creating. Waiting up to …".
 func stageOf(e *logs.Event) []byte {
 	for _, text := range [][]byte{e.Message, e.Error} {
 		if _, stage, ok := bytes.Cut(text, []byte("urrently at stage ")); ok {

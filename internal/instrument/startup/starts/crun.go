@@ -7,7 +7,7 @@ import (
 )
 
 // crun returns the facts of a line in crun's debug log. Each line belongs to one
-// command, which logs its container once.
+// command, which logs its container id once.
 func crun(e *logs.Event, all []fact) []fact {
 	for _, m := range []struct {
 		begin string

@@ -8,10 +8,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// docker returns the facts of a line in dockerd's debug log: an API request, the
-// sandbox key of a container's network, or a containerd event. A request is "Calling
-// POST /v1.41/containers/ID/start" or, since version 28, "handling POST request" with
-// the URL as a field. Lines in containerd's form have the same meaning.
+// docker returns the facts of a line in dockerd's debug log. Relevant lines are API
+// requests, the network set-up of a container, and containerd events. An API request
+// is "Calling POST /v1.41/containers/ID/start". Since version 28 it is "handling POST
+// request" with the URL as a field. Lines in containerd's form have the same meaning.
 func docker(e *logs.Event, all []fact) []fact {
 	if string(e.Source) == "docker events" {
 		switch string(e.Subsystem) {
@@ -65,8 +65,8 @@ func docker(e *logs.Event, all []fact) []fact {
 
 var sandboxKey = []byte("sandbox set key processing took ")
 
-// dockerRequest returns the request in a line: "create", or the verb and the
-// container.
+// dockerRequest returns the API request in a line: "create", or the verb and the
+// container id.
 func dockerRequest(e *logs.Event) (verb, id []byte) {
 	url := e.Command
 	if rest, ok := bytes.CutPrefix(e.Message, []byte("Calling POST ")); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// ends processes the end of a call, or a line that has the sandbox of a call.
+// ends processes the end of a call, or a line that links a call to its sandbox.
 func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 	var s *sandbox
 	if run := b.calls.m[runOf(string(f.pod))]; f.point == netReturned && run != nil && run.s == nil && !run.over {
@@ -38,7 +38,7 @@ func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 		b.fails(e, f, c, s, at)
 		return
 	case s != nil:
-	case c != nil && c.s == nil && c.point == createCalled && f.container != nil: // known once the container starts
+	case c != nil && c.s == nil && c.point == createCalled && f.container != nil: // its start is known once the container starts
 		c.container, c.end = b.words.keep(f.container), &call{at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form}
 		b.calls.put("created "+c.container, c)
 		return
@@ -85,7 +85,8 @@ func (b *Builder) returned(s *sandbox, m mark, c *call, label, container string,
 	}
 }
 
-// bind returns the start of a call that began before the start was known, or nil.
+// bind returns the start of a call that began before its start was known, or nil if it
+// is still unknown.
 func (b *Builder) bind(c *call, f *fact, at int64) (s *sandbox) {
 	switch c.point {
 	case podCalled:
@@ -123,7 +124,7 @@ func (b *Builder) bind(c *call, f *fact, at int64) (s *sandbox) {
 	return s
 }
 
-// fails processes the failure of a call.
+// fails processes a failed call.
 func (b *Builder) fails(e *logs.Event, f *fact, c *call, s *sandbox, at int64) {
 	isRetry := c != nil && c.first != nil && !c.oldest
 	if s == nil && c != nil && c.s == nil {
@@ -154,7 +155,7 @@ func (b *Builder) fails(e *logs.Event, f *fact, c *call, s *sandbox, at int64) {
 	}
 }
 
-// lineOf processes a line of a call that is neither its begin nor its end.
+// lineOf processes a line of a call between its beginning and its end.
 func (b *Builder) lineOf(c *call, e *logs.Event, f *fact, at int64) {
 	if c.pod == "" && f.pod != nil {
 		if c.pod = string(cut(f.pod)); c.point == podCalled {

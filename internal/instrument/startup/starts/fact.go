@@ -7,32 +7,32 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fact is the meaning of one line.
+// fact is the meaning of a line.
 type fact struct {
 	mark
 	step step
-	kind string // of the call; "": engine
+	kind string // kind of the call; "": engine
 
 	sandbox, container []byte                // ids
 	pod                []byte                // "namespace/name"
-	key                []byte                // joins the begin and the end of a call; nil: use its name and container
+	key                []byte                // links the beginning and the end of a call; nil: name and container link them
 	label              []byte                // name of the container in its pod
 	attempt            []byte                // of the container; "0" and nil mean the first
-	why                []byte                // reason of a failure
-	at                 int64                 // time in the text, if it has one
-	took               int64                 // duration of a call that logs only its end, ns
-	stage              []byte                // stage of a call that has not returned
-	hint               []byte                // an id that counts only if a start with it is open
+	why                []byte                // reason for a failure
+	at                 int64                 // time in the text; 0: none
+	took               int64                 // duration of a call that is logged only at its end, ns
+	stage              []byte                // stage of a pending call
+	hint               []byte                // an id that is used only if a start with it is open
 	member             []byte                // a container of the pod
-	first              func(s *sandbox) bool // the line belongs to the oldest start that satisfies this
-	opens              bool                  // a start of the container begins here, even after an emitted one
-	made               bool                  // this container answers the oldest create request
-	request            bool                  // further lines of the call have the same key
-	own                bool                  // about the start of the pod as seen by kubelet
-	oldest             bool                  // among calls with the same key the oldest is assumed to end first
+	first              func(s *sandbox) bool // the line belongs to the oldest start that satisfies this condition
+	opens              bool                  // the line begins a start of the container, even after an emitted one
+	made               bool                  // this container belongs to the oldest create request
+	request            bool                  // other lines of the call have the same key
+	own                bool                  // about the start of the pod from kubelet's view
+	oldest             bool                  // of several calls with the same key, the oldest is assumed to end first
 }
 
-// step is the event that a line reports for a call or a container.
+// step is the kind of event that a line reports for a call or a container.
 type step uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	asks         // the call begins
 	answers      // the call ends
 	refuses      // the call fails
-	binds        // the line has the sandbox of a call
+	binds        // the line links a call to its sandbox
 	exits        // a container or a sandbox exited
 	stops        // a container or a sandbox was stopped or removed
 )
@@ -51,7 +51,7 @@ var rules = [256]func(e *logs.Event, all []fact) []fact{
 	logs.Containerd: containerd, logs.CRIO: crio, logs.Docker: docker, logs.Podman: podman, logs.Kubelet: kubelet, logs.Isulad: isulad, logs.Crun: crun, logs.Kubernetes: kubernetes,
 }
 
-// engineMarks has the milestones that begin or end an engine call.
+// engineMarks maps the milestones that begin or end an engine call to marks.
 var engineMarks = [points]mark{
 	podCalled: {point: podCalled, call: "RunPodSandbox"}, podReturned: {point: podReturned, call: "RunPodSandbox", ends: true},
 	createCalled: {point: createCalled, call: "CreateContainer"}, createReturned: {point: createReturned, call: "CreateContainer", ends: true},
@@ -87,7 +87,7 @@ func fails(call string, why []byte) fact {
 	return fact{mark: mark{call: call}, step: refuses, why: why}
 }
 
-// joined joins words to a call key.
+// joined joins words to the key of a call.
 func joined(words ...[]byte) []byte { return bytes.Join(words, []byte(" ")) }
 
 // after returns the bytes between text and end, or nil if either is missing.
@@ -99,7 +99,7 @@ func after(b []byte, text string, end byte) []byte {
 	return nil
 }
 
-// wordAfter returns the id that follows text.
+// wordAfter returns the id after text.
 func wordAfter(b []byte, text string) []byte {
 	_, b, ok := bytes.Cut(b, []byte(text))
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// start returns the record of a sandbox's start.
+// start returns the record of a start.
 func (b *Builder) start(s *sandbox) *record.Start {
 	s.commands(b)
 	s.settleFailure(b)
@@ -43,8 +43,8 @@ func (b *Builder) start(s *sandbox) *record.Start {
 	return out
 }
 
-// settleFailure decides whether the start failed. An error followed by a successful
-// retry is not a failure.
+// settleFailure decides whether the start failed. An error before a successful retry
+// is not a failure.
 func (s *sandbox) settleFailure(b *Builder) {
 	if s.failure != nil && s.failed < s.ended {
 		s.failure = nil
@@ -73,15 +73,15 @@ func (s *sandbox) settleFailure(b *Builder) {
 // seconds formats a duration, rounded to milliseconds.
 func seconds(ns int64) string { return time.Duration(ns).Round(time.Millisecond).String() }
 
-// waiting returns the state of a start without an end, or nil if it ended or failed.
-// The state is the engine call that began last, else the last runtime call, else the
-// last milestone.
+// waiting returns where a start without an end stopped. It returns nil if the start
+// ended or failed. The result is the pending engine call that began last, else the
+// last pending runtime call, else the last milestone.
 func (s *sandbox) waiting(b *Builder) *record.Waiting {
 	if s.failure != nil {
 		return nil
 	}
 	w := &record.Waiting{Until: max(b.now, s.last), Stage: s.stage, Error: s.error}
-	if i := slices.IndexFunc(b.pauses, func(at int64) bool { return at >= max(s.last, s.began) }); i >= 0 { // a later session of the logs has no evidence about this start
+	if i := slices.IndexFunc(b.pauses, func(at int64) bool { return at >= max(s.last, s.began) }); i >= 0 { // a later session of the logs is no evidence about this start
 		w.Until = b.pauses[i]
 	}
 	stands := func(in string, since int64, at place) { w.In, w.Since, w.Source = in, since, b.source(at) }
@@ -101,7 +101,7 @@ func (s *sandbox) waiting(b *Builder) *record.Waiting {
 		}
 	}
 	if w.In == "" && s.has(podReturned) && !s.has(createCalled) && !s.has(startCalled) && len(s.containers) == 0 && b.creating && !s.stopped && w.Until-s.ended > 5*jitter {
-		stands("after "+traits[podReturned].name, s.ended, s.at) // pods without containers are assumed absent if other pods have containers
+		stands("after "+traits[podReturned].name, s.ended, s.at) // if other pods have containers, a pod without one is assumed to be stuck
 	}
 	if w.In == "" && s.ended != 0 || !s.marked {
 		return nil
@@ -131,8 +131,8 @@ func (s *sandbox) lastSaid() int64 {
 	return last
 }
 
-// allSpans returns the spans of phases, calls and the guest within the start and until
-// the given time.
+// allSpans returns the spans of phases, calls and the guest that begin in the start
+// and end by the given time.
 func (s *sandbox) allSpans(b *Builder, until int64) []record.Span {
 	all := s.phases(b, until)
 	all = append(all, s.spans...)
@@ -152,7 +152,7 @@ var processOf = map[string]string{
 	record.KindCall: record.KindShim, record.KindEngine: record.KindDaemon, record.KindCNI: record.KindDaemon, record.KindGuest: record.KindVMM,
 }
 
-// phases divides the start at its milestones, without holes.
+// phases divides the start at its milestones, without gaps between the phases.
 func (s *sandbox) phases(b *Builder, until int64) []record.Span {
 	points := slices.DeleteFunc(slices.Clone(s.points), func(m moment) bool { return m.at < s.began || m.at > until })
 	slices.SortStableFunc(points, func(x, y moment) int { return cmp.Compare(x.at, y.at) })
@@ -184,7 +184,7 @@ func (s *sandbox) phases(b *Builder, until int64) []record.Span {
 func (s *sandbox) missing(b *Builder) []record.Missing {
 	var out []record.Missing
 	if s.suppressedEnd > s.suppressed {
-		out = append(out, record.Missing{What: "suppressed", Count: s.suppressedEnd - s.suppressed, Detail: "messages that the journal dropped meanwhile"})
+		out = append(out, record.Missing{What: "suppressed", Count: s.suppressedEnd - s.suppressed, Detail: "messages dropped by the journal during the start"})
 	}
 	if s.cuts > 0 {
 		out = append(out, record.Missing{What: "cut", Count: s.cuts, Detail: "from " + b.source(s.cutAt)})
@@ -195,24 +195,24 @@ func (s *sandbox) missing(b *Builder) []record.Missing {
 		}
 	}
 	if s.guessed {
-		out = append(out, record.Missing{What: "ambiguous", Count: 1, Detail: "lines that do not say their container are taken to be about those that were asked for first"})
+		out = append(out, record.Missing{What: "ambiguous", Count: 1, Detail: "lines without a container id are assigned to the earliest request"})
 	}
 	if !s.hasBegin() {
 		out = append(out, record.Missing{What: "no begin", Count: 1, Detail: "the first line is at " + b.source(s.at)})
 	} else if n := s.beginless; n.count > 0 {
-		out = append(out, record.Missing{What: "no begin", Count: n.count, Detail: "of " + n.name + ", which is taken to begin at " + b.source(n.from)})
+		out = append(out, record.Missing{What: "no begin", Count: n.count, Detail: "of " + n.name + ", assumed to begin at " + b.source(n.from)})
 	}
 	if open := s.unended(s.ended); len(open) > 0 {
 		out = append(out, record.Missing{What: record.MissingCall, Count: int64(len(open)), Detail: "of " + open[0].name + ", which began at " + b.source(open[0].place) + " or before"})
 	}
 	if s.ended == 0 && s.failure == nil {
-		out = append(out, record.Missing{What: "no end", Count: 1, Detail: "no line says that a container was started"})
+		out = append(out, record.Missing{What: "no end", Count: 1, Detail: "no line reports that a container started"})
 	}
 	return out
 }
 
-// hasBegin reports whether a start begins with its first milestone. A container
-// request alone is not the first request for a pod.
+// hasBegin reports whether the first milestone of a start is a request that begins it.
+// A container request is not the first request of a pod.
 func (s *sandbox) hasBegin() bool {
 	if len(s.points) == 0 {
 		return false

@@ -8,15 +8,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// clock estimates the offset between the clocks of a guest and its host. The offset is
-// added to guest times.
+// clock estimates the offset to add to guest times to get host times.
 //
-// A line written by the guest at G arrives at the host at H, so the offset is at most
-// H-G. An event caused by the host at H and logged by the guest at G makes the offset
-// at least H-G. Only three pairs count as cause and effect:
-//   - the runtime is asked to create a container, and the guest logs its id;
+// If a line written by the guest at G arrives at the host at H, the offset is at most
+// H-G. If an event caused by the host at H is logged by the guest at G, the offset is
+// at least H-G. Three pairs of lines count as cause and effect:
+//   - the runtime is asked to create a container, and the guest logs the container's
+//     id;
 //   - the n-th Start() of the runtime, and the n-th start_container of the agent;
-//   - the runtime logs that the agent started, and then asks for the guest's details.
+//   - the runtime logs that the agent started, and then queries the guest's details.
 type clock struct {
 	pairs int64
 	most  int64 // upper bound of the offset: minimum of H-G over lines that arrived
@@ -26,22 +26,22 @@ type clock struct {
 	calls []guestCall
 	done  []guestCall
 
-	answers int64   // when the runtime logged that the agent started
+	answers int64   // when the runtime logged the start of the agent
 	begun   []int64 // times of the runtime's Start() calls, in order
-	started int     // start_container calls logged by the agent
+	started int     // number of start_container calls logged by the agent
 
 	kernel kernel
 	spoken bool // the agent has logged a line
 }
 
-// kernel is the guest's kernel time before the agent's first line. A line at an uptime
-// U that arrived at H limits the boot time to at most H-U.
+// kernel is the time of the guest's kernel before the agent's first line. A line with
+// uptime U that arrives at H limits the boot time to at most H-U.
 type kernel struct {
 	began, up int64
 	place     place
 }
 
-// booted records a line of the guest's kernel.
+// booted records a line from the guest's kernel.
 func (c *clock) booted(e *logs.Event, at int64) {
 	if c.spoken || e.Uptime <= 0 {
 		return
@@ -55,7 +55,7 @@ func (c *clock) booted(e *logs.Event, at int64) {
 	c.kernel.up = max(c.kernel.up, e.Uptime)
 }
 
-// cause is a container that the guest has not logged yet.
+// cause is a container whose id the guest has not logged yet.
 type cause struct {
 	at int64
 	id []byte
@@ -68,8 +68,8 @@ type guestCall struct {
 	place       place
 }
 
-// agentCalls are the calls whose begin and end the agent logs, by message prefix. The
-// agent serves each of them one at a time.
+// agentCalls are the calls with a beginning and an end in the agent's log, by message
+// prefix. The agent serves the calls of each kind one at a time.
 var agentCalls = []struct{ name, begin, end string }{
 	{"agent create_container", `rpc call from shim to agent: "create_container"`, "created container!"},
 	{"agent start_container", `rpc call from shim to agent: "start_container"`, "container started"},
@@ -99,7 +99,7 @@ func (b *Builder) guest(e *logs.Event, at int64) {
 	}
 }
 
-// arrived records a line with a guest time.
+// arrived records a guest line with a guest time.
 func (c *clock) arrived(e *logs.Event, at int64) {
 	d := at - e.Time
 	if c.pairs == 0 || d < c.most {
@@ -125,15 +125,15 @@ func (c *clock) arrived(e *logs.Event, at int64) {
 	c.serves(e)
 }
 
-// notBefore records a line that the guest cannot have written before the host time at.
+// notBefore records a line that the guest wrote at or after the host time at.
 func (c *clock) notBefore(at int64, e *logs.Event) {
 	if d := at - e.Time; !c.bound || d > c.least {
 		c.bound, c.least = true, d
 	}
 }
 
-// speaksOf reports whether a message has the id as a separate word. Ids that may be
-// ordinary words never match.
+// speaksOf reports whether a message contains the id as a separate word. Ids that may
+// be ordinary words never match.
 func speaksOf(msg, id []byte) bool {
 	if len(id) < 6 || !bytes.ContainsAny(id, "0123456789") {
 		return false
@@ -146,7 +146,7 @@ func speaksOf(msg, id []byte) bool {
 	return (i == 0 || !idByte[msg[i-1]]) && (end == len(msg) || !idByte[msg[end]])
 }
 
-// caused records an event that the guest will log later.
+// caused records a host event that the guest will log later.
 func (c *clock) caused(e *logs.Event, m mark, container []byte, at int64) {
 	if string(e.Message) == "Agent started in the sandbox" {
 		c.answers = at
@@ -159,7 +159,7 @@ func (c *clock) caused(e *logs.Event, m mark, container []byte, at int64) {
 	}
 }
 
-// serves tracks the calls of the agent.
+// serves records the beginning and the end of the agent's calls.
 func (c *clock) serves(e *logs.Event) {
 	if !c.spoken {
 		c.spoken = true
@@ -187,7 +187,7 @@ func (c *clock) serves(e *logs.Event) {
 	}
 }
 
-// guests returns the clock estimate, or nil without lines from the guest.
+// guests returns the estimated clock offset, or nil without lines from the guest.
 func (c *clock) guests(id string) []record.GuestClock {
 	if c.pairs == 0 {
 		return nil

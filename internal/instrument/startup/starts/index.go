@@ -6,9 +6,10 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// sandboxOf returns the sandbox with an id and creates it if missing. It returns nil
-// if the start was already emitted, unless the line begins another start or is older,
-// as after a restart of the log.
+// sandboxOf returns the sandbox with an id and adds it if it is missing. It returns
+// nil if the start was already emitted. If the line begins another start, or is older
+// than the emitted start, it adds a new sandbox. Older lines occur when a log was
+// restarted.
 func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 	if s, ok := b.open[string(id)]; ok {
 		b.touch(s)
@@ -33,7 +34,8 @@ func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 	return s
 }
 
-// known returns the open sandbox with an id, or nil.
+// known returns the open sandbox with the id, or the one that has the container with
+// the id. It returns nil if there is none.
 func (b *Builder) known(id []byte) *sandbox {
 	s := b.open[string(id)]
 	if s == nil {
@@ -47,8 +49,9 @@ func (b *Builder) known(id []byte) *sandbox {
 	return s
 }
 
-// named returns the sandbox that a line names by its own id or a container's. ok
-// reports whether the line has a name; s is nil if that start is over.
+// named returns the sandbox of a line that has its id or the id of one of its
+// containers. ok reports whether the line has an id. s is nil if the start was already
+// emitted.
 func (b *Builder) named(sandbox, container []byte, opens bool, at int64) (s *sandbox, ok bool) {
 	home, isKnown := b.containers.m[string(container)]
 	switch {
@@ -76,9 +79,9 @@ func (b *Builder) named(sandbox, container []byte, opens bool, at int64) (s *san
 	return nil, false
 }
 
-// ofPod returns the start of a pod by name. The start as seen by kubelet is separate,
-// because its times differ from the engine's: it begins at the pod's creation time, in
-// whole seconds.
+// ofPod returns the start of a pod by the pod's name. kubelet's view of the start is
+// separate because its times differ from the engine's. It begins at the pod's creation
+// time, in whole seconds.
 func (b *Builder) ofPod(f *fact, at int64) *sandbox {
 	key, own := b.pods.m[string(f.pod)], idless+"kubelet "+string(cut(f.pod))
 	if f.own || b.open[key] == nil {
@@ -95,8 +98,8 @@ func (b *Builder) ofPod(f *fact, at int64) *sandbox {
 	return s
 }
 
-// unnamed returns the sandbox of a line without a name: the last one its process
-// logged about, or the only one starting.
+// unnamed returns the sandbox of a line without an id. It is the last sandbox that the
+// process logged about, or the only one being started.
 func (b *Builder) unnamed(e *logs.Event) *sandbox {
 	if e.Pid > 1 {
 		if id, ok := b.pids.m[speaker{e.Pid, e.File}]; ok {
@@ -110,17 +113,18 @@ func (b *Builder) unnamed(e *logs.Event) *sandbox {
 	return b.theOnly()
 }
 
-// speaker is a process in one file. Pids of different nodes may be equal.
+// speaker is a process that logs to a file. Processes of different nodes may have the
+// same pid.
 type speaker struct{ pid, file int }
 
-// speaks records that a process logged about a sandbox.
+// speaks records the sandbox that a process last logged about.
 func (b *Builder) speaks(e *logs.Event, s *sandbox) {
 	if who := (speaker{e.Pid, e.File}); e.Pid > 1 && b.pids.m[who] != s.key {
 		b.pids.put(who, s.key)
 	}
 }
 
-// theOnly returns the start under way if there is exactly one.
+// theOnly returns the start in progress if there is exactly one.
 func (b *Builder) theOnly() *sandbox {
 	if len(b.underWay) == 1 {
 		for s := range b.underWay {
@@ -130,7 +134,7 @@ func (b *Builder) theOnly() *sandbox {
 	return nil
 }
 
-// newestFirst iterates over the open sandboxes, most recently seen first.
+// newestFirst iterates over the open sandboxes, most recently used first.
 func (b *Builder) newestFirst() iter.Seq[*sandbox] {
 	return func(yield func(*sandbox) bool) {
 		for at := b.byUse.Front(); at != nil && yield(at.Value.(*sandbox)); at = at.Next() {
@@ -140,14 +144,14 @@ func (b *Builder) newestFirst() iter.Seq[*sandbox] {
 
 func (b *Builder) touch(s *sandbox) { b.byUse.MoveToFront(s.place) }
 
-// forget removes a sandbox from the open ones.
+// forget removes a sandbox from the open sandboxes.
 func (b *Builder) forget(s *sandbox) {
 	delete(b.underWay, s)
 	b.byUse.Remove(s.place)
 	delete(b.open, s.key)
 }
 
-// finish closes a sandbox and emits its start, if any. A single line is no interval,
+// finish closes a sandbox and emits its start, if any. A single line is not a start,
 // unless it begins a call.
 func (b *Builder) finish(s *sandbox) {
 	b.forget(s)
@@ -160,10 +164,10 @@ func (b *Builder) finish(s *sandbox) {
 	case b.err == nil:
 		b.err = b.out(b.start(s), s.at.file)
 	}
-	*s = sandbox{} // remembered calls still point to it
+	*s = sandbox{} // retained calls still point to it
 }
 
-// settles emits a start that is too long ago to continue, and reports whether it did.
+// settles emits a start that is too old to continue. It reports whether it did.
 func (b *Builder) settles(s *sandbox, at int64) bool {
 	if s.ended != 0 && at-max(s.ended, s.exit) > int64(settled) && !s.isStarting() || s.began != 0 && at-s.began > int64(longest) {
 		b.finish(s)

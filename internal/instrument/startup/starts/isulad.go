@@ -6,8 +6,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// isulaEvents are iSulad's events, "Event: {Object: ID, Type: Starting}", by type
-// prefix. CRI events have their object in the type.
+// isulaEvents are iSulad's events, "Event: {Object: ID, Type: Starting}", by prefix of
+// the type. The type of CRI events contains their object.
 var isulaEvents = []struct {
 	isCRI bool
 	begin string
@@ -53,11 +53,11 @@ func isulad(e *logs.Event, all []fact) []fact {
 	return append(all, fact{hint: e.Container})
 }
 
-// isulaCreate is the key of CRI CreateContainer calls. Their container is logged only
-// on return.
+// isulaCreate is the key of CRI CreateContainer calls. iSulad logs the container id
+// only when the call returns.
 var isulaCreate = []byte("isulad create")
 
-// names sets the object of an iSulad event.
+// names sets the object and the key of an iSulad event.
 func (f *fact) names(p point, id, what []byte, isCRI bool) {
 	f.container, f.key = id, joined([]byte("isulad"), []byte(f.call), id)
 	switch {

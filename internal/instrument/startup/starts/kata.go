@@ -8,10 +8,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// runtime processes a line of Kata in any form, or of an unknown form.
+// runtime processes a Kata line of any form, or a line of unknown form.
 func (b *Builder) runtime(e *logs.Event, at int64) {
 	if e.Form == logs.KataProxy && string(e.Source) == "agent" {
-		return // the agent's own line follows separately
+		return // the agent's own line follows
 	}
 	m, verb := markOf(e), onceOf(e)
 	m.over = m.over || isOver(verb)
@@ -42,9 +42,9 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		b.speaks(e, s)
 	}
 	if e.Form != logs.Journal && e.Form != logs.Unknown || bytes.HasPrefix(e.Program, []byte("kata")) || bytes.HasPrefix(e.Program, []byte("containerd-shim-kata")) {
-		s.whose |= ofKata // other programs in the same journal are not a runtime
+		s.whose |= ofKata // other programs in the same journal are not runtimes
 	}
-	if m.over && !m.undone && string(container) != s.id && s.isKnown(container) { // an init container is gone
+	if m.over && !m.undone && string(container) != s.id && s.isKnown(container) { // an init container was removed
 		s.said(b, e, at, host, mark{}, true)
 		s.exit = at
 		s.reached(b, mark{point: exited}, at, b.words.keep(container), placeOf(e))
@@ -67,8 +67,8 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	b.goesOn(s, e, m, container, verb, named, at)
 }
 
-// whose returns the sandbox of a line, or nil. named reports whether the line names
-// it.
+// whose returns the sandbox of a line, or nil. named reports whether the line has its
+// id.
 func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at int64) (s *sandbox, named bool) {
 	s, named = b.named(idOr(e.Sandbox, nil), idOr(e.Container, nil), m.opens() && (m.point.is(renews) || b.isSandbox(e, container)), at)
 	if s != nil || named {
@@ -76,7 +76,7 @@ func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at
 	}
 	s = b.unnamed(e)
 	if _, ok := b.pids.m[speaker{e.Pid, e.File}]; !ok && verb != "" {
-		b.nameless(e, verb, at) // a new process that is about to name its container
+		b.nameless(e, verb, at) // a new process, which will name its container later
 		return nil, false
 	}
 	if s == nil {
@@ -85,7 +85,7 @@ func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at
 	return s, false
 }
 
-// goesOn processes a line of a start under way.
+// goesOn processes a line of a start in progress.
 func (b *Builder) goesOn(s *sandbox, e *logs.Event, m mark, container []byte, verb string, named bool, at int64) {
 	if string(e.Message) == "sending request" && s.has(agentAnswers) {
 		m.point = none
@@ -110,8 +110,8 @@ func (s *sandbox) isKnown(container []byte) bool {
 	return slices.ContainsFunc(s.containers, func(id string) bool { return id == string(container) })
 }
 
-// isSandbox reports whether a line is about the sandbox itself, not about another
-// container in it.
+// isSandbox reports whether a line is about the sandbox itself, and not about another
+// of its containers.
 func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
 	if len(container) == 0 {
 		return true
@@ -123,7 +123,8 @@ func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
 	return !ok || home == string(container)
 }
 
-// nameOf returns the container of a milestone, or "" for a milestone of the sandbox.
+// nameOf returns the container of a milestone, or "" if it is a milestone of the
+// sandbox.
 func (b *Builder) nameOf(m mark, container []byte) string {
 	if !m.point.is(ofContainer) {
 		return ""
@@ -164,8 +165,8 @@ func (s *sandbox) isAgain(m mark, container []byte, at int64) bool {
 	return false
 }
 
-// inOf returns the writer of a line: the engine, or the subsystem, source or program
-// of the runtime.
+// inOf returns the name of a line's writer: the engine, or the subsystem, source or
+// program of the runtime.
 func inOf(e *logs.Event) []byte {
 	switch w := writers[e.Form]; {
 	case w != 0:
@@ -182,7 +183,8 @@ func inOf(e *logs.Event) []byte {
 	return []byte("kata")
 }
 
-// apart returns the start of a container added to a pod long after the pod's start.
+// apart returns a separate start for a container that was added to a pod long after
+// the pod's start.
 func (b *Builder) apart(s *sandbox, container []byte, at int64) *sandbox {
 	key := s.key + " " + string(container)
 	x := b.sandboxOf([]byte(key), true, at)
@@ -191,8 +193,8 @@ func (b *Builder) apart(s *sandbox, container []byte, at int64) *sandbox {
 	return x
 }
 
-// dies records that the VM died, or its sandbox was stopped, while the agent is
-// dialled. The runtime keeps dialling until a timeout and then removes the sandbox.
+// dies records that the VM died, or that its sandbox was stopped, while the runtime
+// dials the agent. The runtime dials until a timeout and then removes the sandbox.
 func (b *Builder) dies(s *sandbox, e *logs.Event, isDead bool, at int64) {
 	s.said(b, e, at, host, mark{}, true)
 	if s.died.at == 0 {
@@ -204,9 +206,9 @@ func (b *Builder) dies(s *sandbox, e *logs.Event, isDead bool, at int64) {
 	}
 }
 
-// undone fails a start that the runtime reverts within the call that makes it. The
-// reason is the first error since the last milestone. Errors from which the runtime
-// recovered do not count, nor do errors next to lost lines.
+// undone records the failure of a start that the runtime reverts before its call
+// returns. The reason is the first error since the last milestone, so errors from
+// which the runtime recovered do not count.
 func (b *Builder) undone(s *sandbox) {
 	if s.ended == 0 && s.error != "" && s.isCalled() {
 		s.fails(s.error, s.last)
@@ -214,7 +216,7 @@ func (b *Builder) undone(s *sandbox) {
 	b.finish(s)
 }
 
-// beginsAgain emits a start if the log jumps back in time, and reports whether it did.
+// beginsAgain emits a start if the log goes back in time. It reports whether it did.
 func (b *Builder) beginsAgain(s *sandbox, at int64) bool {
 	if at >= s.last-jitter {
 		return false

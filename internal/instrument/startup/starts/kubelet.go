@@ -7,10 +7,10 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// kubelet returns the facts of a kubelet line. Kubelet identifies pods by name. It
-// logs when a pod was added, its volumes were mounted, its containers were seen
-// started (by PLEG, once a second), and the pod was observed running. The last line
-// has its own times.
+// kubelet returns the facts of a kubelet line. kubelet identifies pods by name. It
+// logs when a pod was added, when its volumes were mounted, when its containers were
+// seen started (by PLEG, once a second), and when the pod was observed running. The
+// last of these lines contains several times.
 func kubelet(e *logs.Event, all []fact) []fact {
 	msg, pod := e.Message, e.Pod
 	add := func(p point, pod, member []byte) {
@@ -50,15 +50,15 @@ func kubelet(e *logs.Event, all []fact) []fact {
 	return all
 }
 
-// oldName returns "namespace/name" for "name_namespace(uid)".
+// oldName converts "name_namespace(uid)" to "namespace/name".
 func oldName(b []byte) []byte {
 	name, rest, _ := bytes.Cut(b, []byte("_"))
 	space, _, _ := bytes.Cut(rest, []byte("("))
 	return podName(space, name)
 }
 
-// observedStart reads the times inside kubelet's line about a pod's start. They
-// replace the time of the line.
+// observedStart returns the facts from kubelet's line about a pod's start. The times
+// in the line replace the time of the line.
 func observedStart(msg, pod []byte, all []fact) []fact {
 	stamp := func(key string) int64 {
 		text, _, _ := bytes.Cut(after(msg, key+`="`, '"'), []byte(" m="))

@@ -9,7 +9,7 @@ import (
 // kubeReasons maps the reason of a Kubernetes pod event to its milestone.
 var kubeReasons = map[string]point{"Scheduled": podAdded, "Pulling": pullCalled, "Pulled": pullReturned, "Created": createReturned, "Started": seenStarted}
 
-// kubernetes returns the facts of a Kubernetes event. Containers are identified by
+// kubernetes returns the facts of a Kubernetes event. Events identify containers by
 // name.
 func kubernetes(e *logs.Event, all []fact) []fact {
 	pod := e.Pod

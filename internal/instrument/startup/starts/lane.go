@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// breath is the maximum distance of a line that counts as simultaneous with a
-	// milestone, and the shortest gap kept.
+	// breath is the maximum distance between a milestone and a line that counts as
+	// simultaneous. It is also the minimum gap.
 	breath = int64(time.Millisecond)
-	// jitter is how far lines may be out of order, since programs log from several
-	// threads. A larger step back means that the clock was set.
+	// jitter is the maximum disorder of lines. Programs log from several threads. A larger
+	// step back means that the clock was set.
 	jitter = int64(time.Second)
 )
 
@@ -33,14 +33,14 @@ func (d *edge) set(s *edge) {
 	d.in = append(d.in[:0], cut(s.in)...)
 }
 
-// lane has the last lines of one program, or of several programs that call each other.
+// lane has the last lines of one program, or of programs that call each other.
 type lane struct {
-	last, milestone, guest edge // guest: last guest line after last
+	last, milestone, guest edge // guest: last guest line since last
 	before                 int64
-	others                 int64 // lines since last that are no edges here, except simultaneous ones
-	breath                 int64 // how many of them came at the same time
+	others                 int64 // lines since last that are no edges of this lane, without simultaneous ones
+	breath                 int64 // how many of these lines are simultaneous
 	breathed               int64
-	open                   record.Gap // last gap; a milestone may still replace its end; Ended 0: none
+	open                   record.Gap // last gap, whose end a milestone may still replace; Ended 0: none
 }
 
 // The lanes of a start.
@@ -51,8 +51,8 @@ const (
 	lanes
 )
 
-// pass counts a line that ends no gap. Lines simultaneous with either end of the gap
-// do not count.
+// pass counts a line that does not end a gap. It ignores lines that are simultaneous
+// with an end of the gap.
 func (l *lane) pass(at int64) {
 	if at-l.last.at <= breath {
 		return
@@ -71,7 +71,7 @@ func (l *lane) passGuest(g *edge) {
 	}
 }
 
-// edge ends the gap of a lane and begins the next.
+// edge ends the current gap of a lane and begins the next one.
 func (s *sandbox) edge(b *Builder, which int, e *edge) {
 	l := &s.lanes[which]
 	took := e.at - l.last.at
@@ -114,13 +114,13 @@ func (l *lane) giveWay(b *Builder, s *sandbox, e *edge) {
 }
 
 // silent reports whether a lane has no line in the middle of an interval. Lines in the
-// first or last tenth count as ends of the same wait.
+// first and last tenth do not count.
 func (l *lane) silent(from, to int64) bool {
 	tenth := (to - from) / 10
 	return l.last.at <= from+tenth || l.last.at >= to-tenth && l.before <= from+tenth
 }
 
-// gap records the gap between the lane's last line and e.
+// gap records the gap between the last line of the lane and e.
 func (s *sandbox) gap(b *Builder, l *lane, e *edge) {
 	from := &l.last
 	if !from.mark && l.milestone.at != 0 && from.at-l.milestone.at <= breath && from.at >= l.milestone.at {
@@ -136,8 +136,8 @@ func (s *sandbox) gap(b *Builder, l *lane, e *edge) {
 	}
 }
 
-// keep keeps a gap if it is one of the longest. Gaps after the end are kept
-// separately, since the start may continue.
+// keep retains a gap if it is one of the longest. Gaps after the current end are
+// stored separately, since the start may continue.
 func (s *sandbox) keep(b *Builder, from, to *edge, others int64) (record.Gap, bool) {
 	list := &s.kept
 	if s.ended != 0 {
@@ -155,8 +155,8 @@ func (s *sandbox) keep(b *Builder, from, to *edge, others int64) (record.Gap, bo
 	return g, true
 }
 
-// kept is a gap and the position of its begin. The position is formatted only when the
-// start is emitted.
+// kept is a gap and the position at which it begins. The position is formatted when
+// the start is emitted.
 type kept struct {
 	record.Gap
 	from place
@@ -164,8 +164,8 @@ type kept struct {
 
 func (k *kept) took() int64 { return k.Ended - k.Began }
 
-// roomFor returns the index for a gap of the given length: the end of the list, or the
-// shortest gap.
+// roomFor returns the index at which to store a gap of the given length: the end of
+// the list, or the shortest gap.
 func roomFor(list []kept, took int64, most int) (int, bool) {
 	if len(list) < most {
 		return len(list), true
@@ -179,7 +179,7 @@ func roomFor(list []kept, took int64, most int) (int, bool) {
 	return shortest, list[shortest].took() < took
 }
 
-// join adds the gaps after a provisional end to the others.
+// join adds the gaps after a provisional end to the other gaps.
 func (s *sandbox) join(most int) {
 	for _, g := range s.tail {
 		if at, ok := roomFor(s.kept, g.took(), most); ok {
@@ -203,7 +203,7 @@ func (s *sandbox) gaps(b *Builder, until int64) (out []record.Gap) {
 	return out
 }
 
-// laneOf returns the lane of a runtime's line.
+// laneOf returns the lane of a runtime line.
 func laneOf(program []byte, isProxy bool) int {
 	switch {
 	case isProxy || string(program) == "kata-proxy":

@@ -10,8 +10,8 @@ import (
 // point is a milestone of a start.
 type point uint8
 
-// The milestones, in order of occurrence. Kata's cover its Go runtime, Kata 1.x and
-// runtime-rs, where they mean the same.
+// The milestones, in order of occurrence. Kata's milestones apply to its Go runtime,
+// Kata 1.x and runtime-rs.
 const (
 	none point = iota
 	firstLine
@@ -57,10 +57,10 @@ const (
 	points
 )
 
-// traits describes each milestone.
+// traits describes the milestones.
 var traits = [points]struct {
-	name string // display name: a phase is named after the two milestones that enclose it
-	of   string // kind of the process that runs the phase after this milestone; "": unknown
+	name string // display name; phases are named after the two milestones around them
+	of   string // kind of the process that runs after this milestone; "": unknown
 	is   trait
 }{
 	firstLine:      {name: "first line"},
@@ -105,7 +105,7 @@ var traits = [points]struct {
 	lastLine:       {name: "last line"},
 }
 
-// phaseNames has the phases with their own name.
+// phaseNames maps pairs of milestones to the names of phases with a common name.
 var phaseNames = map[[2]point]string{
 	{pullCalled, pullReturned}: "image pull", {netCalled, netReturned}: "CNI", {mountCalled, mountReturned}: "volume mounts", {startReturned, exited}: "init container runs", {started, exited}: "init container runs",
 }
@@ -114,32 +114,32 @@ var phaseNames = map[[2]point]string{
 type trait uint8
 
 const (
-	begins      trait = 1 << iota // a start begins here, so its begin is known
-	renews                        // reaching it again means that the sandbox is started again
+	begins      trait = 1 << iota // a start begins here, so its beginning is certain
+	renews                        // a second occurrence means that the sandbox is started again
 	ofContainer                   // reached once per container; otherwise once per sandbox
-	finishes                      // the start may end with it
+	finishes                      // it can end the start
 	again                         // may be reached more than once
 	lasts                         // the last occurrence counts
 )
 
 func (p point) is(t trait) bool { return traits[p].is&t != 0 }
 
-// Kata's calls.
+// The calls of Kata.
 const (
 	kataCreate = "kata create"
 	kataStart  = "kata start"
 )
 
-// mark is the meaning of a line of an engine or a runtime.
+// mark is the meaning of an engine or runtime line.
 type mark struct {
 	point  point
 	call   string // the call that begins or ends here
 	ends   bool   // the call ends
-	weak   bool   // the end of the call will report the same again
-	over   bool   // the sandbox is past its start
-	undone bool   // by the runtime itself, without a request
+	weak   bool   // the line at the end of the call has the same meaning
+	over   bool   // the sandbox has finished its start
+	undone bool   // by the runtime itself, not on request
 	dies   bool   // the VM, or a process it needs, has died
-	asked  bool   // answers a query that may come at any time
+	asked  bool   // answers a query that may occur at any time
 }
 
 var marks = map[string]mark{
@@ -153,7 +153,7 @@ var marks = map[string]mark{
 	"QMP details":                  {point: vmmAnswers},
 	"VM started":                   {point: vmStarted},
 	"vm started from template":     {point: vmStarted},
-	"start vm":                     {point: vmStarted}, // runtime-rs says so when it has started
+	"start vm":                     {point: vmStarted}, // runtime-rs logs this after the VM has started
 	"proxy started":                {point: proxyStarted},
 	"New client":                   {point: dialled},
 	"New client connected":         {point: agentAnswers},
@@ -199,7 +199,7 @@ var openings = []struct {
 	{"<==== task service ", mark{asked: true}},
 }
 
-// markOf returns the meaning of a runtime's line.
+// markOf returns the meaning of a runtime line.
 func markOf(e *logs.Event) mark {
 	msg := e.Message
 	if len(msg) == 0 {
@@ -221,13 +221,12 @@ func markOf(e *logs.Event) mark {
 	return mark{}
 }
 
-// opens reports whether the line can begin another start of a sandbox that was already
-// emitted.
+// opens reports whether the line can begin another start of an emitted sandbox.
 func (m mark) opens() bool {
 	return m.point == called && !m.weak || m.point.is(renews)
 }
 
-// consoleMessage is the message of every guest console line that Kata logs.
+// consoleMessage is the message of Kata's log lines that contain guest console output.
 const consoleMessage = "reading guest console"
 
 func fromGuest(e *logs.Event) bool {

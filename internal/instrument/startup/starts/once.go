@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// once is a command of Kata 1.x's runtime: a process that does one thing and exits.
-// Its lines have the command and the pid, but no line marks the end. It ran at least
+// once is a command of Kata 1.x's runtime. The process does one thing and exits. Its
+// lines have the command and the pid, but none marks the end. The command ran at least
 // from its first line to its last.
 type once struct {
 	who             speaker
@@ -19,24 +19,25 @@ type once struct {
 	place           place
 }
 
-// early has the lines of a process before it names a container, such as "loaded
-// configuration".
+// early has the lines of a process before its first line with a container id, such as
+// "loaded configuration".
 type early struct {
 	once
-	called bool // a start can begin with the line
+	called bool // a start can begin with the first line
 	lines  int64
 }
 
-// maxEarly is the maximum time until a process names its container, in ns.
+// maxEarly is the maximum time until a process logs its container id, in ns.
 const maxEarly = 10 * jitter
 
-// leadsTo reports whether a line of the same process belongs to the same command.
+// leadsTo reports whether a later line of the same process belongs to the same
+// command.
 func (x *early) leadsTo(verb string, at int64) bool {
 	return x.verb == verb && at >= x.began && at-x.began <= maxEarly
 }
 
-// askedAtOnce is the maximum delay, in ns, of a state query that still belongs to the
-// start. Docker sends one to learn the pid.
+// askedAtOnce is the maximum time, in ns, between a start and a state query that
+// belongs to it. Docker sends one to get the pid.
 const askedAtOnce = jitter / 10
 
 var onceVerbs = func() map[string]string {
@@ -47,7 +48,7 @@ var onceVerbs = func() map[string]string {
 	return names
 }()
 
-// onceOf returns the command of a Kata 1.x runtime line, or "" for any other line.
+// onceOf returns the command of a Kata 1.x runtime line, or "" for other lines.
 func onceOf(e *logs.Event) string {
 	if len(e.Command) == 0 || e.Pid <= 1 || e.Form != logs.Kata || string(e.Program) != "kata-runtime" {
 		return ""
@@ -55,12 +56,12 @@ func onceOf(e *logs.Event) string {
 	return onceVerbs[string(e.Command)]
 }
 
-// isOver reports whether a command follows a start: kill, delete or exec.
+// isOver reports whether a command only occurs after a start: kill, delete or exec.
 func isOver(verb string) bool {
 	return verb == "kata-runtime kill" || verb == "kata-runtime delete" || verb == "kata-runtime exec"
 }
 
-// nameless records a line of a command that has not named a container yet.
+// nameless records a line of a command that has not logged a container id yet.
 func (b *Builder) nameless(e *logs.Event, verb string, at int64) {
 	b.Unplaced++
 	who := speaker{e.Pid, e.File}
@@ -71,7 +72,7 @@ func (b *Builder) nameless(e *logs.Event, verb string, at int64) {
 	b.early.put(who, &early{once: once{who: who, verb: verb, began: at, place: placeOf(e)}, called: markOf(e).point == called, lines: 1})
 }
 
-// follows records a line of a command about this sandbox.
+// follows records a line of a command for this sandbox.
 func (s *sandbox) follows(b *Builder, e *logs.Event, verb string, container []byte, at int64) {
 	who := speaker{e.Pid, e.File}
 	for i := len(s.once) - 1; i >= 0; i-- {
@@ -98,9 +99,8 @@ func (s *sandbox) follows(b *Builder, e *logs.Event, verb string, container []by
 	s.once = append(s.once, o)
 }
 
-// commands adds the spans of the commands and extends the start to the end of the work
-// for it. That work is the command that started the container, and the state query
-// that follows at once.
+// commands adds the spans of the commands. It extends the start to the end of the
+// command that started the container, and of the state query that immediately follows.
 func (s *sandbox) commands(b *Builder) {
 	if len(s.once) == 0 {
 		return
@@ -130,7 +130,7 @@ func (s *sandbox) commands(b *Builder) {
 	s.extend(b, end)
 }
 
-// extend moves the end of the start.
+// extend moves the end of the start to a later time.
 func (s *sandbox) extend(b *Builder, to int64) {
 	if to > s.ended && s.ended != 0 {
 		s.upTo(b, started, to)

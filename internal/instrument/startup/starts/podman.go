@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// podmanMarks maps podman's debug messages to marks, by their prefix or by the text
-// after the container id.
+// podmanMarks maps podman's debug messages to marks. A message is identified by its
+// prefix and the text after the container id.
 var podmanMarks = []struct {
 	begin, rest string
 	mark        mark

@@ -1,6 +1,6 @@
 package starts
 
-// recent is a map limited to its most recent keys.
+// recent is a map that retains only the most recently added keys.
 type recent[K comparable, V any] struct {
 	m    map[K]V
 	ring []K
@@ -12,7 +12,7 @@ func newRecent[K comparable, V any](most int) recent[K, V] {
 	return recent[K, V]{m: map[K]V{}, most: most}
 }
 
-// put stores v and evicts the oldest key if the map is full.
+// put stores a value. It evicts the oldest key if the map is full.
 func (r *recent[K, V]) put(k K, v V) {
 	if _, ok := r.m[k]; ok {
 		r.m[k] = v
@@ -28,15 +28,15 @@ func (r *recent[K, V]) put(k K, v V) {
 	r.m[k] = v
 }
 
-// take removes and returns a value.
+// take removes a key and returns its value.
 func (r *recent[K, V]) take(k K) (V, bool) {
 	v, ok := r.m[k]
 	delete(r.m, k)
 	return v, ok
 }
 
-// maxWords is the maximum number of interned texts, and maxText their maximum length
-// in bytes.
+// maxWords is the maximum number of interned texts. maxText is their maximum length in
+// bytes.
 const (
 	maxWords = 4096
 	maxText  = 200
@@ -75,8 +75,8 @@ func cut(b []byte) []byte {
 	return b[:n]
 }
 
-// isID reports whether a text can be the id of a sandbox or container: at most maxID
-// characters that engines allow in names.
+// isID reports whether a text can be the id of a sandbox or a container: at most maxID
+// characters that engines accept in names.
 func isID(b []byte) bool {
 	if len(b) == 0 || len(b) > maxID {
 		return false

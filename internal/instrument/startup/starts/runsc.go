@@ -11,15 +11,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// command is the runsc command that wrote a log file. Each command, and the sentry,
-// has its own file.
+// command is the runsc command that wrote a log file. Each command has a separate
+// file, and so has the sentry.
 type command struct {
 	id, verb string // sandbox id and verb
-	of       string // container of the command
+	of       string // container id in the command
 	at       int64  // time of the first line
 	place    place
-	headed   bool             // the header between two similar lines has ended
-	lines    map[string]int64 // last time of each timeline of the sentry's boot, by name
+	headed   bool             // the header between its two separator lines has ended
+	lines    map[string]int64 // last time of each boot timeline of the sentry, by name
 }
 
 var (
@@ -27,14 +27,14 @@ var (
 	sentryStep   = "runsc boot: "
 )
 
-// runsc processes a line of gVisor.
+// runsc processes a gVisor line.
 func (b *Builder) runsc(e *logs.Event, at int64) {
 	if e.File < 0 || e.File >= len(b.commands) {
 		b.Unplaced++
 		return
 	}
 	c, msg := &b.commands[e.File], e.Message
-	switch { // header lines of a command
+	switch { // header of a command
 	case bytes.HasPrefix(msg, []byte("**************** gVisor")):
 		if c.headed = c.verb != "" && !c.headed; !c.headed {
 			*c = command{at: at, place: placeOf(e)}
@@ -70,8 +70,8 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 	b.midpoint(s, c, e)
 }
 
-// runscJoins moves a create into the start of its pod, once the container turns out to
-// be part of a pod.
+// runscJoins moves a create into the start of its pod when its log shows that the
+// container belongs to a pod.
 func (b *Builder) runscJoins(c *command, s *sandbox, home []byte) *sandbox {
 	pod := b.open[string(home)]
 	if pod == nil || pod == s {
@@ -95,7 +95,7 @@ func (b *Builder) runscCalled(c *command, s *sandbox) {
 	s.tell(b, &first, c.at, m, c.of)
 }
 
-// runscBegins reads the arguments of a runsc command: "Args: [/usr/bin/runsc
+// runscBegins processes the arguments of a runsc command: "Args: [/usr/bin/runsc
 // --root=/run create --bundle /b 8bd3…]".
 func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 	args := strings.Fields(string(bytes.TrimSuffix(e.Message[len("Args: ["):], []byte("]"))))
@@ -118,7 +118,7 @@ func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 			b.finish(s)
 		}
 		s = b.sandboxOf(id, true, at)
-	case "start": // this may be the only log
+	case "start": // the log of create may be missing
 		if s == nil {
 			s = b.sandboxOf(id, true, at)
 		}
@@ -139,8 +139,8 @@ var runscVerbs = []string{
 	"state", "wait", "events", "list", "ps", "gofer", "umount", "resume", "spec", "features", "debug",
 }
 
-// runscNameless processes the boot of a sentry without a container id in its log. The
-// file name replaces the id.
+// runscNameless processes the boot of a sentry whose log has no container id. The file
+// name replaces the id.
 func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
 	name := "runsc"
 	if e.File < len(b.names) {
@@ -154,8 +154,8 @@ func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
 	}
 }
 
-// runscDone has the milestones reached when a command succeeds; runscCalls those
-// reached when it begins.
+// runscDone maps commands to the milestones reached at their successful end,
+// runscCalls to those reached at their beginning.
 var (
 	runscDone  = map[string]point{"create": created, "start": started}
 	runscCalls = map[string]point{"create": called, "run": called, "start": begun}
@@ -173,13 +173,13 @@ func runscMark(c *command, msg []byte) mark {
 	return mark{}
 }
 
-// sentryPoints are the milestones named by the sentry.
+// sentryPoints maps the boot steps of the sentry to milestones.
 var sentryPoints = map[string]point{
 	"Go code running": sentryRuns, "notifying parent": sentryReady, "start signal received": begun, "kernel started": started,
 }
 
-// midpoint reads a timed step of the sentry's boot: "Timer for runsc boot: Timeline
-// runsc boot reached midpoint spec read at 02:27:17.307568314 (unix nanos:
+// midpoint processes a timed step of the sentry's boot: "Timer for runsc boot:
+// Timeline runsc boot reached midpoint spec read at 02:27:17.307568314 (unix nanos:
 // 1795228037307568314)".
 func (b *Builder) midpoint(s *sandbox, c *command, e *logs.Event) {
 	if !bytes.HasPrefix(e.Message, []byte("Timer for ")) {
@@ -209,8 +209,8 @@ func (b *Builder) midpoint(s *sandbox, c *command, e *logs.Event) {
 	s.reached(b, mark{point: sentryPoints[string(step)]}, at, s.id, placeOf(e))
 }
 
-// timing reads a row of runsc's boot table. The table repeats the earlier lines and
-// adds the steps before the log was open.
+// timing processes a row of runsc's boot table. The table repeats earlier lines and
+// adds the steps before the log was opened.
 func (b *Builder) timing(s *sandbox, e *logs.Event, at int64) {
 	s.count(e, at)
 	s.edges++

@@ -19,11 +19,11 @@ const (
 	maxOfPod  = 64
 )
 
-// sandbox is the state of one sandbox since its start began.
+// sandbox is the state of a sandbox since its start began.
 type sandbox struct {
 	id    string        // "" if unknown
-	key   string        // key among the open sandboxes: the id, or a text with a blank
-	extra string        // why it is a separate start in its pod: [restart], [added]
+	key   string        // key in the map of open sandboxes: the id, or a text that contains a blank
+	extra string        // why it is not the start of its pod: [restart], [added]
 	place *list.Element // element in the list of open sandboxes
 
 	began, last int64 // times of the first and last host line
@@ -33,17 +33,17 @@ type sandbox struct {
 	edges       int
 	points      []moment
 	marked      bool  // a milestone was reached
-	ended       int64 // last time a container was started; 0: none was
+	ended       int64 // last time at which a container started; 0: none
 	calls       []*call
 	members     []member
 	exit        int64  // last exit of a container
-	busy        int64  // last end of a call
-	stage       string // stage of the call, as logged
-	guessed     bool   // the assignment of a line to this start is a guess
-	died        edge   // first sign that the VM died or was stopped while the agent was dialled
+	busy        int64  // time of the last end of a call
+	stage       string // last stage of the call, as logged
+	guessed     bool   // some lines may belong to another start
+	died        edge   // first sign that the VM died or was stopped while the runtime dialled the agent
 	dead        bool   // the VM died
-	stopped     bool   // on request
-	unasked     bool   // created, but no start was requested
+	stopped     bool   // it was stopped on request
+	unasked     bool   // the container was created, but its start was not requested
 	once        []once
 	head        head
 	beginless   headless
@@ -52,36 +52,36 @@ type sandbox struct {
 	name        string
 	containers  []string
 
-	kept, tail    []kept // tail: after ended
-	events, after int64  // lines in total, and lines after ended
+	kept, tail    []kept // tail: gaps after ended
+	events, after int64  // total number of lines, and number of lines after ended
 
 	cuts    int64
 	cutAt   place
 	error   string // first error since the last milestone
 	failure *record.Failure
-	failed  int64 // time of the failure; a later start is a retry
+	failed  int64 // time of the failure; a later end means that a retry succeeded
 	doubts  []doubt
 	whose   whose
 	clock   clock
-	// suppressed is the number of messages the journal had dropped when the start
-	// began; suppressedEnd is the number at its last end.
+	// suppressed is the number of messages that the journal had dropped when the start
+	// began. suppressedEnd is the number when it ended.
 	suppressed, suppressedEnd int64
 }
 
-// moment is a milestone that was reached.
+// moment is a reached milestone.
 type moment struct {
 	point     point
 	weak      bool
-	told      bool // a weak mark came first
+	told      bool // a weak mark preceded it
 	at        int64
 	container string
 	place     place
 }
 
-// whose is the set of writers that logged about a sandbox.
+// whose is the set of the writers that logged about a sandbox.
 type whose uint16
 
-// Engines first, then runtimes. name returns the first one in this order.
+// The order determines the writer that name returns: engines first, then runtimes.
 const (
 	ofDocker whose = 1 << iota
 	ofPodman
@@ -111,14 +111,14 @@ func (w whose) name() []byte {
 	return whoseNames[bits.TrailingZeros16(uint16(w))]
 }
 
-// target returns "engine/runtime", with only the parts that wrote about the start.
+// target returns "engine/runtime". A part without lines about the start is omitted.
 func (w whose) target() string {
 	engines := ofKata - 1
 	return strings.Trim(string((w&engines).name())+"/"+string((w&^engines).name()), "/")
 }
 
-// said records a host line about this sandbox. A line that passes counts in every lane
-// but is no edge.
+// said records a host line about this sandbox. Some lines only pass: every lane counts
+// them, but they are no edges.
 func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, named bool) {
 	if named {
 		s.whose |= writers[e.Form]
@@ -155,8 +155,8 @@ func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, n
 
 var noMessage = []byte("(no message)")
 
-// tell records an engine or runtime line that reaches a milestone, or begins or ends a
-// call.
+// tell records an engine or runtime line that reaches a milestone, or that begins or
+// ends a call.
 func (s *sandbox) tell(b *Builder, e *logs.Event, at int64, m mark, container string) {
 	s.said(b, e, at, host, m, true)
 	kind := record.KindEngine
@@ -186,7 +186,7 @@ func (s *sandbox) count(e *logs.Event, at int64) {
 	}
 }
 
-// wrong records an error. It may belong to any matching call under way.
+// wrong records an error line. It marks all calls in progress that it may belong to.
 func (s *sandbox) wrong(b *Builder, e *logs.Event) {
 	if s.error == "" {
 		s.error = b.words.keep(errorOf(e))
@@ -203,8 +203,8 @@ func (s *sandbox) fails(why string, at int64) {
 	s.failure, s.failed = &record.Failure{Kind: record.FailError, Detail: why}, at
 }
 
-// reached adds a milestone: once per sandbox or, for milestones of containers, once
-// per container.
+// reached records a milestone. A milestone of the sandbox is recorded once, a
+// milestone of containers once per container.
 func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p place) {
 	if m.point == none {
 		return
@@ -238,7 +238,7 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 	s.upTo(b, m.point, at)
 }
 
-// upTo moves the end of the start to a milestone that can end it.
+// upTo extends the start to a milestone that can end it.
 func (s *sandbox) upTo(b *Builder, p point, at int64) {
 	switch {
 	case p == exited:
@@ -260,8 +260,8 @@ type member struct {
 	ran, gone bool
 }
 
-// find returns the member with the id or, without an id, the label. It returns nil if
-// there is none.
+// find returns the member with the id or, without an id, with the label. It returns
+// nil if there is none.
 func (s *sandbox) find(label, id string) *member {
 	for i := range slices.Backward(s.members) {
 		if m := &s.members[i]; id != "" && m.id == id || id == "" && label != "" && m.label == label {
@@ -271,7 +271,7 @@ func (s *sandbox) find(label, id string) *member {
 	return nil
 }
 
-// member returns the member with the id or label and creates it if missing.
+// member returns the member with the id or label. It adds the member if it is missing.
 func (s *sandbox) member(label, id string) *member {
 	if m := s.find(label, id); m != nil {
 		return m
@@ -294,8 +294,9 @@ func (s *sandbox) labels() string {
 
 func (s *sandbox) hasMember(label string) bool { return s.find(label, "") != nil }
 
-// takes reports whether a new container belongs to the start, by the rules of the
-// package comment. Containers of kubectl debug never do; their names have a prefix.
+// takes reports whether a new container belongs to the start, by the rules in the
+// package comment. Containers of kubectl debug never do. Their names have a known
+// prefix.
 func (s *sandbox) takes(label string, again bool, at int64) bool {
 	switch since := max(s.ended, s.exit, s.busy); {
 	case s.extra != "":
@@ -311,7 +312,7 @@ func (s *sandbox) takes(label string, again bool, at int64) bool {
 	}
 }
 
-// creating returns the pending call that creates the container, or nil.
+// creating returns the pending call that creates the container with the label, or nil.
 func (s *sandbox) creating(label string) *call {
 	for _, c := range s.calls {
 		if c.point == createCalled && c.label == label && label != "" {
@@ -321,7 +322,7 @@ func (s *sandbox) creating(label string) *call {
 	return nil
 }
 
-// isStarting reports whether an engine call is under way.
+// isStarting reports whether an engine call is in progress.
 func (s *sandbox) isStarting() bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.kind != record.KindCall })
 }
@@ -330,7 +331,7 @@ func (s *sandbox) lacksTask() bool { return s.has(startCalled) && !s.has(created
 
 func (s *sandbox) hasTask() bool { return s.has(created) && !s.has(started) }
 
-// isCreated records the id of the container that a create call returned.
+// isCreated records the container id returned by a create call.
 func (s *sandbox) isCreated(c *call, label, container string) {
 	if c != nil {
 		c.container = container

@@ -1,46 +1,49 @@
-// Package starts assembles the starts of containers and pods from the log lines of
+// Package starts reconstructs the starts of containers and pods from the logs of
 // engines, runtimes and guests.
 //
-// Each writer has a file with a table and a pure function that maps a line to facts: a
-// call began, ended or failed, a milestone was reached, a container belongs to a
-// sandbox. Only [Builder] has state. It takes the facts of all writers in time order
-// and assembles starts from them.
+// Each log writer has a file with a table and a pure function that converts a line to
+// facts. A fact is, for example, that a call began, ended or failed, that a milestone
+// was reached, or that a container belongs to a sandbox. Only [Builder] has state. It
+// processes the facts of all writers in time order and builds starts from them.
 //
-// A line belongs to the sandbox it names, directly or through a container. A line
-// without a name belongs to the last sandbox its process logged about, or to the only
-// start under way.
+// A line belongs to the sandbox whose id it contains, or to the sandbox of a container
+// whose id it contains. A line without an id belongs to the last sandbox that its
+// process logged about. Otherwise it belongs to the start in progress, if there is
+// exactly one.
 //
 // # Begin and end
 //
 // A start begins with its first request, or with the first line about its sandbox. It
-// ends when every container of its first attempt runs, including init containers. A
-// container belongs to the first attempt if it is created before all others run, at
-// most [patience] after that, or after one of them exited. Restarted containers and
-// containers added later are separate starts. A start has no end if a call never
-// returned or a container never ran; [record.Waiting] then has its state. A start is
-// emitted once its end is certain, at the latest by [Builder.Close].
+// ends when all containers of its first attempt run, including init containers. A
+// container belongs to the first attempt in three cases: it is created before all
+// others run, at most [patience] after that, or after one of them exited. Restarted
+// containers and containers added later are separate starts. A start has no end if a
+// call never returned or a container never ran. [record.Waiting] then describes where
+// it stopped. A start is emitted once its end is certain, at the latest by
+// [Builder.Close].
 //
 // # Gaps
 //
 // A gap is the time between two lines of one lane. The engine and the runtime share a
 // lane, since one calls the other. Programs that run in parallel, such as the proxy of
-// Kata 1.x, have their own lane. A gap in such a lane counts only if the runtime is
-// silent for at least nine tenths of it. Some lines do not end a gap and are counted
-// separately:
-//   - lines from a guest, by its console or its agent;
-//   - lines that name neither a sandbox nor a container;
-//   - answers to queries that may come at any time: State(), Stats(), Wait().
+// Kata 1.x, have a separate lane. A gap in such a lane counts only if the runtime logs
+// nothing for at least nine tenths of it. Some lines do not end a gap. They are
+// counted separately:
+//   - lines from a guest, logged by its console or its agent;
+//   - lines without the id of a sandbox or container;
+//   - answers to queries that may occur at any time: State(), Stats(), Wait().
 //
-// Milestones always count, and so do lines truncated before their names. A milestone
-// replaces an ordinary edge of its lane within a millisecond, outside the gap. Guest
-// lines may divide a gap before the agent answers. Such a gap is reported a second
-// time, from the last guest line, if that line is between a tenth and nine tenths of
-// the gap. Until that line the guest was busy; after it the host only waited.
+// Milestones always end a gap, and so do lines truncated before their ids. If a
+// milestone is just outside a gap, at most a millisecond from its end, it replaces the
+// ordinary line there. Guest lines can divide a gap before the agent answers. If the
+// last guest line is between a tenth and nine tenths of the gap, the gap is reported a
+// second time, from that line on. Until that line the guest was busy. After it the
+// host only waited.
 //
 // # Memory
 //
-// All state is bounded: sandboxes, names, pids, and the spans, points and gaps of each
-// start. Evicted state is counted.
+// All state is bounded: sandboxes, ids, pids, and the spans, milestones and gaps of
+// each start. Evicted state is counted.
 package starts
 
 import (
@@ -55,20 +58,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Builder assembles starts. It is not safe for concurrent use.
+// Builder builds starts from log events. It is not safe for concurrent use.
 type Builder struct {
 	names []string // by index, as in Event.File
 	out   func(x *record.Start, file int) error
 	err   error // the first error of out; stops all processing
 
-	maxOpen int // maximum number of open sandboxes; beyond it the least recently seen one is emitted
-	maxGaps int // maximum number of gaps per start; the longest are kept
+	maxOpen int // maximum number of open sandboxes; above it the least recently used one is emitted
+	maxGaps int // maximum number of gaps per start; the longest are retained
 
 	Unplaced int64 // lines that belong to no start
-	Dropped  int64 // starts emitted unfinished because too many were open
+	Dropped  int64 // starts emitted without an end because too many were open
 
 	open       map[string]*sandbox    // by key
-	byUse      *list.List             // open sandboxes, most recently seen first
+	byUse      *list.List             // open sandboxes, most recently used first
 	done       recent[string, past]   // emitted starts, by key
 	containers recent[string, string] // sandbox key by container id
 	pids       recent[speaker, string]
@@ -81,22 +84,22 @@ type Builder struct {
 	words      words
 	facts      []fact
 
-	underWay   map[*sandbox]bool // starts that began and still have created containers to start
+	underWay   map[*sandbox]bool // starts in progress that still have created containers to start
 	suppressed int64
 	now        int64   // latest time in the logs
-	pauses     []int64 // last times before jumps of more than the longest start
+	pauses     []int64 // last times before jumps longer than the maximum duration of a start
 	given      int
 	creating   bool // whether a CreateContainer call was logged
 }
 
-// past is the state kept for an emitted start.
+// past is the state retained for an emitted start.
 type past struct {
-	last   int64 // last mention
+	last   int64 // time of the last line
 	name   string
-	labels string // of its containers
+	labels string // of its containers, each surrounded by blanks
 }
 
-// Limits of the remembered state.
+// Limits of the retained state.
 const (
 	maxDone       = 16384
 	maxContainers = 16384
@@ -105,17 +108,18 @@ const (
 )
 
 const (
-	// patience is how long after all containers of a start run another container may
-	// join it, if none of them exited.
+	// patience is the maximum time between the start of the last container and the
+	// creation of another container of the same start, if none has exited.
 	patience = 2 * time.Minute
-	// settled replaces patience if a container exited or a line names the sandbox.
+	// settled replaces patience if a container has exited or a line has the sandbox's id.
 	settled = 10 * time.Minute
 	// longest is the maximum duration of a start.
 	longest = 24 * time.Hour
 )
 
-// New returns a Builder for the lines of the named sources. It passes each start, with
-// the index of the source where it begins, to out. out may retain the start.
+// New returns a Builder for the lines of the named sources. It calls out for each
+// start, with the index of the source in which the start begins. out may retain the
+// start.
 func New(names []string, out func(x *record.Start, file int) error) *Builder {
 	return &Builder{
 		names: names, out: out, maxOpen: 1024, maxGaps: 32, open: map[string]*sandbox{}, byUse: list.New(), underWay: map[*sandbox]bool{}, twice: &twice{},
@@ -125,7 +129,8 @@ func New(names []string, out func(x *record.Start, file int) error) *Builder {
 	}
 }
 
-// Add processes the next line. It copies the texts it keeps. Any error comes from out.
+// Add processes the next event. It does not retain e. It returns the first error of
+// out.
 func (b *Builder) Add(e *logs.Event) error {
 	if b.err != nil {
 		return b.err
@@ -149,7 +154,7 @@ func (b *Builder) Add(e *logs.Event) error {
 	if seen, heals, timed := b.twice.seen(e, at); seen {
 		s := b.open[string(e.Sandbox)]
 		if s != nil {
-			b.speaks(e, s) // the next unnamed lines of this process in this file are about the same sandbox
+			b.speaks(e, s) // the next lines of this process without an id are about the same sandbox
 		}
 		if heals && s != nil && s.cuts > 0 {
 			s.cuts--
@@ -176,14 +181,14 @@ func (b *Builder) Add(e *logs.Event) error {
 	return b.err
 }
 
-// Close emits all open starts, including calls that never returned.
+// Close emits all open starts, including those of calls that never returned.
 func (b *Builder) Close() error {
 	var lost []*call
 	for _, c := range b.calls.m {
 		for ; c != nil; c = c.first {
 			switch {
 			case c.s != nil || c.over || c.name == pullName || c.name == setUp:
-			case c.first != nil && c.point == podCalled && !c.oldest: // a retry counts as a line of the call it repeats
+			case c.first != nil && c.point == podCalled && !c.oldest: // lines of a retry belong to the first call
 				c.first.stage, c.first.lines = cmp.Or(c.first.stage, c.stage), c.first.lines+c.lines+1
 			default:
 				lost = append(lost, c)

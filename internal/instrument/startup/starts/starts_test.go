@@ -127,7 +127,7 @@ func TestMissingEvidenceIsSaid(t *testing.T) {
 	}
 	must.OK(t, b.Close())
 	want := []record.Missing{
-		{What: "suppressed", Count: 213, Detail: "messages that the journal dropped meanwhile"}, {What: "cut", Count: 1, Detail: "from a:4"},
+		{What: "suppressed", Count: 213, Detail: "messages dropped by the journal during the start"}, {What: "cut", Count: 1, Detail: "from a:4"},
 		{What: record.MissingCall, Count: 1, Detail: "of kata create, which began at a:2 or before"},
 	}
 	if len(out) != 1 || !slices.Equal(out[0].Missing, want) {

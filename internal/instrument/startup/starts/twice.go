@@ -6,19 +6,19 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// twice detects lines logged in two places. containerd's log repeats shim lines, the
-// journal repeats files, and syslog's copy may be truncated.
+// twice detects lines that were logged twice. containerd's log repeats shim lines, the
+// journal repeats log files, and a syslog may have truncated copies.
 //
-// Two lines are the same if they have the same time in ns, program, sandbox and text,
-// as far as both go. Within one file this requires a clock finer than microseconds;
-// otherwise equal lines are distinct.
+// Two lines are equal if they have the same time in ns, program, sandbox and text.
+// Truncated texts are compared up to their length. Within one file, equal lines count
+// as repetitions only if the clock is finer than microseconds.
 type twice struct {
 	slots  [512]heard
 	newest int64
-	epoch  int // number of steps back in time: a file may have the same log twice
+	epoch  int // number of steps back in time: a file may contain the same log twice
 }
 
-// heard is a line that may be repeated.
+// heard is a line that may occur again.
 type heard struct {
 	at, time int64
 	epoch    int
@@ -34,9 +34,9 @@ type heard struct {
 	ids      int
 }
 
-// seen reports whether a line is a repetition. heals reports that it is complete while
-// the first was truncated. timed reports that it has a guest time that the first
-// lacked.
+// seen reports whether a line is a repetition. heals reports whether the repetition is
+// complete and the first line was truncated. timed reports whether the repetition has
+// a guest time that the first line lacks.
 func (t *twice) seen(e *logs.Event, at int64) (seen, heals, timed bool) {
 	switch {
 	case at > t.newest:
@@ -47,7 +47,7 @@ func (t *twice) seen(e *logs.Event, at int64) (seen, heals, timed bool) {
 	}
 	h := &t.slots[uint64(at)*0x9E3779B97F4A7C15>>55]
 	if h.at == at && h.epoch == t.epoch && (h.time == e.Time || e.Guest && (h.cut || e.Cut)) && (h.file != e.File || at%1000 != 0) && h.same(e) {
-		h.at = 0 // it matches only once
+		h.at = 0 // a line matches only once
 		heals = h.cut && !e.Cut
 		return true, heals, heals && e.Guest && e.Time > 0 && h.time <= 0
 	}
@@ -60,7 +60,7 @@ func (t *twice) seen(e *logs.Event, at int64) (seen, heals, timed bool) {
 
 func (h *heard) same(e *logs.Event) bool {
 	switch {
-	case e.Guest && h.cut != e.Cut: // a truncated guest line has no time, or another form
+	case e.Guest && h.cut != e.Cut: // a truncated guest line has no time, or has a different form
 		return true
 	case h.pid != 0 && e.Pid != 0 && h.pid != e.Pid:
 		return false

@@ -7,13 +7,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// relatives is the process tree of a start. Pids are reused, so a parent is the
-// process that had the pid when the child was born.
+// relatives is the process tree of a start. Since pids are reused, the parent of a
+// process is the one that had the parent's pid at its birth.
 type relatives struct {
 	start  *record.Start
 	parent []int // index into the start's processes; -1: none
 	order  []int // by birth, parents before children
-	last   int64 // end of processes without an end of their own
+	last   int64 // end of processes without a recorded end
 }
 
 func family(s *record.Start) *relatives {
@@ -56,8 +56,8 @@ func (f *relatives) ended(i int) bool {
 	return p.Ended != 0 && (f.start.Ended == 0 || p.Ended <= f.start.Ended)
 }
 
-// end returns the end of a process, at least its birth. A process still running ends
-// with the start.
+// end returns the end of a process, or its birth if that is later. A running process
+// ends with the start.
 func (f *relatives) end(i int) int64 {
 	p := &f.start.Processes[i]
 	if p.Ended == 0 {
@@ -66,8 +66,8 @@ func (f *relatives) end(i int) int64 {
 	return max(p.Born, p.Ended)
 }
 
-// maker returns the nearest call above a process, or -1. For an init it is the call
-// that made its container.
+// maker returns the nearest call among the ancestors of a process, or -1. For an init
+// it is the call that created the container.
 func (f *relatives) maker(i int) int {
 	for up := f.parent[i]; up >= 0; up = f.parent[up] {
 		if f.start.Processes[up].Kind == record.KindCall {
@@ -77,16 +77,15 @@ func (f *relatives) maker(i int) int {
 	return -1
 }
 
-// worked is the run time of a container's program.
+// worked is the time in which a container's program ran.
 type worked struct {
 	process  int // index into the start's processes
 	from, to int64
 }
 
 // workloads returns the container programs that ended within the start, each from its
-// first instruction. Programs still running delay nothing. Successive execs of one
-// process count as one program. Nothing is known before the start's own first
-// instruction.
+// first instruction. Running programs delay nothing. Successive execs of one process
+// count as one program. There is no workload before the start's own first instruction.
 func (f *relatives) workloads() (all []worked) {
 	s := f.start
 	if s.First == 0 {
@@ -111,7 +110,7 @@ func (f *relatives) workloads() (all []worked) {
 	return slices.DeleteFunc(all, func(w worked) bool { return w.to == 0 })
 }
 
-// until returns the end of a process within the start, or 0.
+// until returns the end of a process if it ended within the start, else 0.
 func (f *relatives) until(i int) int64 {
 	if !f.ended(i) {
 		return 0

@@ -11,17 +11,17 @@ import (
 // shortest is the minimum duration of a gap.
 const shortest = int64(time.Millisecond)
 
-// InWorkload is the prefix of Gap.In for gaps within a workload. They do not delay the
+// InWorkload is the prefix of Gap.In for gaps in a workload. They do not delay the
 // start.
 const InWorkload = "workload "
 
 // Gaps returns at most n intervals in which a start waited, longest first. For a live
-// start these are intervals of at least 1 ms between two events of its processes; for
-// logs, the recorded gaps.
+// start these are the intervals of at least 1 ms between two events of its processes.
+// For logs they are the recorded gaps.
 //
-// In names the owner of a live gap as in [Parts]. The youngest child present during
-// the whole gap is added: "runc create (sleep)". Children include processes started by
-// a call. Children of a workload are not considered.
+// Gap.In is the owner of a live gap, as in [Parts]. If a child of the owner existed
+// during the whole gap, the youngest such child is added: "runc create (sleep)".
+// Children include processes started by a call, but not the children of a workload.
 func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	if n <= 0 {
 		return nil
@@ -53,10 +53,10 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	return gaps
 }
 
-// moment is a described event of a start.
+// moment is an event of a start, with a description.
 type moment struct {
 	at   int64
-	rank int // the event with the highest rank is used if several share a time
+	rank int // of several events at the same time, the one with the highest rank counts
 	what string
 }
 
@@ -74,8 +74,8 @@ func quiet(s *record.Start) []record.Gap {
 	return gaps
 }
 
-// silent reduces gaps to the time that is also silent in the logs of the start, if
-// there are logs.
+// silent limits gaps to the time in which the logs of the start are also silent. It
+// returns all gaps if there are no logs.
 func silent(gaps []record.Gap, s *record.Start) (both []record.Gap) {
 	if len(s.Gaps) == 0 {
 		return gaps
@@ -98,7 +98,7 @@ func silent(gaps []record.Gap, s *record.Start) (both []record.Gap) {
 	return both
 }
 
-// moments returns the events of a live start in time order, one per time.
+// moments returns the events of a live start, at most one per time, in time order.
 func moments(s *record.Start) []moment {
 	f := family(s)
 	all := []moment{{s.Began, 9, "the call was made"}, {s.Ended, 9, "it returned"}}
@@ -162,9 +162,9 @@ func blame(s *record.Start, gaps []record.Gap, engine string) {
 	}
 }
 
-// sleeper returns the name of the youngest process that was present during a gap and
-// ended later within the start. It searches below process at, or below the engine if
-// at is -1.
+// sleeper returns the name of the youngest process that existed during a gap and ended
+// later within the start. It searches the descendants of process at, or of the engine
+// if at is -1.
 func (f *relatives) sleeper(g *record.Gap, at int) string {
 	name := ""
 	for _, i := range f.order { // by birth, so the last match is the youngest

@@ -6,10 +6,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The conditions under which a VMM counts as working alone in a gap. The gap must last
-// at least longEnough. The VMM and its file servers must use at least mostly of all
-// CPU time, and at least working of the gap itself: in an idle gap the cause of the
-// wait is unknown. Usage is sampled every 20 ms, too coarse for shorter gaps.
+// The conditions for a gap in which only a VMM works. The gap must last at least
+// longEnough. The VMM and its file servers must use at least the fraction mostly of
+// all CPU time. They must also use at least the fraction working of the gap, since in
+// an idle gap the cause of the wait is unknown. Usage is sampled every 20 ms, which is
+// too coarse for shorter gaps.
 const (
 	longEnough = int64(100 * time.Millisecond)
 	mostly     = 0.9

@@ -10,10 +10,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Merge returns copies of the watched starts with the data from the run's logs, on the
-// clock of each start. A logged start is merged into the start that has one of its ids
-// and the longest overlap with it. Logged starts without a match are left out. If no
-// start was watched, Merge returns all unchanged.
+// Merge returns copies of the watched starts with the data of the run's logs, on the
+// clock of each start. A logged start belongs to the watched start that has one of its
+// ids and the longest overlap with it. Other logged starts are dropped. If no start
+// was watched, Merge returns all unchanged.
 func Merge(all []record.Start) []record.Start {
 	logged := func(s record.Start) bool { return s.Method == record.MethodLogs }
 	if !slices.ContainsFunc(all, logged) || !slices.ContainsFunc(all, func(s record.Start) bool { return s.Wall != 0 }) {
@@ -37,7 +37,7 @@ func Merge(all []record.Start) []record.Start {
 }
 
 // Common returns the overlap (ns) of a start and a logged start. It is 0 if they have
-// no id in common.
+// no common id.
 func Common(s, logged *record.Start) int64 {
 	ids := append([]string{s.Sandbox}, s.Containers...)
 	if s.Wall == 0 || !slices.ContainsFunc(append([]string{logged.Sandbox}, logged.Containers...), func(id string) bool { return id != "" && slices.Contains(ids, id) }) {
@@ -60,8 +60,8 @@ func lastOf(s *record.Start) int64 {
 	return last
 }
 
-// merged returns s with the data of a logged start. The times before its first line
-// and after its last line count as silent.
+// merged returns s with the data of a logged start. The log is assumed silent before
+// its first line and after its last line.
 func merged(s record.Start, from *record.Start) record.Start {
 	off := s.Began - s.Wall
 	s.Spans, s.Gaps, s.Guests = slices.Clone(s.Spans), slices.Clone(s.Gaps), slices.Clone(s.Guests)
@@ -94,14 +94,14 @@ func merged(s record.Start, from *record.Start) record.Start {
 	return s
 }
 
-// exact is the largest uncertainty at which the first instruction of a guest counts as
+// exact is the maximum uncertainty at which the first instruction of a guest counts as
 // known.
 const exact = int64(20 * time.Millisecond)
 
 // align sets the time of the first instruction in a guest, which has its own clock.
-// Lower bounds are the runtime's last call to start a container and the agent's,
-// mapped to the host clock. The upper bound is the time at which the workload's output
-// was read.
+// Lower bounds are the last calls to start a container, by the runtime and by the
+// agent, on the host clock. The upper bound is the time at which the output of the
+// workload was read.
 func align(s *record.Start) {
 	if s.First != 0 || s.FirstBy == 0 {
 		return
@@ -123,9 +123,9 @@ func align(s *record.Start) {
 		s.First = max(s.FirstBy, least)
 		return
 	}
-	why := "nothing in the logs bounds it from below"
+	why := "the logs have no lower bound"
 	if least > 0 {
-		why = fmt.Sprintf("what is known of it is good to %v, not to %v", time.Duration(s.FirstBy-least).Round(time.Millisecond), time.Duration(exact))
+		why = fmt.Sprintf("it is known to within %v, not %v", time.Duration(s.FirstBy-least).Round(time.Millisecond), time.Duration(exact))
 	}
-	s.Missing = append(slices.Clip(s.Missing), record.Missing{What: "first instruction", Count: 1, Detail: "it is the guest's, on another clock: " + why})
+	s.Missing = append(slices.Clip(s.Missing), record.Missing{What: "first instruction", Count: 1, Detail: "the guest has a different clock: " + why})
 }

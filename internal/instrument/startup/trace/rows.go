@@ -8,9 +8,9 @@ import (
 )
 
 // Rows returns the processes and spans of a start as lines of a waterfall. Parents
-// come before children, siblings are sorted by birth. A process stays below the one
-// that forked it, even if the kernel reparented it. A span is below the innermost
-// enclosing span of the same process, else below the process.
+// precede their children, and siblings are sorted by birth. A process is below the
+// process that forked it, even if the kernel reparented it. A span is below the
+// innermost enclosing span of the same process, or else below the process.
 func Rows(s *record.Start) []Row {
 	f := family(s)
 	all := make([]Row, 0, len(s.Processes)+len(s.Spans))
@@ -50,7 +50,7 @@ func Rows(s *record.Start) []Row {
 	return rows
 }
 
-// nested returns the parent row of each span, or -1.
+// nested returns the index of the parent row of each span, or -1.
 func (f *relatives) nested(all []Row) []int {
 	first := len(f.start.Processes)
 	up, order := make([]int, len(f.start.Spans)), make([]int, len(f.start.Spans))
@@ -76,16 +76,16 @@ func (f *relatives) nested(all []Row) []int {
 	return up
 }
 
-// owners maps the process kind of a span to the kinds that may own it, in order of
-// preference.
+// owners maps the process kind of a span to the kinds of processes that can own it, in
+// order of preference.
 var owners = map[string][]string{
 	record.KindVMM:    {record.KindVMM, record.KindShim, record.KindMonitor, record.KindDaemon},
 	record.KindShim:   {record.KindShim, record.KindMonitor, record.KindDaemon},
 	record.KindDaemon: {record.KindDaemon},
 }
 
-// owner returns the process that a span belongs to, or -1. Among several candidates it
-// prefers the one of the span's container, else the first.
+// owner returns the process that a span belongs to, or -1. Of several processes it
+// returns the one of the span's container, or else the first.
 func (f *relatives) owner(p *record.Span) int {
 	for _, kind := range owners[p.Of] {
 		found := -1

@@ -7,24 +7,24 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stretch is an interval claimed by one process or span.
+// stretch is an interval of one process or span.
 type stretch struct {
 	name, kind, container string
 	began, ended          int64
-	rank                  int // the higher rank has the time of an overlap
+	rank                  int // of overlapping stretches, the one with the highest rank has the time
 	process               int // index into the start's processes; -1 for spans
 	place                 int // index among all stretches of the start
 }
 
-// precedence orders stretches by their claim to an overlap: the higher rank, then the
-// later begin, then the earlier end (it is nested). For equal times, such as a call
-// and the phase inside it, the first one has all of it.
+// precedence orders overlapping stretches: higher rank first, then later start time, then
+// earlier end, since that one is nested. If the times are equal, as for a call and a
+// phase inside it, the first one has all the time.
 func precedence(a, b *stretch) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.began, a.began), cmp.Compare(a.ended, b.ended), cmp.Compare(a.place, b.place))
 }
 
-// partition divides the time of a start among stretches. The rest belongs to the
-// engine.
+// partition divides the time of a start among stretches. The rest of the time belongs
+// to the engine.
 func partition(s *record.Start, all []stretch, engine string) []Part {
 	if s.Ended <= s.Began {
 		return nil
@@ -70,14 +70,14 @@ func partition(s *record.Start, all []stretch, engine string) []Part {
 	return parts
 }
 
-// continues reports whether a part is shown as one with the previous part. This holds
-// for engine time and for the stages of a runtime's init.
+// continues reports whether a part is merged with the previous part. This applies to
+// engine time and to the stages of a runtime's init.
 func (p *Part) continues(last *Part) bool {
 	return (p.Kind == record.KindEngine || p.Kind == record.KindInit) && p.Kind == last.Kind && p.Name == last.Name && p.Container == last.Container
 }
 
-// within cuts stretches to the time of the start, drops empty ones and sorts the rest
-// by begin.
+// within limits stretches to the time of the start, drops empty ones and sorts the
+// others by start time.
 func within(s *record.Start, all []stretch) []stretch {
 	var in []stretch
 	for _, c := range all {
@@ -93,7 +93,7 @@ func within(s *record.Start, all []stretch) []stretch {
 	return in
 }
 
-// stretches returns the stretches of a live start, or the spans of logs and notes.
+// stretches returns the stretches of a live start, or of the spans of logs and notes.
 func stretches(s *record.Start) []stretch {
 	if len(s.Processes) > 0 {
 		return append(waitedFor(s), logged(s, rankLogged)...)
@@ -113,8 +113,8 @@ func logged(s *record.Start, rank int) (all []stretch) {
 	return all
 }
 
-// The ranks of the activities in a live start. A call that runs the whole container
-// ranks below its workload.
+// The ranks of activities in a live start. A call that runs the whole container has a
+// lower rank than its workload.
 const (
 	rankGuest  = iota + 1 // only a VMM works
 	rankLogged            // spans from logs
@@ -123,17 +123,18 @@ const (
 	rankWorkload
 	rankCall
 	rankInit
-	rankWithin // a helper below a call: its caller waits
+	rankWithin // a helper below a call, which waits for it
 	rankCNI
 )
 
-// lasting has the helpers that live as long as the container, or daemonize.
+// lasting are the helpers that run as long as the container, or become daemons.
 var lasting = []string{
 	"docker-proxy", "slirp4netns", "pasta", "pasta.avx2", "passt", "rootlessport", "rootlesskit", "fuse-overlayfs", "dnsmasq",
 	"aardvark-dns", "kata-proxy", "kata-shim", "vhost-device-vsock", "docker-init",
 }
 
-// waitedFor returns the stretches of a live start in which another process waits.
+// waitedFor returns the stretches of a live start in which another process waits for
+// one of these.
 func waitedFor(s *record.Start) []stretch {
 	f := family(s)
 	var all []stretch

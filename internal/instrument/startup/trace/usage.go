@@ -6,11 +6,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// usage is the cumulative CPU time at several times, in time order.
+// usage is the cumulative CPU time at several times, sorted by time.
 type usage []record.BusyAt
 
-// at returns the CPU time used until t, interpolated linearly. It is constant before
-// the first sample and after the last.
+// at returns the CPU time used until t, by linear interpolation. It is constant before
+// the first sample and after the last one.
 func (u usage) at(t int64) float64 {
 	i := sort.Search(len(u), func(i int) bool { return u[i].At >= t })
 	switch {

@@ -13,9 +13,9 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Merged writes the lines of all logs in one order of time: when each was written, how
-// long after the one before it, where it stands, who wrote it and what it says. Of a
-// line out of a guest the time is that of its arrival, since the guest's clock is another.
+// Merged writes the lines of all logs in time order. Each output line has the time,
+// the time since the previous line, the source position, the writer and the message.
+// Guest lines have their time of arrival, since a guest has a different clock.
 func (r *Reading) Merged(ctx context.Context, to io.Writer) error {
 	w, last := bufio.NewWriter(to), int64(0)
 	_, err := logs.Read(ctx, r.sources, func(e *logs.Event) error {

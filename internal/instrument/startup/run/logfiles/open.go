@@ -31,7 +31,7 @@ type Logs struct {
 	Since   string         // start of the journal, in journalctl's syntax; "": this boot
 	Sorts   bool           // sort lines even if their disorder comes from a program's threads
 	Zone    *time.Location // for times without a zone; nil is UTC
-	// marked are the files at the begin of a run; their earlier content is skipped.
+	// marked are the files at the beginning of a run; their earlier content is skipped.
 	marked []os.FileInfo
 }
 
@@ -40,7 +40,7 @@ func (l Logs) Mark() (Logs, error) {
 	l.Since = fmt.Sprintf("@%d", time.Now().Unix())
 	for _, path := range l.Files {
 		if path == "-" {
-			return l, errors.New("standard input has no end that a run could wait for: give --log the file, or --journal")
+			return l, errors.New("standard input cannot be read during a run: use --log FILE or --journal")
 		}
 		files, err := filesOf(path)
 		if err != nil {
@@ -52,7 +52,7 @@ func (l Logs) Mark() (Logs, error) {
 			case err != nil:
 				return l, fmt.Errorf("read logs: %w", err)
 			case !info.Mode().IsRegular():
-				return l, fmt.Errorf("read logs: %s is no file that stays when it has been read; give the log itself beside a target", file)
+				return l, fmt.Errorf("read logs: %s is not a regular file; with a target, use the log file itself", file)
 			}
 			l.marked = append(l.marked, info)
 		}
@@ -61,7 +61,7 @@ func (l Logs) Mark() (Logs, error) {
 }
 
 // from returns the offset from which a file is read. A file that shrank is read from
-// the begin.
+// the beginning.
 func (l *Logs) from(info os.FileInfo) int64 {
 	for _, was := range l.marked {
 		if os.SameFile(was, info) && was.Size() <= info.Size() {
@@ -115,7 +115,7 @@ func (r *Reading) open(ctx context.Context, l Logs) error {
 	return nil
 }
 
-// Close ends what is still read.
+// Close closes all logs.
 func (r *Reading) Close() error {
 	var errs []error
 	for _, end := range r.closers {
@@ -124,8 +124,9 @@ func (r *Reading) Close() error {
 	return errors.Join(errs...)
 }
 
-// filesOf are the files that a path means: of a folder those in it, since runsc writes
-// one for each of its commands, and of a pattern those that match where it names none.
+// filesOf returns the files for a path. For a folder these are its files, since runsc
+// writes one file per command. For a pattern that is not a file name these are the
+// matching files.
 func filesOf(path string) (files []string, err error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		within, err := os.ReadDir(path)
@@ -138,14 +139,14 @@ func filesOf(path string) (files []string, err error) {
 			}
 		}
 		if files == nil {
-			return nil, fmt.Errorf("read logs: there is no file in %s", path)
+			return nil, fmt.Errorf("read logs: no file in %s", path)
 		}
 		return files, nil
 	} else if err == nil || path == "-" {
 		return []string{path}, nil
 	}
 	if files, err = filepath.Glob(path); err != nil || files == nil {
-		return []string{path}, nil // which is told to be none
+		return []string{path}, nil // opening it will report that it does not exist
 	}
 	return files, nil
 }
@@ -193,7 +194,8 @@ func (r *Reading) add(s logs.Source, o *order, open func() (io.ReadCloser, error
 	return nil
 }
 
-// regular looks into a file for where one log ends and another begins, from a place on.
+// regular adds a regular file, from an offset. It sorts the lines of small files if
+// necessary.
 func (r *Reading) regular(ctx context.Context, name string, open func() (*os.File, error), from int64) error {
 	f, err := open()
 	if err != nil {
@@ -202,7 +204,7 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 	ours := f != os.Stdin
 	begin, before := int64(0), int64(0)
 	if ours {
-		defer f.Close() // nothing was written
+		defer f.Close() // the file was only read
 		begin, before, err = lines(logs.Until(ctx, io.NewSectionReader(f, 0, from)))
 		if err != nil {
 			return err
@@ -247,7 +249,7 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 	})
 }
 
-// lines are how many whole lines a text has, and how long they are together.
+// lines returns the number of whole lines of a text and their total size.
 func lines(text io.Reader) (size, n int64, err error) {
 	in := bufio.NewReaderSize(text, 64<<10)
 	for read := int64(0); ; {
@@ -264,14 +266,14 @@ func lines(text io.Reader) (size, n int64, err error) {
 	}
 }
 
-// miss keeps something that logs lack.
+// miss records missing evidence.
 func (r *Reading) miss(what, format string, arguments ...any) {
 	r.missing = append(r.missing, record.Missing{What: what, Count: 1, Detail: fmt.Sprintf(format, arguments...)})
 }
 
-// waited reads what may be silent for long, as a pipe or a terminal: what waits for
-// it ends with ctx. It is read from elsewhere, since a read cannot be called off;
-// opening a FIFO waits for who writes into it, too.
+// waited returns a reader for a pipe, FIFO or terminal, which may block for long. It
+// returns when ctx is done. A goroutine does the reading, since a read cannot be
+// canceled and opening a FIFO blocks until it has a writer.
 func waited(ctx context.Context, open func() (*os.File, error), ours bool) io.Reader {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
@@ -290,7 +292,7 @@ func waited(ctx context.Context, open func() (*os.File, error), ours bool) io.Re
 	return out
 }
 
-// journal asks journalctl for what engines and runtimes wrote.
+// journal adds the output of journalctl for engines and runtimes.
 func (r *Reading) journal(ctx context.Context, since string) error {
 	from := "--boot"
 	if since != "" {
@@ -314,11 +316,11 @@ func (r *Reading) journal(ctx context.Context, since string) error {
 	if err != nil {
 		return fmt.Errorf("read the journal: %w", err)
 	}
-	// What journalctl started itself may hold the pipe open when it has ended.
+	// A child of journalctl may keep the pipe open after journalctl ended.
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
 	r.closers = append(r.closers, func() error {
 		stop()
-		pipe.Close() // it ends when nobody reads
+		pipe.Close() // journalctl ends when its output has no reader
 		if err := c.Wait(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("read the journal: journalctl: %w: %s", err, strings.TrimSpace(said.String()))
 		}

@@ -163,9 +163,9 @@ func TestARefusalSaysWhatIsWrongWithTheLog(t *testing.T) {
 		short += fmt.Sprintf("Jan  2 03:04:%02d node containerd[812]: time=\"2026-01-02T03:04:05.1Z\" level=in\n", i)
 	}
 	for text, want := range map[string]string{
-		short:     "most of their lines end at 76 characters",
-		"hello\n": "none of their lines has a known form", cut: "most of their lines end in the middle",
-		`time="2026-01-02T03:04:05.1Z" level=info msg="containerd successfully booted"` + "\n": "their lines are of containerd, and none of them is of a start",
+		short:     "most lines end at 76 characters",
+		"hello\n": "no line has a known form", cut: "most lines are truncated",
+		`time="2026-01-02T03:04:05.1Z" level=info msg="containerd successfully booted"` + "\n": "their lines are of containerd, and none is about a start",
 	} {
 		path := written(t, t.TempDir(), "a.log", text)
 		if _, err := recorded(t, path); err == nil || !strings.Contains(err.Error(), want) {

@@ -48,10 +48,12 @@ const (
 	maxLines  = maxMended / 64
 )
 
-// see records an event and reports whether it is the first of a line with a time.
+// see records an event. It reports whether the event is the first one of a line with a
+// time.
 //
-// A step back in time can be a clock that was set or another log. If the clock was
-// set, the same process continues and the first line of the log is not repeated.
+// A step back in time means that the clock was set or that another log begins. If the
+// clock was set, the same process continues, and the first line of the log is not
+// repeated.
 func (o *order) see(e *logs.Event) bool {
 	at := cmp.Or(e.Arrived, e.Time)
 	if o == nil || o.isKnown || at <= 0 || e.Line == o.line {
@@ -88,7 +90,7 @@ func (o *order) see(e *logs.Event) bool {
 // isReversed reports whether a log has its last line first.
 func (o *order) isReversed() bool { return o.back > 1 && o.back > 2*o.on }
 
-// isMixed reports whether more lines are out of order than several threads explain.
+// isMixed reports whether more lines are out of order than concurrent threads explain.
 func (o *order) isMixed() bool { return float64(o.back) > maxBackward*float64(o.back+o.on) }
 
 // piece is a line with a time and the following lines without one.
@@ -125,8 +127,8 @@ func piecesOf(ctx context.Context, s logs.Source, text []byte) (o *order, all []
 	return o, all, number, err
 }
 
-// sorted sorts the pieces of a log and returns the text with its line numbers.
-// Duplicate pieces, as from pasting twice, appear once.
+// sorted sorts the pieces of a log and returns the text with its line numbers. It
+// drops duplicate pieces, such as from text pasted twice.
 func sorted(all []piece, isReversed bool) (text []byte, numbers []int64) {
 	if isReversed { // keep the order of lines with equal times
 		slices.Reverse(all)
@@ -147,16 +149,16 @@ func sorted(all []piece, isReversed bool) (text []byte, numbers []int64) {
 	return text, numbers
 }
 
-// The range of terminal widths, and the minimum number of cut lines for a log to count
-// as cut by a terminal.
+// The range of terminal widths, and the minimum number of truncated lines for a log to
+// count as truncated by a terminal.
 const (
 	narrowest = 40
 	widest    = 1000
 	fewest    = 3
 )
 
-// width returns the width of a terminal that cut the lines, in characters, or 0. Every
-// line of unknown form must follow a line of maximum length.
+// width returns the width of the terminal that truncated the lines, in characters, or
+// 0. Every line of unknown form must follow a line of the maximum length.
 func width(text []byte) (columns int) {
 	longest, cuts, before := 0, 0, 0
 	for line := range bytes.Lines(text) {
@@ -193,9 +195,9 @@ func (r *Reading) inOrder(ctx context.Context, s logs.Source, text []byte) (o *o
 		r.left(s.Name)
 		return o, nil, nil, nil
 	case isReversed:
-		r.miss("order", "%s runs backwards: it was turned round", s.Name)
+		r.miss("order", "%s has its newest line first: the lines were reversed", s.Name)
 	case o.isMixed() || r.sorts: // otherwise sorted logs were concatenated
-		r.miss("order", "lines of %s that were out of order were put in order", s.Name)
+		r.miss("order", "lines of %s were out of order and have been sorted", s.Name)
 	}
 	r.ordered.bytes, r.ordered.lines = r.ordered.bytes+int64(len(text)), r.ordered.lines+n
 	mended, numbers = sorted(all, o.isReversed())
@@ -205,14 +207,14 @@ func (r *Reading) inOrder(ctx context.Context, s logs.Source, text []byte) (o *o
 	return o, mended, numbers, nil
 }
 
-// left reports a log that stays unsorted.
+// left records that a log was not sorted.
 func (r *Reading) left(name string) {
-	r.miss("disorder", "lines of %s are not in order of time, and were left so: of all logs %d MiB and %d lines at most are put in order", name, maxMended>>20, maxLines)
+	r.miss("disorder", "lines of %s are out of order and were not sorted: the limit for all logs is %d MiB and %d lines", name, maxMended>>20, maxLines)
 }
 
-// doubt removes the times of a start during which the clock of its file was set back,
-// since its durations are unknown. Several steps back mean that excerpts were
-// concatenated.
+// doubt removes the times of a start if its clock was set back during the start, since
+// its durations are unknown. Several steps back mean that the log is a concatenation
+// of excerpts.
 func (r *Reading) doubt(x *record.Start, file int) {
 	until := max(x.Ended, x.Began)
 	for i := range x.Spans {
@@ -220,7 +222,7 @@ func (r *Reading) doubt(x *record.Start, file int) {
 	}
 	if o := r.orders[file]; o != nil && o.jumps == 1 && !o.isReversed() && o.step.to != 0 && x.Began <= o.step.from && until >= o.step.to {
 		x.Ended, x.Gaps, x.Spans = 0, nil, nil
-		x.Missing = append(x.Missing, record.Missing{What: "clock", Count: 1, Detail: fmt.Sprintf("it was set back by %v at %s:%d, so that this start has no times",
+		x.Missing = append(x.Missing, record.Missing{What: "clock", Count: 1, Detail: fmt.Sprintf("it was set back by %v at %s:%d: this start has no times",
 			cmp.Or(time.Duration(o.step.from-o.step.to).Round(time.Millisecond), time.Millisecond), r.files[file], o.step.line+r.sources[file].Line)})
 	}
 }

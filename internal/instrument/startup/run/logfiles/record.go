@@ -20,17 +20,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// maxNames is how many targets have their starts numbered.
+// maxNames is the maximum number of targets with numbered starts.
 const maxNames = 1000
 
-// Writer keeps the record as it is found, and tells how far it is.
+// Writer writes lines of the record and reports progress.
 type Writer struct {
 	Write func(line any) error
 	Tell  func(what string, elapsed, left time.Duration)
 }
 
-// Record puts together the starts in all logs under a header, writes each as it is
-// found, and judges them. Without a start there is no judgement: the error says why.
+// Record assembles the starts in all logs under a header. It writes each start when it
+// is complete, and judges all of them. If there is no start, it returns an error with
+// the reason and no judgement.
 func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*record.Record, *startup.Judgement, error) {
 	began := time.Now()
 	header.Type, header.Schema = record.TypeHeader, record.Schema
@@ -72,8 +73,8 @@ func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*
 	return rec, j, errors.Join(w.Write(rec.Logs), w.Write(rec.End))
 }
 
-// Of are the starts that logs tell of and that are of those that were watched, with what
-// was read. Lines about others make none of them.
+// Of returns the starts in the logs that match a watched start, and statistics of the
+// logs. Other starts are ignored.
 func (r *Reading) Of(ctx context.Context, watched []record.Start, tell func(what string, elapsed, left time.Duration)) (found []record.Start, read *record.Logs, err error) {
 	read, err = r.logs(ctx, Writer{Tell: tell}, time.Now(), func(x *record.Start, file int) error {
 		r.doubt(x, file)
@@ -85,7 +86,7 @@ func (r *Reading) Of(ctx context.Context, watched []record.Start, tell func(what
 	return found, read, err
 }
 
-// logs reads the logs.
+// logs reads the logs and calls give for each start.
 func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func(x *record.Start, file int) error) (*record.Logs, error) {
 	b := starts.New(r.files, give)
 	count := 0
@@ -124,7 +125,7 @@ func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func
 	return l, nil
 }
 
-// broken is what could not be read to its end.
+// broken returns the logs that were not read to their end, as missing evidence.
 func (r *Reading) broken(all []logs.Broken) (out []record.Missing) {
 	for _, b := range all {
 		what := "not read to the end"
@@ -142,9 +143,9 @@ func (r *Reading) broken(all []logs.Broken) (out []record.Missing) {
 	return out
 }
 
-const takeWhole = "take them again with whole lines (journalctl -o cat, less -S does not cut)"
+const takeWhole = "collect them again with whole lines (use journalctl -o cat)"
 
-// nothing says why there is nothing to report.
+// nothing returns an error with the reason why the logs have no start.
 func (r *Reading) nothing(l *record.Logs) error {
 	why := ""
 	for i, m := range l.Missing {
@@ -159,14 +160,14 @@ func (r *Reading) nothing(l *record.Logs) error {
 		named = append(slices.Clone(named[:5]), fmt.Sprintf("%d more", len(r.files)-5))
 	}
 	forms := strings.Join(slices.Sorted(maps.Keys(l.Forms)), ", ")
-	cause := "their lines are of " + forms + ", and none of them is of a start: give those of when it happened, at debug level"
+	cause := "their lines are of " + forms + ", and none is about a start: use logs from the time of the start, at debug level"
 	switch {
 	case l.Events == 0:
-		cause = "none of their lines has a known form: give the logs of containerd, cri-o, docker, podman, isulad, kubelet, kata, runsc or crun"
+		cause = "no line has a known form: use the logs of containerd, cri-o, docker, podman, isulad, kubelet, kata, runsc or crun"
 	case 2*l.Cut > l.Events:
-		cause = "most of their lines end in the middle, so that it is not known whose they are: " + takeWhole
+		cause = "most lines are truncated, so their sandboxes are unknown: " + takeWhole
 	case r.cutAt > 0:
-		cause = fmt.Sprintf("most of their lines end at %d characters, as those that were cut do, and none of them tells of a start: %s", r.cutAt, takeWhole)
+		cause = fmt.Sprintf("most lines end at %d characters, so they may be truncated, and none is about a start: %s", r.cutAt, takeWhole)
 	}
-	return fmt.Errorf("no start of a container in %s: %d lines, %d of them of a known form%s; %s", strings.Join(named, ", "), l.Lines, l.Events, why, cause)
+	return fmt.Errorf("no container start in %s: %d lines, %d of a known form%s; %s", strings.Join(named, ", "), l.Lines, l.Events, why, cause)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/therootcompany/xz"
 )
 
-// late is a log that is opened and unpacked when it is first read, and closed at its
-// end: a thousand of them are not all open at once.
+// late is a log that is opened and decompressed at its first read and closed at its
+// end. This limits the number of open files.
 type late struct {
 	open   func() (io.ReadCloser, error)
-	count  io.Writer // is told what is read, as it is packed
+	count  io.Writer // counts the compressed bytes read
 	in     io.Reader
 	closer []func()
 	err    error
@@ -31,18 +31,18 @@ func (l *late) Read(b []byte) (int, error) {
 	n, err := l.in.Read(b)
 	if err != nil {
 		l.err = err
-		l.Close() //nolint:errcheck // it has none
+		l.Close() //nolint:errcheck // it returns no error
 	}
 	return n, err
 }
 
-// begin looks at the first bytes.
+// begin opens the log and detects its compression from the first bytes.
 func (l *late) begin() error {
 	file, err := l.open()
 	if err != nil {
 		return err
 	}
-	l.closer = append(l.closer, func() { file.Close() }) // nothing was written
+	l.closer = append(l.closer, func() { file.Close() }) // the file was only read
 	counted := io.TeeReader(file, l.count)
 	var magic [4]byte
 	n, err := io.ReadFull(counted, magic[:])
@@ -77,7 +77,7 @@ func (l *late) Close() error {
 	return nil
 }
 
-// How a log is packed.
+// The compression formats, by magic number.
 const (
 	plain     = ""
 	gzipped   = "\x1f\x8b"
@@ -86,7 +86,7 @@ const (
 	xzipped   = "\xfd7zX"
 )
 
-// packing is how a file is packed that begins so.
+// packing returns the compression of a file that begins with the given bytes.
 func packing(begin []byte) string {
 	for _, p := range []string{gzipped, zstandard, bzipped, xzipped} {
 		if bytes.HasPrefix(begin, []byte(p)) {
@@ -101,7 +101,7 @@ type readCloser struct {
 	io.Closer
 }
 
-// limited keeps the first bytes and takes the rest.
+// limited keeps the first bytes written and discards the rest.
 type limited struct {
 	to   *bytes.Buffer
 	room int
@@ -113,7 +113,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// counter counts what is read.
+// counter counts bytes.
 type counter struct{ bytes int64 }
 
 func (c *counter) Write(p []byte) (int, error) {

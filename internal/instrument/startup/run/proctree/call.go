@@ -11,39 +11,39 @@ import (
 type ociCall struct {
 	verb  string
 	id    string
-	typed bool // it has flags that are typical for runtimes
-	plain bool // only a verb, an id and perhaps a signal
+	typed bool // it has flags that are typical of runtimes
+	plain bool // only a verb, an id and possibly a signal
 }
 
 // The verbs of OCI runtimes, from the runtime command line interface, runc(8),
-// crun(1), youki and runsc. Depending on the verb the container is the first or the
-// last word after the flags, or absent. Words after the container of exec or ps belong
-// to another command.
+// crun(1), youki and runsc. The container is the first or the last word after the
+// flags, or missing, depending on the verb. For exec and ps, the words after the
+// container are another command.
 var (
 	idLast  = []string{"create", "start", "state", "delete", "run", "pause", "resume", "events", "restore", "wait", "update", "checkpoint"}
 	idFirst = []string{"kill", "exec", "ps"}
 	idNone  = []string{"features", "list", "spec"}
 )
 
-// Flags with a separate value, unless joined by "=".
+// Flags with a value in the next argument, unless joined by "=".
 var (
 	globalValues = []string{"--root", "--log", "--log-format", "--log-level", "--criu", "--cgroup-manager",
 		"--kata-config", "--debug-log", "--debug-log-format", "-l", "-r"}
-	// For the verbs with the container as first word: exec and ps.
+	// For the verbs that have the container as their first word: exec and ps.
 	verbValues = []string{
 		"--process", "--cwd", "--env", "--user", "--additional-gids", "--process-label", "--apparmor", "--cap", "--cgroup", "--internal-pid-file",
 		"--exec-fd", "--pid", "--console-socket", "--pidfd-socket", "--pid-file", "--preserve-fds", "--user-log", "--format",
 	}
 	// Short flags differ between verbs.
 	shortValues = map[string]string{"exec": "eugpc", "ps": "f"}
-	// For unknown flags it is ambiguous whether the next word is a value or the
+	// Flags without a value. For any other flag, the next word may be its value or the
 	// container.
 	verbFlags = []string{"-a", "--all", "-f", "--force", "-r", "--regex", "-d", "--detach", "-t", "--tty", "--no-new-privs", "--ignore-paused"}
 	typical   = []string{"--root", "--log", "--log-format", "--systemd-cgroup", "--bundle", "-b", "--pid-file", "--console-socket"}
 )
 
-// parseCall parses arguments as those of an OCI runtime: global flags, verb, flags,
-// container id. cut means that the end of the arguments, with the id, is missing.
+// parseCall parses the arguments of an OCI runtime: global flags, verb, flags,
+// container id. cut means that the end of the arguments, which has the id, is missing.
 func parseCall(args []string, cut bool) (ociCall, bool) {
 	var c ociCall
 	rest, ok := c.findVerb(args)
@@ -64,8 +64,9 @@ func parseCall(args []string, cut bool) (ociCall, bool) {
 	return c, true
 }
 
-// words returns the arguments after a verb without flags and values. sure reports that
-// the first word is not a flag's value.
+// words returns the arguments after a verb, without flags and their values. flags
+// reports whether there are flags. sure reports whether the first word is certainly
+// not a flag's value.
 func (c *ociCall) words(rest []string) (words []string, flags, sure bool) {
 	sure = true
 	for i := 0; i < len(rest); i++ {
@@ -91,8 +92,8 @@ func (c *ociCall) words(rest []string) (words []string, flags, sure bool) {
 	return words, flags, sure
 }
 
-// valued reports whether a flag of the verb has a separate value. runsc writes -bundle
-// instead of --bundle.
+// valued reports whether a flag of the verb has a value in the next argument. runsc
+// uses -bundle instead of --bundle.
 func (c *ociCall) valued(flag string) bool {
 	if len(flag) == 2 {
 		return strings.Contains(shortValues[c.verb], flag[1:])
@@ -100,8 +101,8 @@ func (c *ociCall) valued(flag string) bool {
 	return slices.Contains(verbValues, "--"+strings.TrimLeft(flag, "-"))
 }
 
-// findVerb skips global flags. An unknown flag may have a value, so one word that is
-// no verb is skipped after it.
+// findVerb skips the global flags and returns the arguments after the verb. An unknown
+// flag may have a value, so one word after it is skipped if it is not a verb.
 func (c *ociCall) findVerb(args []string) ([]string, bool) {
 	pass := false
 	for i := 0; i < len(args); i++ {
@@ -131,8 +132,8 @@ func (c *ociCall) seen(flag string) {
 	c.typed = c.typed || slices.Contains(typical, name)
 }
 
-// isRuntime reports whether a program name is that of an OCI runtime or a replacement:
-// fake-runc, runc.real.
+// isRuntime reports whether a program name is the name of an OCI runtime or of a
+// replacement, such as fake-runc or runc.real.
 func isRuntime(name string) bool {
 	if strings.HasPrefix(name, "containerd-shim") {
 		return false
@@ -151,6 +152,7 @@ func isRuntime(name string) bool {
 // separates reports whether a character separates the words of a program name.
 func separates(r rune) bool { return r == '-' || r == '_' || r == '.' }
 
-// engines have verbs like a runtime's: docker start ID.
+// engines are engines and clients with the same verbs as runtimes, as in docker start
+// ID.
 var engines = []string{"docker", "podman", "podman-remote", "nerdctl", "ctr", "crictl", "isula", "buildah", "kubectl", "dockerd", "containerd",
 	"crio", "isulad", "docker-compose", "lima", "finch", "tare"}

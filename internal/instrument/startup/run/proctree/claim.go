@@ -37,7 +37,7 @@ func (t *tree) claim() *claims {
 	return c
 }
 
-// clients reports, for each node, whether it descends from the started command.
+// clients returns, for each node, whether it descends from the started command.
 func (t *tree) clients() []bool {
 	of := make([]bool, len(t.nodes))
 	if t.client < 0 {
@@ -50,7 +50,7 @@ func (t *tree) clients() []bool {
 	return of
 }
 
-// made returns the id of the container that a process began, or "".
+// made returns the id of the container that a process created in the window, or "".
 func (t *tree) made(n *node) string {
 	late := t.asked.Ended != 0 && n.born > t.asked.Ended
 	if n.root || n.born < t.asked.Began || late {
@@ -66,8 +66,8 @@ func (t *tree) made(n *node) string {
 	return ""
 }
 
-// spread adds the ids related to those of the start: of descendants and of ancestors.
-// A pod has two levels, so a few passes are enough.
+// spread adds ids related to the start's ids: ids of descendants and of ancestors. A
+// pod has two levels, so a few passes are enough.
 func (t *tree) spread(c *claims) {
 	for changed, pass := true, 0; changed && pass < 8; pass++ {
 		changed = false
@@ -85,15 +85,15 @@ func (t *tree) spread(c *claims) {
 // The states of a node.
 const (
 	open    = iota // undecided
-	foreign        // it has, or descends from, an id of another start
+	foreign        // it has an id of another start, or descends from one that has
 	mine           // it belongs to this start
 )
 
 // decide sets for every node whether it belongs to the start.
 func (t *tree) decide(c *claims) {
 	state := make([]int, len(t.nodes))
-	rival := false // another container was made below the roots at the time
-	taken := false // a container of the start was made there
+	rival := false // another start created a container below the roots at the time
+	taken := false // this start created a container there
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		state[i] = t.known(c, state, i)
@@ -113,7 +113,7 @@ func (t *tree) decide(c *claims) {
 	}
 }
 
-// known returns the state of a node by its own id or its ancestors.
+// known returns the state of a node from its own id or from its ancestors.
 func (t *tree) known(c *claims, state []int, i int) int {
 	n := &t.nodes[i]
 	switch {
@@ -129,8 +129,8 @@ func (t *tree) known(c *claims, state []int, i int) int {
 	return t.handed(state, i)
 }
 
-// upwards decides undecided nodes by their children: one child of this start is
-// enough.
+// upwards sets the state of undecided nodes from their children. One child of this
+// start is enough.
 func (t *tree) upwards(state []int) {
 	for i := len(t.nodes) - 1; i >= 0; i-- {
 		for _, above := range []int{t.up(i), t.rep(t.nodes[i].before)} {

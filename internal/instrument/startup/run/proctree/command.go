@@ -14,7 +14,7 @@ import (
 // command is an executed command.
 type command struct {
 	base   string   // program without directory; "" for the caller itself (/proc/self/exe)
-	path   string   // path as called
+	path   string   // path used in the call
 	rest   []string // the arguments after it
 	cut    bool     // rest is incomplete
 	script bool     // run by an interpreter
@@ -22,8 +22,8 @@ type command struct {
 	cni    tracer.CNI
 }
 
-// initial reports whether a runtime executed itself as the init of a container: "runc
-// init", or a copy of itself with unreadable arguments.
+// initial reports whether a runtime executes itself as the init of a container. This
+// is "runc init", or a copy of the runtime with unreadable arguments.
 func (c *command) initial() bool {
 	if c.gone {
 		return c.base == "" && strings.HasPrefix(c.path, "/proc/self/")
@@ -31,14 +31,14 @@ func (c *command) initial() bool {
 	return len(c.rest) == 1 && c.rest[0] == "init"
 }
 
-// read returns the command of an exec event. The name is the first argument, which
-// engines set, else the file name. For a dynamic linker or an interpreter it is the
-// program or script that follows.
+// read returns the command of an exec event. Its name is the first argument, which
+// engines set, or else the file name. For a dynamic linker or an interpreter it is the
+// name of the program or script in the arguments.
 func read(e *tracer.Event) command {
 	c := command{path: e.File, cut: e.Cut, gone: e.Cut && len(e.Args) == 0, cni: e.CNI}
 	if len(e.Args) > 0 {
 		c.rest = e.Args[1:]
-		if name := e.Args[0]; plausible(strings.TrimPrefix(name, "-")) { // not a text set by the process for display
+		if name := e.Args[0]; plausible(strings.TrimPrefix(name, "-")) { // not a display text set by the process
 			c.path = name
 		}
 	}
@@ -62,7 +62,7 @@ func read(e *tracer.Event) command {
 	return c
 }
 
-// clean sanitizes a name: at most 64 bytes of printable characters.
+// clean removes unprintable characters from a name and limits it to 64 bytes.
 func clean(s string) string {
 	if len(s) > 256 {
 		s = s[:256]
@@ -80,7 +80,7 @@ func clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// container returns s if it can be a container id, else "". Runtimes allow letters,
+// container returns s if it is a valid container id, else "". Runtimes allow letters,
 // digits and "_+-."; see validateID in runc.
 func container(s string) string {
 	if s == "." || s == ".." || len(s) > 256 || !validID.MatchString(s) {

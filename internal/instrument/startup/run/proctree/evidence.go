@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// group is a set of related containers begun within the window, such as those of a pod
-// below its shim.
+// group is a set of related containers that were created in the window, such as the
+// containers of a pod below its shim.
 type group struct {
 	ids     []string
 	at      int64 // first appearance
@@ -19,8 +19,8 @@ type group struct {
 	mine    bool
 }
 
-// groups returns the groups of containers begun by descendants of the roots, in order
-// of appearance. Without roots it covers all processes except the client.
+// groups returns the groups of containers created by descendants of the roots, in
+// order of appearance. Without roots it covers all processes except the client.
 func (t *tree) groups(c *claims) []*group {
 	of := map[string]*group{} // by id
 	var all []*group
@@ -50,16 +50,17 @@ func (t *tree) groups(c *claims) []*group {
 	return all
 }
 
-// guess accepts containers without an id of this start. A daemon works only on
-// request, so an engine client must have begun earlier. The containers must not
-// outnumber these clients. Otherwise their owners are ambiguous and none is accepted.
+// guess accepts containers without a known id. A daemon works only on request, so a
+// container must be created after an engine client began. There must be no more
+// containers than these clients. Otherwise the owners are ambiguous, and none is
+// accepted.
 func (t *tree) guess(c *claims) {
 	asks := t.askers()
 	if len(asks) == 0 {
 		return
 	}
 	t.since = asks[0].at
-	free := 0 // clients without a known container
+	free := 0 // number of clients without a known container
 	for _, a := range asks {
 		if a.starts {
 			free++
@@ -93,7 +94,7 @@ func (t *tree) guess(c *claims) {
 	c.missing = append(c.missing, ambiguous(rest, "started"))
 }
 
-// fits reports whether the clients without a known container can have requested all
+// fits reports whether the clients without a known container could have requested all
 // groups.
 func fits(groups []*group, asks []asker, free int) bool {
 	containers, networks := 0, 0
@@ -110,9 +111,8 @@ func fits(groups []*group, asks []asker, free int) bool {
 	return len(groups) > 0 && containers <= free && networks <= free
 }
 
-// complete returns the groups with an executed workload, if the command succeeded.
-// With named it returns only those with a program that a client names in its
-// arguments.
+// complete returns the groups with an executed workload, if the command succeeded. If
+// named is set, a client must have the workload's program in its arguments.
 func (t *tree) complete(groups []*group, named bool) (out []*group) {
 	if !slices.ContainsFunc(t.nodes, func(n node) bool { return n.pid == t.asked.Client && n.exit != nil && *n.exit == 0 }) {
 		return nil
@@ -145,18 +145,18 @@ func ambiguous(rest []*group, done string) record.Missing {
 		more = fmt.Sprintf(" and %d more", len(rest)-5)
 	}
 	return record.Missing{What: "ambiguous", Count: int64(len(rest)),
-		Detail: "containers that were " + done + " meanwhile and may be others', so they are left out: " + strings.Join(shown, ", ") + more +
-			"; run it where nobody else does that, or " + map[string]string{"started": "weigh the engine itself, which says its ids: tare startup docker", "used": "name the container by its id"}[done]}
+		Detail: "containers " + done + " meanwhile that may belong to others are left out: " + strings.Join(shown, ", ") + more +
+			"; run it on an idle machine, or " + map[string]string{"started": "measure the engine itself, which reports its ids: tare startup docker", "used": "identify the container by its id"}[done]}
 }
 
 // asker is a client of an engine.
 type asker struct {
 	at     int64
-	starts bool // starts one container by its arguments; otherwise the number is unknown
+	starts bool // starts one container according to its arguments; otherwise the number is unknown
 }
 
 // askers returns the engine clients executed by the command that may have started a
-// container, in time order. An API call counts as one.
+// container, in time order. An API call counts as a client.
 func (t *tree) askers() (all []asker) {
 	if t.asked.Client <= 0 || t.asked.Starts {
 		return []asker{{t.asked.Began, true}}
@@ -180,8 +180,8 @@ func (t *tree) isClient(i int) bool {
 	return n.did && t.rep(i) == i && slices.Contains(daemonClients, n.program) && !t.withinAsker(i)
 }
 
-// withinAsker reports whether a client was executed by another client, as docker does
-// with its plugins.
+// withinAsker reports whether another client executed this one, as docker does with
+// its plugins.
 func (t *tree) withinAsker(i int) bool {
 	for up := range t.climb(i, t.executor) {
 		if slices.Contains(daemonClients, t.nodes[up].program) {
@@ -192,7 +192,7 @@ func (t *tree) withinAsker(i int) bool {
 }
 
 // daemonClients are programs that start containers through a daemon. podman and
-// buildah start theirs themselves.
+// buildah start containers themselves and are not included.
 var daemonClients = []string{"docker", "nerdctl", "ctr", "crictl", "isula", "kubectl", "podman-remote", "docker-compose", "finch", "lima"}
 
 // The possible requests of a client.
@@ -203,22 +203,22 @@ const (
 )
 
 var (
-	// nouns precede a verb: docker container run, ctr tasks start.
+	// nouns may precede a verb: docker container run, ctr tasks start.
 	nouns = []string{"container", "containers", "c", "task", "tasks", "t", "compose", "pod"}
-	// starting verbs start one container each, though not in every engine.
+	// starting are the verbs that start one container each, though not in every engine.
 	starting = []string{"run", "start", "restart", "runp", "up"}
-	// idle verbs start none. docker create only prepares a container.
+	// idle are the verbs that start no container. docker create only prepares one.
 	idle = []string{"--version", "--help", "ps", "pull", "push", "images", "image", "rmi", "rm", "stop", "kill", "logs", "inspect", "info", "version", "exec", "tag", "import",
 		"load", "save", "cp", "network", "volume", "system", "events", "wait", "top", "stats", "port", "create", "delete", "ls", "list", "attach",
 		"login", "logout", "search", "history", "rename", "pause", "unpause", "diff", "commit", "export", "pods", "rmp", "stopp", "get", "describe", "context"}
-	// clientValues are global flags with a separate value.
+	// clientValues are global flags with a value in the next argument.
 	clientValues = []string{"-H", "--host", "-c", "--context", "--config", "-l", "--log-level", "--tlscacert", "--tlscert", "--tlskey", "-a", "--address",
 		"-n", "--namespace", "-r", "--runtime-endpoint", "-i", "--image-endpoint", "-t", "--timeout", "-f", "--file", "-p", "--project-name", "--kubeconfig"}
 )
 
-// asksFor returns the verb of a client: the first argument that is no flag, flag value
-// or noun. It returns --version or --help if either comes first, and "" without a
-// verb.
+// asksFor returns the verb of a client: the first argument that is not a flag, a
+// flag's value or a noun. It returns --version or --help if that comes first, and ""
+// without a verb.
 func (c *command) asksFor() string {
 	for i := 0; i < len(c.rest); i++ {
 		switch arg := c.rest[i]; {
@@ -231,7 +231,7 @@ func (c *command) asksFor() string {
 	return ""
 }
 
-// asks reports from the arguments whether a client starts a container.
+// asks returns the request of a client, from its arguments.
 func asks(c *command) int {
 	switch verb := c.asksFor(); {
 	case slices.Contains(starting, verb), c.base == "crictl" && verb == "create", c.base == "kubectl" && (verb == "create" || verb == "apply"),
@@ -243,16 +243,17 @@ func asks(c *command) int {
 	return asksUnknown
 }
 
-// least is the minimum number of digits that identify a container in any argument.
-// fewest is the minimum for an engine client that starts no container, if only one id
+// least is the minimum number of hexadecimal digits that identify a container in any
+// argument. fewest is the minimum for an engine client that starts no container, if
+// exactly one id matches.
 // matches.
 const (
 	least  = 6
 	fewest = 4
 )
 
-// named returns the container ids, whole or abbreviated, in the arguments of the
-// command's descendants.
+// named returns the container ids in the arguments of the command's descendants. Ids
+// may be abbreviated.
 func (t *tree) named() (ids []string) {
 	all := t.served()
 	looked := map[string]bool{}
@@ -263,7 +264,7 @@ func (t *tree) named() (ids []string) {
 		}
 		short := slices.Contains(daemonClients, n.program) && asks(&n.command) == asksNothing
 		for _, word := range n.rest {
-			if n.program == "ctr" && all[word] { // ctr allows any word as id
+			if n.program == "ctr" && all[word] { // ctr accepts any word as an id
 				ids = append(ids, word)
 			}
 			brief := len(word) < least
@@ -279,8 +280,8 @@ func (t *tree) named() (ids []string) {
 	return ids
 }
 
-// served returns the container ids in the arguments of engine processes, without those
-// of the client.
+// served returns the container ids in the arguments of engine processes, without the
+// client's descendants.
 func (t *tree) served() map[string]bool {
 	all := map[string]bool{}
 	for i := range t.nodes {

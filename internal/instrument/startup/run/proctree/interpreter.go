@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// flags maps an interpreter to its option letters without a value; see dash(1),
-// bash(1), python(1), perlrun(1), ruby(1) and node(1). The first argument that is no
-// such option is the script. After any other option, such as -c, the arguments may
-// contain the program text. Then there is no script, and no argument is shown.
+// flags maps an interpreter to its options without a value; see dash(1), bash(1),
+// python(1), perlrun(1), ruby(1) and node(1). The first argument that is not such an
+// option is the script. After any other option, such as -c, the arguments may contain
+// program text. In this case there is no script, and arguments are not shown.
 var flags = map[string]string{
 	"sh": "abefhiklmnprtuvxBCEHPT", "busybox": "", "perl": "acflnpsStTuUwWX01234567", "ruby": "acdlnpsSUvwyh01234567", "python": "bBdEhiIOPqRsSuvVx", "node": "i",
 }
@@ -29,7 +29,7 @@ func interpreterOf(name string) string {
 	return name
 }
 
-// interpreted finds the script that an interpreter runs, including nested
+// interpreted replaces an interpreter by the script it runs. It handles nested
 // interpreters: busybox sh /opt/fake-runc.
 func (c *command) interpreted() {
 	for range 4 {
@@ -43,8 +43,8 @@ func (c *command) interpreted() {
 	}
 }
 
-// plausible reports whether an argument can be the path of a program, and not program
-// text or an assignment.
+// plausible reports whether an argument can be a program's path, not program text or
+// an assignment.
 func plausible(s string) bool {
 	return s != "" && len(s) <= 4096 && s[0] != '-' && !strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("=;|&$<>()\"'`\\*?[]{}#!", r)

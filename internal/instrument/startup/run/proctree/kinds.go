@@ -22,8 +22,9 @@ func (t *tree) classify() {
 	}
 }
 
-// forked classifies a process that has not executed a program: it has the kind of its
-// parent. The fork of a runtime that makes a container is the runtime's init.
+// forked classifies a process that has not executed a program. It has the kind of its
+// parent. If a runtime that creates a container forks, the child is the runtime's
+// init.
 func (t *tree) forked(i int) {
 	n, up := &t.nodes[i], t.up(i)
 	if up < 0 || i == t.client {
@@ -67,7 +68,7 @@ func (t *tree) executed(i int) {
 	}
 }
 
-// kindOf sets the kind of i. was is the previous program of the same process; up is
+// kindOf sets the kind of i. was is the previous program of the same process. up is
 // its ancestor or previous program.
 func (t *tree) kindOf(i, was, up int) {
 	n := &t.nodes[i]
@@ -91,12 +92,12 @@ func (t *tree) kindOf(i, was, up int) {
 		n.kind = record.KindClient
 	}
 	if n.kind == record.KindOther && n.ended == 0 && slices.Contains(t.asked.Guests, n.pid) {
-		n.kind = record.KindVMM // a wrapper of a VMM, or a renamed VMM, keeps the guest's threads
+		n.kind = record.KindVMM // a wrapper of a VMM, or a renamed VMM: it has the guest's threads
 	}
 }
 
 // isInit reports whether the runtime executes itself inside the container: "runc
-// init", below a call of the runtime.
+// init", below a runtime call.
 func (t *tree) isInit(n *node, i int) bool {
 	if !n.initial() {
 		return false
@@ -112,13 +113,13 @@ func (t *tree) isInit(n *node, i int) bool {
 	return false
 }
 
-// turns reports whether the exec of i turned the runtime's init (was) into the
+// turns reports whether the exec of i replaced the runtime's init (was) by the
 // container's program.
 //
-// This holds for descendants of "runc init", except helpers of runc. The inits of crun
-// and youki are plain forks of the call, and so are their hooks before exec. For
-// create, the init is the process that executes after the call has ended. For run, it
-// is the process that took longest to execute.
+// This holds for descendants of "runc init", except runc's helpers. The inits of crun
+// and youki are plain forks of the call. Their hooks are also plain forks before their
+// exec. For create, the init is the process that executes after the call has ended.
+// For run, it is the process that took longest from fork to exec.
 func (t *tree) turns(was, i int) bool {
 	w, n := &t.nodes[was], &t.nodes[i]
 	if w.kind != record.KindInit || helper(n.program) {
@@ -132,7 +133,7 @@ func (t *tree) turns(was, i int) bool {
 		copied = copied || t.nodes[call].did
 	}
 	if call >= 0 && t.nodes[call].kind == record.KindInit {
-		call = -1 // no call above them was seen
+		call = -1 // no event of a call above them
 	}
 	// The sentry and its file server may run below a wrapper with another name.
 	if _, serves := procs.GVisorRole(n.program, n.rest); serves || call >= 0 && guarded(t.nodes[call].program) {
@@ -149,13 +150,13 @@ func (t *tree) turns(was, i int) bool {
 }
 
 // guarded reports whether a runtime hides the workload from the host's kernel, in
-// gVisor's sentry or in a VM. Such a runtime never executes the workload itself.
+// gVisor's sentry or in a VM. Such a runtime never executes the workload on the host.
 func guarded(program string) bool {
 	return strings.HasPrefix(program, "kata-runtime") || slices.Contains(strings.FieldsFunc(program, separates), "runsc")
 }
 
 // slowest reports whether i took longest from fork to exec among the forks of a call.
-// Forks of a wrapper script do not count.
+// The forks of a wrapper script do not count.
 func (t *tree) slowest(i int) bool {
 	parent := t.nodes[i].parent
 	if parent < 0 {
@@ -168,9 +169,9 @@ func (t *tree) slowest(i int) bool {
 // cniVerbs are the operations of the CNI specification, version 1.1.
 var cniVerbs = []string{"ADD", "DEL", "CHECK", "VERSION", "GC", "STATUS"}
 
-// plugin reports whether a process is a network plugin. Plugins are called by path and
-// without arguments. Their own children inherit the environment but are not called
-// this way. podman's netavark counts as a plugin.
+// plugin reports whether a process is a network plugin. Plugins are executed by path
+// and without arguments. Their children inherit the environment but are executed in
+// another way. podman's netavark counts as a plugin.
 func (t *tree) plugin(n *node) bool {
 	switch {
 	case slices.Contains(cniVerbs, n.cni.Command) && len(n.rest) == 0 && strings.Contains(n.path, "/") && !helper(n.program):
@@ -188,8 +189,8 @@ func (t *tree) plugin(n *node) bool {
 	return false
 }
 
-// beside reports whether a process is a helper of a container, and sets its kind and
-// container id.
+// beside reports whether a process is a long-running helper of a container. It sets
+// the kind and the container id.
 func beside(n *node) bool {
 	role, ok := procs.HelperRole(n.program, n.rest)
 	if !ok {
@@ -209,7 +210,7 @@ func beside(n *node) bool {
 }
 
 // Kind returns the kind of a process with the given role. gVisor's sentry counts as a
-// VMM, and its gofer as virtiofsd.
+// VMM, its gofer as virtiofsd.
 func Kind(role record.Role) string {
 	if kind, ok := kinds[role]; ok {
 		return kind
@@ -222,7 +223,8 @@ var kinds = map[record.Role]string{
 	record.RoleVirtiofs: record.KindVirtiofsd, record.RoleGofer: record.KindVirtiofsd,
 }
 
-// sentry recognizes gVisor's kernel and file server by their arguments.
+// sentry reports whether a process is gVisor's kernel or file server, and sets its
+// kind.
 func sentry(n *node) bool {
 	role, ok := procs.GVisorRole(n.program, n.rest)
 	if ok {
@@ -231,8 +233,8 @@ func sentry(n *node) bool {
 	return ok
 }
 
-// ociCall reports whether a process is called like an OCI runtime. It must be a known
-// runtime, have the flags of one, or be called by an engine.
+// ociCall reports whether a process is a call of an OCI runtime. It must be a known
+// runtime, have a runtime's flags, or be executed by an engine.
 func (t *tree) ociCall(i, up int) bool {
 	n := &t.nodes[i]
 	if slices.Contains(engines, n.program) || helper(n.program) || slices.Contains(strangers, n.program) {
@@ -245,8 +247,8 @@ func (t *tree) ociCall(i, up int) bool {
 	}
 	n.kind, n.verb, n.id, n.call = record.KindCall, c.verb, c.id, true
 	n.name = n.program + " " + c.verb
-	// A wrapper may keep its process and run the runtime as a child. Both count as one
-	// call, that of the wrapper.
+	// A wrapper may keep running and execute the runtime in a child. Both then count as
+	// one call, that of the wrapper.
 	for a := range t.climb(i, t.up) {
 		if x := &t.nodes[a]; x.kind == record.KindCall && x.verb == n.verb && x.id == n.id {
 			n.kind, n.id = record.KindHelper, ""
@@ -278,10 +280,10 @@ func (t *tree) mute(i, up int) bool {
 	return true
 }
 
-// strangers are programs with verbs like a runtime's: systemctl start X.
+// strangers are other programs with a runtime's verbs, as in systemctl start X.
 var strangers = []string{"systemctl", "service", "ip", "tc", "git", "virsh", "machinectl", "sudo", "timeout", "nice", "strace", "time", "nsenter", "unshare"}
 
-// engine reports whether a process is one that calls runtimes.
+// engine reports whether a process can call runtimes.
 func (t *tree) engine(up int) bool {
 	if up < 0 {
 		return false
@@ -290,8 +292,8 @@ func (t *tree) engine(up int) bool {
 	return p.kind == record.KindDaemon || t.beside(up) || p.kind == record.KindClient && slices.Contains(engines, p.program)
 }
 
-// helpers are programs that engines and runtimes call for a single task, or run next
-// to a container.
+// helpers are programs that engines and runtimes execute for a single task or beside a
+// container.
 var helpers = []string{
 	"newuidmap", "newgidmap", "nft", "ipset", "ebtables", "arptables", "conntrack", "pinns", "slirp4netns", "pasta", "pasta.avx2", "passt",
 	"fuse-overlayfs", "mount", "umount", "fusermount", "fusermount3", "docker-proxy", "docker-init", "modprobe", "aardvark-dns", "dnsmasq",
@@ -304,7 +306,7 @@ func helper(name string) bool {
 		strings.HasPrefix(name, "xtables") || strings.HasPrefix(name, "mkfs.") || strings.HasPrefix(name, "mount.")
 }
 
-// joins reports whether i and its previous program was are shown as one process. Cases
+// joins reports whether i and its previous program was count as one process. Examples
 // are a fork and its exec, a sandbox that executes itself, and a wrapper that executes
 // its command.
 func (t *tree) joins(was, i int) bool {
@@ -321,15 +323,15 @@ func (t *tree) joins(was, i int) bool {
 	case n.kind == record.KindInit:
 		return true
 	}
-	// Long-running helpers of containers execute themselves to change their
-	// privileges. For other processes each exec counts separately.
+	// Long-running helpers execute themselves to change their privileges. For other
+	// processes, each exec counts separately.
 	return procsThatStay[n.kind] && w.name == n.name && w.program == n.program && w.id == n.id
 }
 
 var procsThatStay = map[string]bool{record.KindVMM: true, record.KindVirtiofsd: true, record.KindShim: true, record.KindMonitor: true}
 
-// join merges two nodes. A fork takes the name of its program; after an exec the first
-// name stays.
+// join merges two nodes. A fork takes the name of its program. After an exec the first
+// name remains.
 func (t *tree) join(was, i int) {
 	w, n := &t.nodes[was], &t.nodes[i]
 	if !w.did {

@@ -2,15 +2,17 @@
 // classifies them.
 //
 // A process belongs to the start if it descends from the started command. A descendant
-// of an engine's daemon or shim belongs if its arguments, or those of a process in
-// between, have a container id of this start. Without an id it belongs if a container
-// of this start, and no other, was started at the time.
+// of an engine's daemon or shim belongs to the start if its arguments contain a
+// container id of this start. The arguments of the processes in between count as well.
+// Without an id, it belongs to the start if no other container was started at the
+// time.
 //
-// The ids of the start are those it printed or requested. Other ids are accepted only
-// up to the number of engine clients in the start that could have requested them. A
-// process is classified by its program, its arguments and its parent.
+// The ids of a start are those that the command printed or requested. Other ids are
+// accepted only up to the number of engine clients in the start that could have
+// requested them. A process is classified by its program, its arguments and its
+// parent.
 //
-// Arguments are not kept, except for programs, verbs and ids.
+// Of the arguments, only programs, verbs and ids are retained.
 package proctree
 
 import (
@@ -23,36 +25,35 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Most is the maximum number of processes kept per start; the first ones are kept.
+// Most is the maximum number of processes per start. Later processes are dropped.
 const Most = 4096
 
-// Late is the maximum delay (ns) of a workload's exec after the call that started it
-// returns.
+// Late is the maximum time (ns) between the return of a call and the exec of the
+// workload it started.
 const Late = int64(100 * time.Millisecond)
 
-// Asked describes a start: the call, its time, and what is known in advance.
+// Asked describes a start: the call, its time, and the information known in advance.
 type Asked struct {
-	Began  int64 // begin of the call, ns CLOCK_MONOTONIC
+	Began  int64 // start of the call, ns CLOCK_MONOTONIC
 	Ended  int64 // 0: the call has not ended
-	Client int   // pid of the started command; 0 if the caller itself calls an API
+	Client int   // pid of the started command; 0 if the caller uses an API itself
 	Roots  []Root
-	// Starts reports whether the roots were asked for exactly one container or pod,
-	// whatever the client is. This holds for calls made by a target itself. For a
-	// client command its arguments decide.
+	// Starts is set if the roots were asked for exactly one container or pod, for any
+	// client. This holds for calls made by a target itself. For a client command, its
+	// arguments decide.
 	Starts bool
-	// Containers are the known ids of the start, including a pod's. Related ids are
-	// found automatically, as are ids that the client's children passed to runtimes or
-	// named in their arguments.
+	// Containers are the known ids of the start, including a pod's id. Related ids are
+	// found automatically. So are ids that the client's children named in their arguments
+	// or passed to runtimes.
 	//
-	// Other containers made below the roots at the time (or anywhere, without roots)
-	// are accepted up to the number of engine clients among those children. An API
-	// call counts as one client. If there are more containers than clients, none is
-	// accepted and Missing has "ambiguous".
+	// Other containers that were created below the roots at the time are also accepted, up
+	// to the number of engine clients among those children. Without roots, this applies to
+	// all containers of the machine. An API call counts as one client. If there are more
+	// containers than clients, none is accepted, and Missing contains "ambiguous".
 	Containers []string
 	// Used has samples of CPU usage within the call, in time order.
 	Used []Used
-	// Guests are the pids of processes that run a guest at the end, whatever their
-	// names.
+	// Guests are the pids of processes that run a guest at the end, under any name.
 	Guests []int
 }
 
@@ -62,28 +63,27 @@ type Used struct {
 	CPU map[int]int64
 }
 
-// Root is an existing process with children that may belong to the start: a daemon or
-// a shim.
+// Root is an existing process whose children may belong to the start: a daemon or a
+// shim.
 type Root struct {
 	Pid  int
 	Kind string // record's Kind constants
 	Name string
 }
 
-// Start is the part of a start that its processes show.
-//   - Processes are in order of birth; a parent outside the start is 0.
-//   - Busy has the events of the start, and the last before and the first after the
-//
-// window.
+// Start is the observed part of a start.
+//   - Processes are in order of birth. A parent outside the start is 0.
+//   - Busy has the events of the start, the last event before the window and the first
+//     one after it.
 //   - First is the exec of the workload.
 //   - Containers are in order of appearance.
 //   - Sandbox is the id of the pod or of the container.
 type Start struct {
 	record.Start
-	// Own is like Busy, but only for these processes and the daemons that served them.
-	// It includes work of those daemons for others. The kernel reports usage when a
-	// process ends or executes; Used covers running processes. Own is empty if usage
-	// is unknown for any of them.
+	// Own is like Busy, but only for these processes and the daemons that served them. It
+	// includes the work of those daemons for other starts. The kernel reports the usage of
+	// a process when it ends or executes a program; Used covers running processes. Own is
+	// empty if the usage of any process is unknown.
 	Own []record.BusyAt
 }
 
@@ -125,11 +125,11 @@ func (t *tree) start(c *claims) Start {
 	}
 	if mute > 0 {
 		k.Missing = append(k.Missing, record.Missing{What: "unreadable", Count: mute,
-			Detail: "processes that had ended before their arguments could be read, so that calls may not be known by their verb, or as such, the first of them " + first})
+			Detail: "processes that ended before their arguments could be read; runtime calls among them may be unknown; first: " + first})
 	}
 	if orphans > 0 {
 		k.Missing = append(k.Missing, record.Missing{What: "unborn", Count: orphans,
-			Detail: "processes whose birth was not told, so they begin with their program"})
+			Detail: "processes without a fork event, shown from their exec"})
 	}
 	k.Containers = t.containers(kept)
 	k.Sandbox = t.sandbox(kept, k.Containers)
@@ -139,8 +139,8 @@ func (t *tree) start(c *claims) Start {
 	return k
 }
 
-// kept returns the nodes that belong to the start and lived in the window, by birth.
-// dropped is the number beyond the limit.
+// kept returns the nodes of the start that existed in the window, by birth. dropped is
+// the number of nodes above the limit.
 func (t *tree) kept(c *claims) (kept []int, dropped int) {
 	with := map[int]bool{} // roots with children in the start
 	for i := range t.nodes {
@@ -206,8 +206,8 @@ func (t *tree) process(i int, place map[int]bool) record.StartProcess {
 	return p
 }
 
-// about returns the id of the container that a process works for: its own, or that of
-// an ancestor.
+// about returns the id of the container that a process works for. It is the process's
+// own id or the id of an ancestor.
 func (t *tree) about(i int) string {
 	if id := t.nodes[i].id; id != "" {
 		return id
@@ -225,8 +225,8 @@ func (t *tree) containers(kept []int) []string {
 	return ids
 }
 
-// sandbox returns the id of the pod. Among several ids it prefers the one with the
-// network, else the first.
+// sandbox returns the id of the pod. Of several ids it returns the one with the
+// network, or else the first.
 func (t *tree) sandbox(kept []int, ids []string) string {
 	if len(ids) == 0 {
 		return ""
@@ -239,8 +239,8 @@ func (t *tree) sandbox(kept []int, ids []string) string {
 	return ids[0]
 }
 
-// first returns the exec of the workload. In a pod it ignores the container that only
-// holds the pod.
+// first returns the time of the workload's exec. It ignores the pause container of a
+// pod.
 func (t *tree) first(kept []int) int64 {
 	var first, pause int64
 	pods := t.pods(kept)
@@ -264,8 +264,8 @@ func (t *tree) first(kept []int) int64 {
 	return first
 }
 
-// pods returns the ids of containers that hold a pod: other containers are below them
-// or use their network.
+// pods returns the ids of pause containers. Other containers are below them or use
+// their network.
 func (t *tree) pods(kept []int) map[string]bool {
 	pods, networks, without := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, i := range kept {
@@ -292,7 +292,8 @@ func (t *tree) pods(kept []int) map[string]bool {
 	return pods
 }
 
-// busy returns the CPU time used at the events of the start; it never decreases.
+// busy returns the CPU time used at the events of the start. The values never
+// decrease.
 func (t *tree) busy(place map[int]bool) (all []record.BusyAt, events int64) {
 	var before, after *tracer.Event
 	var own []*tracer.Event
@@ -326,7 +327,7 @@ func (t *tree) busy(place map[int]bool) (all []record.BusyAt, events int64) {
 	return all, events
 }
 
-// used appends the CPU time used until at.
+// used appends a value to all. It replaces a last value of the same time.
 func used(all []record.BusyAt, at, cpu int64) []record.BusyAt {
 	if n := len(all); n > 0 && all[n-1].At == at {
 		all = all[:n-1]

@@ -2,19 +2,19 @@ package proctree
 
 import "slices"
 
-// touching maps a client's verb to the verbs of the runtime calls it causes for an
+// touching maps the verb of a client to the runtime verbs that it causes for an
 // existing container.
 var touching = map[string][]string{
 	"exec": {"exec"}, "stop": {"kill", "delete"}, "kill": {"kill", "delete"}, "rm": {"kill", "delete"},
 	"pause": {"pause"}, "unpause": {"resume"}, "top": {"ps"}, "update": {"update"},
 }
 
-// maxTouching is the maximum number of clients considered; the first ones are used.
+// maxTouching is the maximum number of clients considered. Later clients are ignored.
 const maxTouching = 64
 
-// touched accepts containers that a client names in a way unknown to the runtime:
-// docker exec web. Matching runtime calls must follow the client, and for one
-// container only.
+// touched accepts containers that a client names in a way that the runtime does not
+// know, as in docker exec web. The matching runtime calls must follow the client and
+// be for one container only.
 func (t *tree) touched(c *claims) {
 	for i, looked := 0, 0; i < len(t.nodes) && looked < maxTouching; i++ {
 		n := &t.nodes[i]
@@ -38,9 +38,9 @@ func (t *tree) touched(c *claims) {
 	}
 }
 
-// usedWith returns the containers for which runtimes were called with one of the verbs
-// while a client ran. known reports that one of them is the start's, so the client
-// named it by id.
+// usedWith returns the containers with a runtime call with one of the verbs during a
+// client's run. known reports that one of them already belongs to the start: the
+// client named it by id.
 func (t *tree) usedWith(c *claims, by *node, verbs []string) (others []*group, known bool) {
 	seen := map[string]bool{}
 	for i := range t.nodes {

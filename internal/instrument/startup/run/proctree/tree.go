@@ -9,23 +9,23 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// node is a process between two of: its birth, each exec, its end. classify finds
-// nodes that count as one, such as a fork and its immediate exec. The earlier node
-// then stands for both.
+// node is a process between two of these events: its birth, its execs, its end.
+// classify merges nodes that count as one, such as a fork and its immediate exec. The
+// earlier node then represents both.
 type node struct {
 	pid    int
 	parent int // index of the node that forked it; -1: unknown
-	before int // index of the node before its exec; -1: none
+	before int // index of the node before its last exec; -1: none
 	stands int // index of the node that represents this one, usually itself
-	slow   int // index of the child with the longest time from fork to exec; -1: none
+	slow   int // index of the child that took longest from fork to exec; -1: none
 	root   bool
-	unborn bool // no event for its fork
+	unborn bool // its fork had no event
 	inits  bool // a child executed the runtime itself as init
-	did    bool // it executed a program, with this command:
+	did    bool // it executed the following command
 	command
 
 	born, exec, ended int64
-	since, used       int64 // CPU time of the process at begin and end; -1: unknown
+	since, used       int64 // CPU time of the process at its start and end; -1: unknown
 	exit              *int
 	comm              string
 
@@ -43,10 +43,10 @@ type tree struct {
 	whose    []int          // node of each event; -1: none
 	alive    map[int]int    // pid → its node
 	client   int            // node of the started command, or -1
-	ofClient []bool         // for each node, whether it descends from that command
+	ofClient []bool         // whether each node descends from that command
 	since    int64          // earliest time of a request to a daemon
-	above    []string       // for each node, the nearest id above it
-	under    []int          // for each node, the root above it; -1: none
+	above    []string       // nearest container id above each node
+	under    []int          // root above each node; -1: none
 }
 
 // grow builds the tree from events.
@@ -70,7 +70,7 @@ func grow(events []tracer.Event, a Asked) *tree {
 		t.whose[j] = t.happen(&t.events[j])
 	}
 	if t.client < 0 && a.Client > 0 {
-		// There are no events for the client, and so no children either.
+		// Without events for the client there are none for its children either.
 		t.client = t.add(node{pid: a.Client, parent: -1, born: a.Began, since: -1, unborn: true})
 	}
 	return t
@@ -138,8 +138,8 @@ func (t *tree) happen(e *tracer.Event) int {
 	return -1
 }
 
-// parent returns the node of an event's parent, or -1. It creates the node of a client
-// that is known only from its children.
+// parent returns the node of an event's parent, or -1. If the client is known only
+// from its children, it adds the client's node.
 func (t *tree) parent(e *tracer.Event) int {
 	if i, ok := t.alive[e.Parent]; ok && e.Parent != e.Pid {
 		return i
@@ -156,7 +156,7 @@ func (t *tree) execute(i int, e *tracer.Event) {
 	n.command = read(e)
 }
 
-// took records the fork of a parent that took longest to its exec.
+// took records the child of a parent that took longest from fork to exec.
 func (t *tree) took(i int) {
 	n := &t.nodes[i]
 	if n.parent < 0 || t.nodes[n.before].did || helper(n.base) {
@@ -184,12 +184,12 @@ func (t *tree) rep(i int) int {
 // up returns the node that forked i, or -1.
 func (t *tree) up(i int) int { return t.rep(t.nodes[t.rep(i)].parent) }
 
-// near is the maximum number of ancestors to search. A runtime and its init are only a
-// wrapper and a few stages apart.
+// near is the maximum number of ancestors to search. Between a runtime and its init
+// there are only a wrapper and a few stages.
 const near = 64
 
-// executor returns the node that executed i: the previous program of the process, or
-// the nearest ancestor that has executed a program.
+// executor returns the node that executed i. It is the previous program of the
+// process, or the nearest ancestor that executed a program.
 func (t *tree) executor(i int) int {
 	if was := t.rep(t.nodes[i].before); was >= 0 && t.nodes[was].did {
 		return was
@@ -202,8 +202,8 @@ func (t *tree) executor(i int) int {
 	return -1
 }
 
-// climb iterates over the ancestors of i by above (up or executor), at most near of
-// them.
+// climb iterates over the ancestors of i, at most near of them. above is up or
+// executor.
 func (t *tree) climb(i int, above func(int) int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for range near {
@@ -214,8 +214,8 @@ func (t *tree) climb(i int, above func(int) int) iter.Seq[int] {
 	}
 }
 
-// inherit computes for all nodes, in one pass, what they inherit from ancestors. This
-// avoids repeated walks over long chains of forks.
+// inherit computes the values that nodes inherit from their ancestors, in one pass.
+// This avoids repeated walks over long chains of forks.
 func (t *tree) inherit() {
 	t.above, t.under = make([]string, len(t.nodes)), make([]int, len(t.nodes))
 	for i := range t.nodes {

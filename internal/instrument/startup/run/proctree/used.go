@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// samples returns the CPU usage of a long-running process. It counts from the exec of
-// its program or, for a process that existed before, from the first sample.
+// samples returns the CPU usage of a running process. It counts from the exec of its
+// program. For a process that existed before, it counts from the first sample.
 func (t *tree) samples(i int) (all []record.BusyAt) {
 	n := &t.nodes[i]
 	base := n.since
@@ -29,7 +29,7 @@ func (t *tree) samples(i int) (all []record.BusyAt) {
 	return all
 }
 
-// bends removes samples between which nothing was used.
+// bends removes samples that have the same usage as the samples before and after them.
 func bends(all []record.BusyAt) (out []record.BusyAt) {
 	for i, u := range all {
 		if i == 0 || i == len(all)-1 || u.CPU != all[i-1].CPU || u.CPU != all[i+1].CPU {
@@ -39,10 +39,10 @@ func bends(all []record.BusyAt) (out []record.BusyAt) {
 	return out
 }
 
-// own returns the CPU time of the start's processes and of the daemons that served it,
-// from 0 at the call.
+// own returns the CPU time of the start's processes and of the daemons that served it.
+// It is 0 at the call.
 func (t *tree) own(place map[int]bool) []record.BusyAt {
-	var steps []record.BusyAt // increments of usage
+	var steps []record.BusyAt // increases of the usage
 	add := func(at, more int64) {
 		if more > 0 {
 			steps = append(steps, record.BusyAt{At: at, CPU: more})
@@ -79,8 +79,8 @@ func (t *tree) own(place map[int]bool) []record.BusyAt {
 	return all
 }
 
-// ended reports usage by programs of the start that ended. told reports whether the
-// kernel logged any.
+// ended calls add for the usage of the start's programs that ended. told reports
+// whether the kernel reported any usage.
 func (t *tree) ended(place map[int]bool, add func(at, more int64)) (told bool) {
 	counted := map[int]int64{} // pid → CPU time reported so far
 	for j := range t.events {
@@ -106,8 +106,8 @@ func (t *tree) ended(place map[int]bool, add func(at, more int64)) (told bool) {
 var servedBy = map[string]string{"docker": "dockerd", "nerdctl": "containerd", "ctr": "containerd", "isula": "isulad"}
 
 // serves reports whether a daemon or an existing shim worked for the start. It must
-// have begun a process of the start, or be the only one that a client could have
-// asked.
+// have begun a process of the start. Otherwise a client must have used it, and there
+// must be only one daemon of this name.
 func (t *tree) serves(root int, place map[int]bool) bool {
 	if place[root] {
 		return true
