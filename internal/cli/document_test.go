@@ -91,7 +91,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 			func(cancel func(), _ string) error {
 				cancel()
 				return exit{ExitInterrupted}
-			}, ExitInterrupted, []string{"interrupted: 2 of 3 measures did not come to an end", "| interrupted |", "## 3 echo"}, 3},
+			}, ExitInterrupted, []string{"interrupted: 2 of 3 measures did not finish", "| interrupted |", "## 3 echo"}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			place(t)

@@ -254,5 +254,5 @@ func TestAnErrorThatPointsIntoALineKeepsItsColumns(t *testing.T) {
 
 func TestAFormatOfAnotherInstrumentIsCalledSo(t *testing.T) {
 	t.Parallel()
-	refuses(t, []string{"report", stored(t, t.TempDir(), "runc", false), "--format", "chrome"}, "chrome is of startup only, and not of lifecycle")
+	refuses(t, []string{"report", stored(t, t.TempDir(), "runc", false), "--format", "chrome"}, "format chrome is supported by startup only, not by lifecycle")
 }

@@ -115,7 +115,7 @@ func TestAStoragePlanIsHeldToWhatItMayDoHere(t *testing.T) {
 	}{
 		"a device nobody gave away": {"      volumes: [device=/dev/vda]", []string{"/dev/vda", "--i-know-this-destroys /dev/vda"}},
 		"an evil option":            {`      jobs: [{name: a, options: [{name: x, options: [{name: exec_prerun, value: id}]}]}]`, []string{"exec_prerun", "runs a program"}},
-		"an evil section":           {`      jobs: [{name: a, options: [{name: ../x, options: [{name: rw, value: read}]}]}]`, []string{"../x", "files are named by it"}},
+		"an evil section":           {`      jobs: [{name: a, options: [{name: ../x, options: [{name: rw, value: read}]}]}]`, []string{"../x", "it is part of file names"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must.Write(t, "mistake.yaml", fmt.Sprintf("version: 1\nname: x\nmeasure:\n  - storage:\n      targets: [host]\n      timeout: 1m\n%s\n", c.line))
@@ -168,7 +168,7 @@ func TestAnEmptyImportSpeaksOfNoResults(t *testing.T) {
 	broken := filepath.Join(place(t), "notes.txt")
 	must.Write(t, broken, "99999999999999999999999 bytes (42 GB) copied, 376.446 s, 111 MB/s\n")
 	code, _, stderr := tare(t, "import", broken)
-	if code != ExitUsage || !strings.Contains(stderr, "no result") || !strings.Contains(stderr, "notes.txt:1") || strings.Contains(stderr, "taken for writing") || strings.Contains(stderr, "imported:") {
+	if code != ExitUsage || !strings.Contains(stderr, "not a result") || !strings.Contains(stderr, "notes.txt:1") || strings.Contains(stderr, "assumed to be writes") || strings.Contains(stderr, "imported:") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

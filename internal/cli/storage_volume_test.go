@@ -135,7 +135,7 @@ func TestADiskThatFailsInsideCostsItsCellsOnly(t *testing.T) {
 		flags uintptr
 		says  string
 	}{
-		"it is full too soon": {8 << 20, 0, "no space is left on the volume"},
+		"it is full too soon": {8 << 20, 0, "no space left on the volume"},
 		"it is read-only":     {16 << 20, unix.MS_RDONLY, "the volume is read-only"},
 	} {
 		t.Run(name, func(t *testing.T) {

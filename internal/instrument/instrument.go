@@ -1,9 +1,9 @@
-// Package instrument says what an instrument is, and what is done with a list of
-// them without knowing any by name: a record is judged by its own, and reported.
+// Package instrument defines the Instrument type. It judges and reports records through a list of
+// instruments, without depending on any of them.
 //
-// An instrument is one question about runtimes, whole in a folder of its own: its
-// options, its lines of the record, its judgement, figures and page, and in run/
-// how it is performed. Package all lists those that there are.
+// An instrument answers one question about runtimes. Its folder contains its options, record lines,
+// judgement, figures and page; run/ contains the measurement itself. Package all lists the
+// instruments.
 package instrument
 
 import (
@@ -21,48 +21,47 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Instrument is what the rest of tare knows of one. How it is performed is not
-// among it, so that a report can be made without any engine.
+// Instrument describes an instrument to the rest of tare. It does not include the measurement, so that
+// reports can be made without an engine.
 type Instrument struct {
-	Name                 string // its verb, its key in a plan, its word in a record
-	Help                 string // its question, in the schema of plans
-	Short, Long, Example string // the help of its verb
+	Name                 string // the verb, the key in a plan, and the experiment in a record
+	Help                 string // the question it answers, for the schema of plans
+	Short, Long, Example string // help of the verb
 	New                  func() option.Options
-	Modes                []Mode            // ways to ask it, each with a verb of its own below
-	Quantities           *figure.Catalogue // all that its figures can be of
-	Lines                []record.LineType // of its records, beside those that package record declares
+	Modes                []Mode            // variants, each with its own verb
+	Quantities           *figure.Catalogue // the quantities of its figures
+	Lines                []record.LineType // record lines in addition to those of package record
 	Judge                func(*record.Record) (Judgement, error)
-	Verbose              string            // what reports show with -v
-	Formats              map[string]Format // forms of report that no other instrument has
+	Verbose              string            // what -v adds to reports
+	Formats              map[string]Format // report formats that only this instrument has
 }
 
-// Mode is a part of an instrument's question, with defaults of its own.
+// Mode is a variant of an instrument with its own defaults.
 type Mode struct {
 	Name, Short, Long, Example string
 	New                        func() option.Options
 }
 
-// Format is a form of report.
+// Format is a report format.
 type Format struct {
 	Help  string
 	Write func(io.Writer, Judgement) error
 }
 
-// Judgement is what can be said of a run. It was made once; figures and page are
-// projections of it.
+// Judgement is the evaluation of a run. Figures and Page present it without computing anything new.
 type Judgement interface {
 	Figures() []figure.Figure
 	Page(page.Options) *page.Page
 	Result() (failed, total int, findings []record.Finding)
 }
 
-// Judging is an instrument's own judge.
+// Judging adapts an instrument's judge to the type of Instrument.Judge.
 func Judging[J Judgement](f func(*record.Record) (J, error)) func(*record.Record) (Judgement, error) {
 	return func(rec *record.Record) (Judgement, error) { return f(rec) }
 }
 
-// ReadPlan reads what the measurement of a record was asked for, if it is a record of
-// the instrument of that name.
+// ReadPlan reads the plan of a record. It returns an error if the record is not of the named
+// instrument.
 func ReadPlan(h *record.Header, name string, plan option.Options) error {
 	if h.Experiment != name {
 		return fmt.Errorf("this is a record of %q, not of %s", h.Experiment, name)
@@ -73,8 +72,8 @@ func ReadPlan(h *record.Header, name string, plan option.Options) error {
 	return nil
 }
 
-// Baseline is the target that the others are compared with: the wanted one, or the
-// first runtime, or else the first target; "" where there is one only.
+// Baseline returns the target that the others are compared with: the wanted one, else the first
+// runtime, else the first target. It returns "" for a single target.
 func Baseline(wanted string, targets []record.Target) string {
 	if len(targets) < 2 {
 		return ""
@@ -92,10 +91,10 @@ func Baseline(wanted string, targets []record.Target) string {
 	return targets[0].Name
 }
 
-// List are instruments, in the order in which people meet them.
+// List is a list of instruments in display order.
 type List []Instrument
 
-// Of returns the instrument of that name.
+// Of returns the instrument with the given name.
 func (l List) Of(name string) (*Instrument, bool) {
 	i := slices.IndexFunc(l, func(one Instrument) bool { return one.Name == name })
 	if i < 0 {
@@ -104,7 +103,7 @@ func (l List) Of(name string) (*Instrument, bool) {
 	return &l[i], true
 }
 
-// Names are those of all.
+// Names returns the names of all instruments.
 func (l List) Names() []string {
 	out := make([]string, len(l))
 	for i, one := range l {
@@ -113,7 +112,7 @@ func (l List) Names() []string {
 	return out
 }
 
-// Lines are the types of line of all their records.
+// Lines returns the line types of all instruments' records.
 func (l List) Lines() (*record.Lines, error) {
 	var own []record.LineType
 	for _, one := range l {
@@ -122,7 +121,7 @@ func (l List) Lines() (*record.Lines, error) {
 	return record.NewLines(own...)
 }
 
-// Judge judges a record by its own instrument.
+// Judge judges a record with the record's own instrument.
 func (l List) Judge(rec *record.Record) (Judgement, error) {
 	one, ok := l.Of(rec.Header.Experiment)
 	if !ok {
@@ -137,8 +136,8 @@ type Judged struct {
 	Judgement
 }
 
-// CheckFormat refuses a format that there is not of an instrument; "" asks for one
-// that some instrument has.
+// CheckFormat returns an error if the named instrument does not have the format. With an empty name,
+// any instrument may have it.
 func (l List) CheckFormat(format, name string) error {
 	if _, ok := export.FormatOf(format); ok || slices.Contains(page.Formats, format) {
 		return nil
@@ -153,13 +152,13 @@ func (l List) CheckFormat(format, name string) error {
 		}
 	}
 	if of != nil {
-		return fmt.Errorf("%s is of %s only, and not of %s; choose another format", format, strings.Join(of, ", "), name)
+		return fmt.Errorf("format %s is supported by %s only, not by %s; choose another format", format, strings.Join(of, ", "), name)
 	}
 	known := l.FormatNames(name)
 	return fmt.Errorf("there is no format %q here: the formats are %s%s", format, strings.Join(known, ", "), term.Like(format, known))
 }
 
-// FormatNames are all formats of an instrument's reports; of "" those of every instrument.
+// FormatNames returns all report formats of an instrument, or of every instrument if of is "".
 func (l List) FormatNames(of string) []string {
 	names := slices.Clone(page.Formats)
 	for _, f := range export.Formats {
@@ -173,9 +172,8 @@ func (l List) FormatNames(of string) []string {
 	return names
 }
 
-// Report writes the report of runs in a format: of those for people one below the
-// other, of those for programs all in one document. An instrument's own format takes
-// one run.
+// Report writes a report of runs. Formats for people contain one page per run, formats for programs a
+// single document. A format of one instrument accepts a single run.
 func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) error {
 	if slices.Contains(page.Formats, format) {
 		pages := make([]*page.Page, len(all))
@@ -189,7 +187,7 @@ func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) e
 		return f.Write(w, Documents(all))
 	}
 	if len(all) > 1 {
-		return fmt.Errorf("as %q one record is reported at a time: give the others in reports of their own", format)
+		return fmt.Errorf("format %q accepts one record at a time: report the others separately", format)
 	}
 	for _, one := range all {
 		if err := l.CheckFormat(format, one.Record.Header.Experiment); err != nil {
@@ -204,8 +202,7 @@ func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) e
 	return nil
 }
 
-// Documents are judged runs as the formats of package export take them. What their
-// records were labelled with are labels of their figures, too.
+// Documents converts judged runs for package export. The labels of a record are added to its figures.
 func Documents(all []Judged) []export.Document {
 	out := make([]export.Document, len(all))
 	for i, one := range all {
@@ -218,7 +215,7 @@ func Documents(all []Judged) []export.Document {
 				}
 			}
 		}
-		rec := one.Record // of which no more is kept than is written
+		rec := one.Record // keep only what is written
 		out[i] = export.Document{Record: &record.Record{Header: rec.Header, Targets: rec.Targets, End: rec.End}, Figures: figures, Findings: findings, Failed: failed, Total: total}
 	}
 	return out

@@ -199,15 +199,15 @@ func TestAllIsOfRoundsInWhichEveryRoleIsKnown(t *testing.T) {
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Options){
-		"of the workload's own":        func(o *Options) { o.URL = "http://example.org:80/" },
-		"is not an address":            func(o *Options) { o.URL = "file:///etc/passwd" },
-		"are none":                     func(o *Options) { o.Rate, o.Duration = 1, terms.MinLoad },
-		"is not a neighbour":           func(o *Options) { o.Neighbours = []string{"storage dance"} },
-		"spin 2cpu":                    func(o *Options) { o.Neighbours = []string{"spin fast"} },
-		"or an image":                  func(o *Options) { o.Neighbours = []string{"redis:7 'unended"} },
-		"are of a program of your own": func(o *Options) { o.Workload.Pull, o.Neighbours = true, []string{"spin 1cpu"} },
-		"a number of connect":          func(o *Options) { o.Connections = -1 },
-		"is not one of":                func(o *Options) { o.Baseline, o.Targets = "runc", []string{"crun"} },
+		"of the workload: write": func(o *Options) { o.URL = "http://example.org:80/" },
+		"is not an address":      func(o *Options) { o.URL = "file:///etc/passwd" },
+		"are none":               func(o *Options) { o.Rate, o.Duration = 1, terms.MinLoad },
+		"is not a neighbour":     func(o *Options) { o.Neighbours = []string{"storage dance"} },
+		"spin 2cpu":              func(o *Options) { o.Neighbours = []string{"spin fast"} },
+		"or an image":            func(o *Options) { o.Neighbours = []string{"redis:7 'unended"} },
+		"require a workload":     func(o *Options) { o.Workload.Pull, o.Neighbours = true, []string{"spin 1cpu"} },
+		"a number of connect":    func(o *Options) { o.Connections = -1 },
+		"is not one of":          func(o *Options) { o.Baseline, o.Targets = "runc", []string{"crun"} },
 	} {
 		o := Defaults()
 		change(&o)

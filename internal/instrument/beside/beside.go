@@ -22,8 +22,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// noVerdict is part of every comparison.
-const noVerdict = "theirs and ours are of different machines, kernels and versions: a difference between the two is not one between engines, and none is computed"
+// noVerdict is the note above every comparison.
+const noVerdict = "published and own figures come from different machines, kernels and versions: a difference between them says nothing about the engines, so none is computed"
 
 // Page returns the comparison of runs with a publication, and the published figures,
 // with the label side=theirs.
@@ -73,8 +73,8 @@ type run struct {
 	figures []figure.Figure
 }
 
-// ours is a column of tare's figures: the figures of one run, and of one target if
-// they have targets, that are related to a published column.
+// ours is a column of tare's figures related to a published column. It contains the figures of one run
+// and, if figures have targets, of one target.
 type ours struct {
 	title   string
 	run     string // name of the run
@@ -119,7 +119,7 @@ func section(p *published.Report, t *published.Table, all []run) (*page.Section,
 		}
 	}
 	if t.Versus != nil {
-		notes = append(notes, "VS: (the subject − the other) ÷ the other, theirs as printed; whether ours differ, the verdicts of their own report say")
+		notes = append(notes, "VS: (subject − other) ÷ other, theirs as printed; our own reports have the verdicts on our differences")
 	}
 	if t.Lanes > 0 {
 		for _, c := range columns(p, t, nil, all) {
@@ -180,8 +180,8 @@ func printed(p *published.Report, t *published.Table, row *published.Row, c *pub
 	return f, true
 }
 
-// columns returns tare's columns related to a published column in any row. If c is nil
-// it returns those of targets related to no published column.
+// columns returns tare's columns related to a published column in any row. If c is nil, it returns
+// those of targets that no published column is related to.
 func columns(p *published.Report, t *published.Table, c *published.Column, all []run) (out []ours) {
 	if c != nil && len(c.Targets) == 0 && c.Quantity == "" && c.Labels == nil {
 		return nil // nothing is related
@@ -210,8 +210,8 @@ func columns(p *published.Report, t *published.Table, c *published.Column, all [
 	return out
 }
 
-// ofRun returns the columns of a run, one per target. With lanes, a pattern, it
-// returns columns with other lanes than the table's, one per number of lanes.
+// ofRun returns the columns of a run, one per target. If lanes is set, it is a pattern for other lanes
+// than the table's. Then there is one column per number of lanes.
 func ofRun(p *published.Report, t *published.Table, c *published.Column, one run, lanes string) (out []ours) {
 	if lanes == "" && t.Lanes > 0 {
 		lanes = strconv.Itoa(t.Lanes)
@@ -242,9 +242,8 @@ func at(lanes string, akin published.Ours) published.Ours {
 	return akin
 }
 
-// belongs reports whether a target's figures fit a column. A column without targets
-// takes any. If c is nil, targets fit that no column names; for pod operations they
-// must be pods.
+// belongs reports whether a target's figures fit a column. A column without targets accepts any. If c
+// is nil, only targets that no column names fit. In tables of pod operations, these must be pods.
 func belongs(p *published.Report, t *published.Table, c *published.Column, rec *record.Record, target string) bool {
 	if c != nil {
 		return len(c.Targets) == 0 || c.Akin(target)
@@ -273,8 +272,8 @@ func akinTo(f *figure.Figure, akin published.Ours) bool {
 	return true
 }
 
-// cell formats the related figures in the published unit, with their context if
-// judged. If there are a few it shows all.
+// cell formats the related figures in the published unit. A judged figure is shown with its verdict.
+// At most three figures are shown.
 func (c *ours) cell(akin published.Ours) page.Cell {
 	var texts []string
 	var shown *figure.Figure
@@ -301,7 +300,7 @@ func (c *ours) cell(akin published.Ours) page.Cell {
 	return page.Cell{Head: strings.Join(texts, ", "), Figure: shown}
 }
 
-// number formats with four digits, or with all digits before the point.
+// number formats a number with four significant digits, or with all digits before the decimal point.
 func number(v float64) string {
 	if math.Abs(v) >= 1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -332,7 +331,7 @@ func title(p *published.Report) string {
 
 // sides lists the machines and versions of both sides.
 func sides(p *published.Report, all []run) *page.Section {
-	s := &page.Section{Title: "whose figures are of what", Style: term.Bold}
+	s := &page.Section{Title: "machines and versions", Style: term.Bold}
 	theirs := page.List{Heading: "theirs"}
 	for _, m := range p.Machines {
 		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(m.Name), Text: page.Dotted(m.OS, m.Kernel, m.CPU, m.Memory)})
@@ -357,7 +356,7 @@ func sides(p *published.Report, all []run) *page.Section {
 		for _, t := range one.rec.Targets {
 			version := t.Version
 			if version == "" {
-				version = "no version of its own"
+				version = "no version"
 			}
 			ours.Items = append(ours.Items, page.Item{Key: page.Heading(t.Name), Text: page.Dotted(version, t.Config["runtime"], t.Config["runtime version"])})
 		}
@@ -372,7 +371,7 @@ func claims(p *published.Report) *page.Section {
 	if p.Claims == nil {
 		return nil
 	}
-	s := &page.Section{Title: "what their own figures contradict", Style: term.Bold}
+	s := &page.Section{Title: "published claims that their own figures contradict", Style: term.Bold}
 	for _, c := range p.Claims {
 		l := page.List{Items: []page.Item{{Key: "they say", Text: c.Says}}}
 		for _, but := range c.But {
@@ -387,7 +386,7 @@ func claims(p *published.Report) *page.Section {
 	return s
 }
 
-// method returns the publication's description of its method, and what it omits.
+// method returns the publication's own description of its method, and what it omits.
 func method(p *published.Report) *page.Section {
 	s := &page.Section{Title: "how they measured", Style: term.Bold}
 	var items []page.Item

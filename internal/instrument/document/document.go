@@ -1,6 +1,6 @@
-// Package document makes one document of the records of a plan: what was found, what was
-// decided and what to mistrust; the pages of the instruments; then how it was measured, how
-// to run it again, the machine and every version. Like a page it is made of records and nothing else.
+// Package document makes a single document of the records of a plan. It starts with answers and
+// findings, continues with the pages of the instruments, and ends with the method, the command to
+// repeat it, and the environment. Like a page, it is made from records only.
 package document
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Of is the document of judged records, with how to run it again as its last section:
-// a page before those of the instruments and one behind them.
+// Of returns the pages of a document: a cover, one page per record, and the method. The section again
+// is added to the end.
 func Of(all []instrument.Judged, l instrument.List, again *page.Section, o page.Options) ([]*page.Page, error) {
 	measures := make([]measure, len(all))
 	for i, one := range Ordered(all) {
@@ -30,7 +30,7 @@ func Of(all []instrument.Judged, l instrument.List, again *page.Section, o page.
 		for _, sentence := range measures[i].page.Answer {
 			front.Answer = append(front.Answer, measures[i].name+": "+sentence)
 		}
-		measures[i].page.Answer = nil // said once
+		measures[i].page.Answer = nil // already on the cover
 	}
 	front.Add(contents(measures), mistrust(measures))
 	for i := range measures {
@@ -45,7 +45,7 @@ func Of(all []instrument.Judged, l instrument.List, again *page.Section, o page.
 	return append(pages, back), nil
 }
 
-// Ordered are records in the order of the plan that they are of.
+// Ordered returns the records in the order of their plan.
 func Ordered(all []instrument.Judged) []instrument.Judged {
 	all = slices.Clone(all)
 	if _, one := planOf(all); one {
@@ -54,7 +54,7 @@ func Ordered(all []instrument.Judged) []instrument.Judged {
 	return all
 }
 
-// planOf is the plan of records, if all are of one.
+// planOf returns the plan of the records, if all belong to the same one.
 func planOf(all []instrument.Judged) (*record.Part, bool) {
 	if len(all) == 0 || all[0].Record.Header.Of == nil {
 		return nil, false
@@ -96,14 +96,14 @@ func newMeasure(i int, one instrument.Judged, l instrument.List, o page.Options)
 		}
 	}
 	if as := commands(one.Record); as != nil {
-		m.method = append(m.method, page.Section{Title: m.name + ": what was run inside", Style: term.Bold, Lists: []page.List{{Items: as}}})
+		m.method = append(m.method, page.Section{Title: m.name + ": commands run inside", Style: term.Bold, Lists: []page.List{{Items: as}}})
 	}
 	if m.left() {
 		m.page.Sections = []page.Section{{Title: page.Outcome(one.Record), Style: term.Yellow}}
 	}
 	kind, ok := l.Of(h.Experiment)
 	if !ok {
-		return m, fmt.Errorf("a document of %q: there is no such measurement", h.Experiment)
+		return m, fmt.Errorf("unknown experiment %q", h.Experiment)
 	}
 	options := kind.New()
 	if err := option.Unmarshal(h.Plan, options); err != nil {
@@ -114,13 +114,13 @@ func newMeasure(i int, one instrument.Judged, l instrument.List, o page.Options)
 	return m, err
 }
 
-// left tells of a measure that was not begun: it was skipped, or could not be.
+// left reports whether the measure was skipped or could not start.
 func (m *measure) left() bool {
 	rec := m.Record
 	return rec.End != nil && rec.End.Status != "done" && rec.End.Elapsed == 0 && len(rec.Targets) == 0
 }
 
-// cover begins the document under the plan's name.
+// cover returns the first page, titled with the plan's name.
 func cover(measures []measure) *page.Page {
 	p := &page.Page{Title: "tare report", Command: "What was measured, and how", Cover: true}
 	all := make([]instrument.Judged, len(measures))
@@ -144,7 +144,7 @@ func cover(measures []measure) *page.Page {
 	return p
 }
 
-// unfinished says of a plan that was not gone through what is here of it.
+// unfinished describes how much of an incomplete plan the records cover.
 func unfinished(measures []measure, planned int) string {
 	here, cut := map[int]bool{}, 0
 	for i := range measures {
@@ -156,14 +156,14 @@ func unfinished(measures []measure, planned int) string {
 	}
 	switch {
 	case cut > 0:
-		return fmt.Sprintf("interrupted: %d of %s did not come to an end", planned-len(here)+cut, page.Amount(planned, "measure"))
+		return fmt.Sprintf("interrupted: %d of %s did not finish", planned-len(here)+cut, page.Amount(planned, "measure"))
 	case len(here) < planned:
 		return fmt.Sprintf("%d of %s here", len(here), page.Amount(planned, "measure"))
 	}
 	return ""
 }
 
-// contents lists the measures and how each ended.
+// contents lists the measures with their outcomes.
 func contents(measures []measure) *page.Section {
 	table := page.Names("measure", "begun", "run", "failed", "outcome")
 	for i := range measures {

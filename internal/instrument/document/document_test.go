@@ -122,7 +122,7 @@ func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 		t.Errorf("%d sentences answer %d measures: %q", n, len(pages)-2, front.Answer)
 	}
 	got := titles(back)
-	if n := len(got); got[n-2] != "again" || got[n-1] != "environment" || !slices.ContainsFunc(got, ends("lifecycle: what was timed")) || !slices.ContainsFunc(got, ends("lifecycle: what was asked for")) {
+	if n := len(got); got[n-2] != "again" || got[n-1] != "environment" || !slices.ContainsFunc(got, ends("lifecycle: what was timed")) || !slices.ContainsFunc(got, ends("lifecycle: options")) {
 		t.Errorf("%q", got)
 	}
 	var texts []string
@@ -143,8 +143,8 @@ func TestWhatIsNotHereOfAPlanIsSaid(t *testing.T) {
 	}{
 		"nothing is missing":   {func(*record.Record) {}, ""},
 		"a measure is missing": {func(rec *record.Record) { rec.Header.Of.Measures = 3 }, "1 of 3 measures here"},
-		"it was interrupted":   {func(rec *record.Record) { rec.End.Status = "interrupted" }, "interrupted: 1 of 1 measure did not come to an end"},
-		"it was killed":        {func(rec *record.Record) { rec.End = nil }, "interrupted: 1 of 1 measure did not come to an end"},
+		"it was interrupted":   {func(rec *record.Record) { rec.End.Status = "interrupted" }, "interrupted: 1 of 1 measure did not finish"},
+		"it was killed":        {func(rec *record.Record) { rec.End = nil }, "interrupted: 1 of 1 measure did not finish"},
 		"it was skipped": {func(rec *record.Record) {
 			*rec = record.Record{Header: rec.Header, End: &record.End{Status: "skipped", Why: "no such engine"}}
 		}, "**skipped (no such engine)**"},

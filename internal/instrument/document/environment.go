@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// environment is one table of the machines, and of the version and setting of
-// everything that was weighed or did the weighing.
+// environment returns a table of the machines, and of the versions and settings of all targets and
+// tools.
 func environment(measures []measure) *page.Section {
 	t := &facts{at: map[[2]string]int{}}
 	for i := range measures {
@@ -55,21 +55,21 @@ func environment(measures []measure) *page.Section {
 	return &page.Section{Title: "environment", Style: term.Bold, Table: table}
 }
 
-// facts are what is known of machines, in the order in which it was met.
+// facts collects facts about machines in the order of appearance.
 type facts struct {
 	machines []record.Environment
-	machine  int // whose facts are added
+	machine  int // index of the machine that facts are added to
 	rows     []fact
 	at       map[[2]string]int
 }
 
 type fact struct {
 	of, what string
-	values   [][]string // by machine, each once
+	values   [][]string // by machine, without duplicates
 }
 
-// machineOf is the place of the machine, which is another one where anything is that
-// does not change by itself.
+// machineOf returns the index of the machine. Any difference in a constant property makes it a
+// different machine.
 func (t *facts) machineOf(e *record.Environment) int {
 	same := func(a *record.Environment) bool {
 		return a.Kernel == e.Kernel && a.KernelBuild == e.KernelBuild && a.OS == e.OS && a.Arch == e.Arch && a.CPUModel == e.CPUModel &&
@@ -84,7 +84,7 @@ func (t *facts) machineOf(e *record.Environment) int {
 	return len(t.machines) - 1
 }
 
-// add adds a fact that is known, once.
+// add adds a fact unless its value is empty or already present.
 func (t *facts) add(of, what, value string) {
 	of, what, value = page.Heading(of), page.Heading(what), term.Clean(value)
 	if value == "" {
@@ -118,7 +118,7 @@ func (t *facts) ofMachine(h *record.Header) {
 		}
 	}
 	if e.Kernel == "" {
-		t.add(machine, "kernel", "not known: this was not measured by tare")
+		t.add(machine, "kernel", "unknown: not measured by tare")
 		return
 	}
 	for _, f := range []struct{ what, value string }{
@@ -148,7 +148,7 @@ func (t *facts) ofTarget(of *record.Target) {
 	}
 }
 
-// ofTools adds the versions that programs said, which loaded what was weighed.
+// ofTools adds the reported versions of the tools and load generators.
 func (t *facts) ofTools(rec *record.Record) {
 	for i := range rec.Cells {
 		c := &rec.Cells[i]

@@ -12,17 +12,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// asked says what a measure was asked for, each option with what it means.
+// asked lists the options of a measure with their values and help.
 func asked(name string, words []option.Stored) *page.Section {
-	table := page.Names("option", "value", "what it is")
+	table := page.Names("option", "value", "meaning")
 	for _, w := range words {
 		table.Row(page.Texts(w.Key, page.Short(term.Clean(plain(w.Value)), page.LongestMessage), w.Help)...)
 	}
-	return &page.Section{Title: name + ": what was asked for", Style: term.Bold, Table: table}
+	return &page.Section{Title: name + ": options", Style: term.Bold, Table: table}
 }
 
-// plain is a value in JSON as a reader wants it: a list with commas, a text without
-// quotes.
+// plain formats a JSON value for readers: lists with commas, strings without quotes.
 func plain(text []byte) string {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -46,7 +45,7 @@ func plain(text []byte) string {
 	return fmt.Sprint(v)
 }
 
-// commands are what ran inside, each job and load by the first that did it.
+// commands returns the commands run inside sandboxes: the first one of each job and load.
 func commands(rec *record.Record) (items []page.Item) {
 	seen := map[string]bool{}
 	add := func(key, command string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// mistrust are the findings of all measures, each once, with whose they are.
+// mistrust merges the findings of all measures and lists the measures of each.
 func mistrust(measures []measure) *page.Section {
 	s := &page.Section{Title: "what to mistrust", Style: term.Bold}
 	type found struct {
@@ -43,7 +43,7 @@ func mistrust(measures []measure) *page.Section {
 	return s
 }
 
-// grouped are items with those that go on with them.
+// grouped splits lists into findings. Items without a key belong to the item before.
 func grouped(lists []page.List) (all [][]page.Item) {
 	for _, l := range lists {
 		for _, item := range l.Items {

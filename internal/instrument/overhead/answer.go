@@ -26,7 +26,7 @@ func (j *Judgement) answer() (out []string) {
 		}
 	}
 	if out == nil {
-		out = []string{"No idle sandbox was weighed."}
+		out = []string{"No idle sandbox was measured."}
 	}
 	return out
 }
@@ -47,7 +47,7 @@ func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 		if !l.Complete || some {
 			least = "at least "
 		}
-		text = fmt.Sprintf("%s: %s%s MiB and %s m of CPU an idle sandbox", page.Heading(t.Name), least, page.MiB(per(float64(l.Sum))), page.Milli(per(cpus)))
+		text = fmt.Sprintf("%s: %s%s MiB and %s m of CPU per idle sandbox", page.Heading(t.Name), least, page.MiB(per(float64(l.Sum))), page.Milli(per(cpus)))
 		if out := outsidePod(l); page.MiB(per(float64(out))) != "0.0" {
 			text += fmt.Sprintf(", %s MiB of it charged outside the pod", page.MiB(per(float64(out))))
 		}
@@ -59,7 +59,7 @@ func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 		case c.Not != "":
 			said = c.Not
 		case c.Open:
-			said += ", not shown to be enough: more memory is unexplained than it leaves room for"
+			said += ", not shown to be enough: unexplained memory exceeds its margin"
 		}
 		text = answer.Join(text, said)
 	}

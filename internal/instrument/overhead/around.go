@@ -194,7 +194,7 @@ func leftPage(v *Judgement) *page.Section {
 	}
 	s.Title = "before the first sandbox and after the last"
 	s.Notes = []string{
-		"the most of any round; node, daemon: medians of the rounds, after − before, others' changes with the node's; cgroups, processes and mounts: those that bear the id of a sandbox that was removed; restarts, ended: sandboxes of which a process that they live by ended while they were watched, and began again or did not; container restarts, OOM-killed, evicted: as the cluster says of the pods; OOM kills: of the whole node, a pod's limit's too"}
+		"maximum over the rounds; node, daemon: median of after − before, the node's including other processes; cgroups, processes, mounts: those named after a removed sandbox; restarts, ended: sandboxes that lost an essential process while they were measured, with or without a restart; container restarts, OOM-killed, evicted: as the cluster reports for the pods; OOM kills: of the whole node, a pod's limit's too"}
 	return s
 }
 
@@ -222,6 +222,6 @@ func groupsAroundPage(v *Judgement) *page.Section {
 			return page.Value(of.Of("around-usage-of-kind", "kind", kind.name), page.Memory)
 		}))
 	}
-	return &page.Section{Title: "cgroups in which those of sandboxes are made, before the first and after the last", Style: term.Bold, Table: m,
-		Notes: []string{"what each is charged for with all below it; medians of the rounds; page cache is without the shared memory, and the kernel drops it when memory is short: what removed sandboxes left is mostly that; " + page.None + " it was not there"}}
+	return &page.Section{Title: "parent cgroups of the sandboxes, before the first and after the last", Style: term.Bold, Table: m,
+		Notes: []string{"charges including descendants; medians of the rounds; page cache excludes shared memory and is reclaimable: removed sandboxes mostly leave page cache; " + page.None + " it was not there"}}
 }

@@ -34,5 +34,5 @@ func asked(j *Judgement) *page.Section {
 	}))
 	m.Add("memory above idle", each(func(c *Cell) page.Cell { return page.WithHalf(&c.Above, page.Memory, page.None) }))
 	return &page.Section{Title: "under load " + page.Heading(j.Plan.URL), Style: term.Bold, Table: m,
-		Notes: []string{"memory above idle: anonymous, shared and huge pages of the roles in which a load inside shows (workload, pause, VMM, vCPU, virtiofsd, sentry, gofer), for each sandbox, read when the load was over; whose all of it is, and where it is charged, is in the tables of the phase"}}
+		Notes: []string{"memory above idle: anonymous, shared and huge pages per sandbox of the roles that a load inside affects (workload, pause, VMM, vCPU, virtiofsd, sentry, gofer), read after the load; the tables of the phase show all roles and charges"}}
 }

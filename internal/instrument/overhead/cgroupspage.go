@@ -43,8 +43,8 @@ func cgroups(v *Judgement, t *Table, first bool) *page.Section {
 	s.Table = m
 	if first {
 		s.Notes = []string{
-			"each group with all that is below it, at the end of the phase and on average over it: 100 %CPU are one CPU; groups of several sandboxes with the same roles in them are one line, the path is the first one's; around: the group in which those of the sandboxes are made, which may hold others",
-			page.None + " the controller is not there, was not read at both ends, or counts nothing: newer kernels (seen on 6.18) count I/O on cgroup v1 only once some disk has a limit; there too, what is written through the page cache is in no group's output",
+			"each group includes its descendants; values are from the end of the phase, or averages over it; 100 %CPU is one CPU; groups of several sandboxes with the same roles share a row, with the path of the first; around: the parent of the sandboxes' groups, which may contain others",
+			page.None + " the controller is missing, was not read at both ends, or accounts nothing: newer kernels (seen on 6.18) account I/O on cgroup v1 only if some disk has a limit; cgroup v1 does not account writes through the page cache",
 		}
 	}
 	return s

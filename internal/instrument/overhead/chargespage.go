@@ -63,7 +63,7 @@ func chargesOf(c *Cell) (out []charge) {
 
 // charges shows which cgroup is charged.
 func charges(t *Table, first bool) *page.Section {
-	s := titled(t, "where it is charged")
+	s := titled(t, "charged cgroups")
 	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "charge"}}}
 	var rows []charge
 	for i := range t.Cells {
@@ -110,8 +110,8 @@ func charges(t *Table, first bool) *page.Section {
 	s.Table = m
 	if first {
 		s.Notes = []string{
-			"pod: the group that was asked for, and below; overhead: another of the sandbox's own; shared: one that holds others too, by role: where its memory is charged",
-			"sandboxes' MiB: what their processes there have (PSS), page cache left out, the engine's daemon not in it; usage is the group's own figure, page cache in it, and of a shared group others', so not shown; limit: of one group; path: of the first",
+			"pod: the requested group and its descendants; overhead: another group of the sandbox; shared: a group with other members, by charged role",
+			"sandboxes' MiB: PSS of their processes in the group, without page cache and the engine's daemon; usage: the group's own counter, including page cache, not shown for shared groups; limit: of one group; path: of the first",
 		}
 	}
 	if unlimited {
@@ -143,7 +143,7 @@ func engineSays(t *Table, first bool) *page.Section {
 		}}
 	}
 	of := []string{"reported", "observed"}
-	return t.grid("what the engine says of it", first, []string{"target", "source"},
+	return t.grid("engine-reported usage", first, []string{"target", "source"},
 		page.Quantity{Of: "engine-memory", Titles: []string{"memory MiB", "truth MiB"}, Key: "of", Values: of, Show: page.MiB[float64]}, off("engine-memory", 1<<20, page.Growth),
 		page.Quantity{Of: "engine-cpu", Titles: []string{"CPU m", "truth m"}, Key: "of", Values: of, Show: page.Milli}, off("engine-cpu", 0.001, page.Milli))
 }

@@ -12,7 +12,7 @@ import (
 func memoryChart(j *Judgement) *page.Chart {
 	c := &page.Chart{
 		Name: "memory-by-role", Title: "Memory by role", Kind: page.Stacked,
-		Caption: "What the node's memory in use changed by since before the sandboxes, less what all other processes did, by whose it is, in the round of the tables; what nothing explains is the residual.",
+		Caption: "Change in node memory by role, without other processes, in the round of the tables; the unexplained part is the residual.",
 		X:       page.Axis{Title: "target"}, Y: page.Axis{Title: "memory", Unit: figure.Bytes},
 	}
 	for i := range j.Tables {
@@ -63,7 +63,7 @@ func courseCharts(t *Table) (all []*page.Chart) {
 				k = len(all)
 				all = append(all, &page.Chart{
 					Name: "course-" + d.name, Title: phaseName(t) + ": " + d.name + " over time", Kind: page.Lines,
-					Caption: "The " + d.name + " that the sandboxes' own cgroups were charged for, over the phase, in the round of the tables.",
+					Caption: "The " + d.name + " charged to the sandboxes' own cgroups over the phase, in the round of the tables.",
 					X:       page.Axis{Title: "since the phase began", Unit: figure.Nanoseconds}, Y: page.Axis{Title: d.name, Unit: d.Unit},
 				})
 			}

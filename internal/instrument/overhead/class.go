@@ -20,7 +20,7 @@ const (
 	classCPU    = 10      // milli-CPUs
 )
 
-// A phase that is shorter or has fewer samples gives no CPU figure.
+// A phase that is shorter or has fewer samples has no CPU figure.
 const (
 	briefPhase = time.Second
 	fewTicks   = 10
@@ -38,7 +38,7 @@ type needs struct {
 	cpu      float64 // milli-CPUs
 	cpuKnown bool
 	brief    bool     // too short for a CPU figure
-	kept     bool     // memory includes what the guest kept from an earlier hold phase
+	kept     bool     // memory includes memory that the guest kept from an earlier hold phase
 	guest    float64  // milli-CPUs of a VMM including the guest's work; not in cpu
 	parts    []string // by role, as text
 	cpuParts []string
@@ -80,7 +80,7 @@ func (o open) overrules(other open) bool {
 }
 
 func (o open) String() string {
-	return fmt.Sprintf("%s ±%s a sandbox are unexplained", finding.Bytes(o.residual), finding.Bytes(o.uncertainty))
+	return fmt.Sprintf("%s ±%s per sandbox are unexplained", finding.Bytes(o.residual), finding.Bytes(o.uncertainty))
 }
 
 // classes recommends an overhead for every target with sandboxes.
@@ -142,29 +142,29 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if c.Memory == 0 && c.CPU == 0 {
 		return c, false
 	}
-	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload in %s, %s in %s, round %d (%s), and 10 %%, rounded up to a multiple of 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
+	c.Rule = append(c.Rule, fmt.Sprintf("memory: the maximum of a sandbox beyond its workload in %s, %s in %s, round %d (%s), plus 10 %%, rounded up to a multiple of 4Mi; without reclaimable page cache and the daemon's memory",
 		ofAll(all), finding.Bytes(most.memory), most.where, most.round, strings.Join(most.parts, " + ")))
 	if c.Open = held > float64(c.Memory); c.Open {
-		c.Rule = append(c.Rule, fmt.Sprintf("memory: not shown to be enough: %s, and may be its own", unexplained))
+		c.Rule = append(c.Rule, fmt.Sprintf("memory: not shown to be enough: %s, and may belong to the sandbox", unexplained))
 	}
 	if most.own > 0 {
-		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", finding.Bytes(most.own)))
+		c.Rule = append(c.Rule, fmt.Sprintf("%s of the guest's memory belongs to the workload and is left out", finding.Bytes(most.own)))
 	}
 	if finding.IsEmulated(j.Record, t) {
-		c.Rule = append(c.Rule, "the VM is emulated: its VMM's memory has the emulator's own in it (TCG keeps the code that it translates, up to 1 GiB), and its CPU is the emulator's; both are less with KVM")
+		c.Rule = append(c.Rule, "the VM is emulated: the VMM's memory includes the emulator's (TCG caches translated code, up to 1 GiB), and its CPU includes emulation; both are lower with KVM")
 	}
 	if kept != nil {
-		c.Rule = append(c.Rule, "memory: not taken from "+strings.Join(kept, ", ")+": the guest keeps what a phase before held in it")
+		c.Rule = append(c.Rule, "memory: not taken from "+strings.Join(kept, ", ")+": the guest keeps memory from an earlier hold phase")
 	}
 	c.Rule = append(c.Rule, cpuRule(&c, &maxCPU, brief, guests)...)
 	if missing := j.missing(t.Name); missing != nil {
-		c.Rule = append(c.Rule, "phases "+strings.Join(missing, ", ")+" gave no figures and are not in it")
+		c.Rule = append(c.Rule, "phases "+strings.Join(missing, ", ")+" have no figures and are not included")
 	}
 	if out := outside(&charged.Ledger, false); len(out) > 0 {
-		c.Rule = append(c.Rule, "podFixed does not contain what is charged outside of the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
+		c.Rule = append(c.Rule, "podFixed does not include memory charged outside the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
 	}
 	if slices.Contains(noKubelets, t.Kind) {
-		c.Not = fmt.Sprintf("no RuntimeClass: %s is not what a kubelet runs; use cri+ENGINE/%s", t.Name, c.Handler)
+		c.Not = fmt.Sprintf("no RuntimeClass: a kubelet does not run %s; use cri+ENGINE/%s", t.Name, c.Handler)
 		c.Rule = append(c.Rule, c.Not)
 		return c, true
 	}
@@ -176,29 +176,29 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 // its pods nor its engines.
 var noKubelets = []string{"oci", "docker", "podman", "isula", "command"}
 
-// ofAll describes over how many phases a maximum was taken, each round counted.
+// ofAll describes the number of phases behind a maximum, counting each round.
 func ofAll(phases int) string {
 	if phases == 1 {
 		return "one phase of one round"
 	}
-	return fmt.Sprintf("any of %d phases, those of all rounds counted", phases)
+	return fmt.Sprintf("any of %d phases over all rounds", phases)
 }
 
 // cpuRule explains the CPU of an overhead, and which phases and guests gave none.
 func cpuRule(c *RuntimeClass, most *needs, brief, guests []string) (rule []string) {
 	switch {
 	case c.CPU > 0:
-		rule = append(rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, most.where, strings.Join(most.cpuParts, " + ")))
+		rule = append(rule, fmt.Sprintf("cpu: the maximum of a sandbox beyond its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, most.where, strings.Join(most.cpuParts, " + ")))
 	case brief == nil && guests == nil:
-		rule = append(rule, "cpu: none was seen beside the workload's")
+		rule = append(rule, "cpu: no usage beyond the workload was measured")
 	default:
-		rule = append(rule, "cpu: none was seen in the phases and roles that could tell, and none is recommended")
+		rule = append(rule, "cpu: no usage was measured where it is separable, so none is recommended")
 	}
 	if guests != nil {
-		rule = append(rule, "cpu: the VMM's is left out in "+strings.Join(guests, ", ")+": its vCPU threads could not be told apart, and the guest's own work is in it")
+		rule = append(rule, "cpu: the VMM's is left out in "+strings.Join(guests, ", ")+": its vCPU threads could not be identified, so it includes the guest's work")
 	}
 	if brief != nil {
-		rule = append(rule, fmt.Sprintf("cpu: not taken from %s, which lasted under %v or had fewer than %d ticks", strings.Join(brief, ", "), briefPhase, fewTicks))
+		rule = append(rule, fmt.Sprintf("cpu: not taken from %s, shorter than %v or with fewer than %d samples", strings.Join(brief, ", "), briefPhase, fewTicks))
 	}
 	return rule
 }

@@ -82,19 +82,19 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 		unknown bool   // some phase's CPU
 		enough  Answer // of 90m
 	}{
-		{"the most of all phases", nil, 44, 80, "cpu: the most that a sandbox used beside its workload, 80.0m in phase 1G", false, Enough},
+		{"the most of all phases", nil, 44, 80, "cpu: the maximum of a sandbox beyond its workload, 80.0m in phase 1G", false, Enough},
 		{"a daemon's memory is no pod's", readings(func(r *record.Reading) {
 			r.Processes = append(r.Processes, record.Process{Pid: 9, Start: 1, Name: "containerd", Role: record.RoleDaemon, Rule: "made up", Lane: -1, Read: true, PSSAnon: 50*mi + int64(r.Sandboxes)*100*mi})
-		}), 44, 80, "the daemon's memory is no pod's", false, Enough},
-		{"a phase that failed is named", readings(at("1G", failed)), 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", true, NotShown},
-		{"a phase that was left out is named", func(w *oversight) { w.change = without(func(r record.Reading) bool { return r.Phase == "1G" }) }, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", true, NotShown},
+		}), 44, 80, "without reclaimable page cache and the daemon's memory", false, Enough},
+		{"a phase that failed is named", readings(at("1G", failed)), 24, 20, "phases 1G with 1 sandbox have no figures and are not included", true, NotShown},
+		{"a phase that was left out is named", func(w *oversight) { w.change = without(func(r record.Reading) bool { return r.Phase == "1G" }) }, 24, 20, "phases 1G with 1 sandbox have no figures and are not included", true, NotShown},
 		{"of a phase with few ticks no CPU is taken", func(w *oversight) {
 			w.series = func(s *record.Series) {
 				if s.Phase == "1G" {
 					s.Times = s.Times[:9]
 				}
 			}
-		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox, which lasted under 1s or had fewer than 10 ticks", true, NotShown},
+		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox, shorter than 1s or with fewer than 10 samples", true, NotShown},
 		{"nor of one that was over at once", func(w *oversight) {
 			w.change = func(rec *record.Record) {
 				var begin int64
@@ -123,7 +123,7 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 					p.VCPU, p.Groups = 0, p.Groups[:1]
 				}
 			}
-		}), 44, 80, "the guest's own work is in it", true, NotShown},
+		}), 44, 80, "includes the guest's work", true, NotShown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
@@ -192,7 +192,7 @@ func TestAnOverheadIsTheMostOfAllRounds(t *testing.T) {
 			return box{memory: 2 * mi, shim: 5 * mi}
 		}
 	}))
-	if c := o.Classes[0]; c.Memory != 112*mi || c.CPU != 20 || !strings.Contains(c.Rule[0], "in any of 3 phases, those of all rounds counted, 100.0 MiB in phase idle with 1 sandbox, round 2") {
+	if c := o.Classes[0]; c.Memory != 112*mi || c.CPU != 20 || !strings.Contains(c.Rule[0], "in any of 3 phases over all rounds, 100.0 MiB in phase idle with 1 sandbox, round 2") {
 		t.Errorf("%d MiB, %dm: %q", c.Memory/mi, c.CPU, c.Rule)
 	}
 	if c := o.Check[0]; c.Answer != NotEnough || c.Phases[0].Memory != 100*mi || c.Phases[0].MemoryAnswer != NotEnough || c.Phases[0].CPUAnswer != NotEnough || c.Phases[0].Rounds != 3 {
@@ -256,7 +256,7 @@ func TestBooksThatAreOpenShowNoOverheadToBeEnough(t *testing.T) {
 		says  string
 	}{
 		"books that are closed":                              {0, 0, 8, ""},
-		"memory that no role has":                            {50 * mi, 0, 8, "50.0 MiB ±0 KiB a sandbox are unexplained"},
+		"memory that no role has":                            {50 * mi, 0, 8, "50.0 MiB ±0 KiB per sandbox are unexplained"},
 		"a residual that nobody can tell from noise":         {212 * mi, 350 * mi, 160, "212.0 MiB ±"},
 		"an overhead that holds what is unexplained as well": {50 * mi, 0, 160, ""},
 	} {
@@ -334,7 +334,7 @@ func TestAPhaseInWhichASandboxEndedHasNoFigures(t *testing.T) {
 		oom    int64
 		says   string
 	}{
-		"a VMM that was killed": {gone, 0, "1 of 1 sandboxes ended while they were measured: vmm main (process 1000) is gone"},
+		"a VMM that was killed": {gone, 0, "1 of 1 sandboxes exited while they were measured: vmm main (process 1000) is gone"},
 		"a process that nobody waited for": {func(r *record.Reading) {
 			r.Processes[0].Ended, r.Processes[0].PSSAnon = true, 0
 		}, 0, "vmm main (process 1000) is gone"},
@@ -371,7 +371,7 @@ func TestAnEmulatedVMIsNamedWithItsOverhead(t *testing.T) {
 				}
 			}
 		}))
-		if got := strings.Contains(strings.Join(o.Classes[0].Rule, "\n"), "TCG keeps the code that it translates"); got != emulated {
+		if got := strings.Contains(strings.Join(o.Classes[0].Rule, "\n"), "TCG caches translated code"); got != emulated {
 			t.Errorf("emulated %v: %q", emulated, o.Classes[0].Rule)
 		}
 	}

@@ -74,7 +74,7 @@ func checked(c *Check, first bool) *page.Section {
 	m.Add("rounds", page.Each(c.Phases, func(p *CheckPhase) page.Cell { return page.Words(page.Count(float64(p.Rounds))) }))
 	s.Table = m
 	if first {
-		s.Notes = []string{"the most that a sandbox needed beside its workload in any of so many rounds; ? not shown: a phase too short for its CPU, CPU that cannot be separated from the guest's, or memory that is unexplained and would exceed it"}
+		s.Notes = []string{"maximum of a sandbox beyond its workload over all rounds; ? not shown: the phase is too short for CPU, CPU is not separable from the guest's, or unexplained memory would exceed the overhead"}
 	}
 	return s
 }

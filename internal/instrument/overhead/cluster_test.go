@@ -65,7 +65,7 @@ func TestARuntimeClassToApplyIsOneThatAnAPIServerTakes(t *testing.T) {
 
 func TestWhatNoKubeletRunsHasNoRuntimeClass(t *testing.T) {
 	t.Parallel()
-	const why = "no RuntimeClass: runc is not what a kubelet runs; use cri+ENGINE/runc"
+	const why = "no RuntimeClass: a kubelet does not run runc; use cri+ENGINE/runc"
 	bare := func(w *oversight) { w.kinds, w.names = []string{"oci"}, []string{"runc"} }
 	j := weighed(t, oversee(bare))
 	err := writeClasses(new(bytes.Buffer), j)

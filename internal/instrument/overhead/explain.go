@@ -13,7 +13,7 @@ import (
 
 // explained shows the rule behind every role, memory by kind, and all paths.
 func explained(t *Table) *page.Section {
-	s := titled(t, "why, by kind of memory in MiB, and which cgroups")
+	s := titled(t, "rules, memory by kind in MiB, and cgroups")
 	for i := range t.Cells {
 		c := &t.Cells[i]
 		if c.Rounds == 0 {
@@ -25,7 +25,7 @@ func explained(t *Table) *page.Section {
 			list.Items = append(list.Items, explainedRow(&l.Rows[j])...)
 		}
 		list.Items = append(list.Items,
-			page.Item{Key: "residual", Text: page.Dotted(page.MiB(l.Residual)+" ±"+page.MiB(l.Uncertainty), kinds(&l.ResidualBy), "the rest is in no kind")})
+			page.Item{Key: "residual", Text: page.Dotted(page.MiB(l.Residual)+" ±"+page.MiB(l.Uncertainty), kinds(&l.ResidualBy), "the rest has no known kind")})
 		for j := range l.Groups {
 			g := &l.Groups[j]
 			list.Items = append(list.Items, page.Item{Key: page.Heading(string(g.Charge)), Text: page.Dotted(page.Amount(g.Count, "cgroup"), "usage "+page.MiB(g.Usage), kinds(&g.Memory), rolesText(g.Roles))})

@@ -114,7 +114,7 @@ func (l *listed) books(b *ledger.Ledger) {
 		l.add("role-processes", float64(r.Processes), role...)
 		if r.CPUKnown {
 			if f := l.add("role-cpu", r.CPU, role...); r.GuestCPU {
-				f.Reasons = []string{"the guest's own work is in it"}
+				f.Reasons = []string{"includes the guest's work"}
 			}
 		}
 	}
@@ -289,7 +289,7 @@ func (l *listed) check(c *Check) {
 		cpu := l.add("needed", p.CPU/1000, "resource", "cpu")
 		cpu.Unit = figure.CPUs
 		if cpu.Verdict = string(p.CPUAnswer); p.CPUAnswer == NotShown {
-			cpu.Reasons = []string{"not all of it could be told"}
+			cpu.Reasons = []string{"some of it is unknown"}
 		}
 	}
 }

@@ -36,8 +36,8 @@ func (j *judging) chargedOutside(t *Table, c *Cell, put put) {
 	if len(what) == 0 {
 		what = []string{"many roles with less than 1 MiB each"}
 	}
-	put(each, foundOutside, level, fmt.Sprintf("%s a sandbox is charged outside of the pod's cgroup: %s", finding.Bytes(each), strings.Join(what, "; ")),
-		"no limit of the pod bounds it, and the pod's statistics do not show it; with Kata set sandbox_cgroup_only=true, otherwise reserve it for the system (kube-reserved)")
+	put(each, foundOutside, level, fmt.Sprintf("%s per sandbox is charged outside the pod's cgroup: %s", finding.Bytes(each), strings.Join(what, "; ")),
+		"the pod's limit does not apply to it, and the pod's statistics omit it; with Kata set sandbox_cgroup_only=true, otherwise reserve it for the system (kube-reserved)")
 }
 
 // outsideSum returns the memory charged outside the pod: for overhead groups the larger of
@@ -92,7 +92,7 @@ func (j *judging) unlimited(t *Table, c *Cell, put put) {
 	if grown := most - then.Usage; grown > growthBound && float64(grown) > growthShare*float64(then.Usage) {
 		put(float64(grown), foundUnlimited, finding.Warning,
 			fmt.Sprintf("the overhead group %s has no limit and grew from %s idle to %s in phase %s", firstOf(now.Paths, 1), finding.Bytes(then.Usage), finding.Bytes(most), t.Phase),
-			"a load inside can take the node's memory this way: set sandbox_cgroup_only=true with a RuntimeClass overhead, or bound the guest's memory")
+			"a load inside can exhaust the node's memory: set sandbox_cgroup_only=true with a RuntimeClass overhead, or bound the guest's memory")
 	}
 }
 
@@ -104,8 +104,8 @@ func (j *judging) unclaimed(s *Scaling) {
 	if !n.Bounded || n.Lo <= unclaimedBound || n.Hi-n.Lo > 2*unclaimedBound {
 		return
 	}
-	j.add(foundUnclaimed, finding.Warning, s.Target, fmt.Sprintf("%.2g other processes come with each sandbox (%.2g…%.2g), share its name, parent, cgroup or namespace, and are in no row; all others' memory grows by %s with each", n.Value, n.Lo, n.Hi, finding.Bytes(memory.Value)),
-		"a runtime has left them behind (a double fork), or an engine starts them elsewhere: add them to what a sandbox costs; ps -e before and after a start shows which they are")
+	j.add(foundUnclaimed, finding.Warning, s.Target, fmt.Sprintf("%.2g other processes appear per sandbox (%.2g…%.2g), share its name, parent, cgroup or namespace, and are in no row; memory of all other processes grows by %s per sandbox", n.Value, n.Lo, n.Hi, finding.Bytes(memory.Value)),
+		"a runtime left them behind (double fork), or an engine starts them elsewhere: add them to the cost of a sandbox; compare ps -e before and after a start to identify them")
 }
 
 func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
@@ -129,7 +129,7 @@ func (j *judging) blind(_ *Table, c *Cell, put put) {
 			level = finding.Warning
 		}
 		put(float64(r.Truth-r.Reported), foundBlind, level,
-			fmt.Sprintf("%s reports %s where the sandboxes have %s (%.0f %%)", r.Source, finding.Bytes(r.Reported), finding.Bytes(r.Truth), 100*float64(r.Reported)/float64(r.Truth)),
-			"do not size nodes or alerts by it; it shows the container's cgroup alone, not shims, VMMs and their memory")
+			fmt.Sprintf("%s reports %s, but the sandboxes use %s (%.0f %%)", r.Source, finding.Bytes(r.Reported), finding.Bytes(r.Truth), 100*float64(r.Reported)/float64(r.Truth)),
+			"do not size nodes or alerts by it: it covers only the container's cgroup, not shims and VMMs")
 	}
 }

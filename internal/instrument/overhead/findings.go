@@ -74,8 +74,8 @@ func (j *judging) findings() []record.Finding {
 	for _, s := range j.Scaling {
 		j.unclaimed(&s)
 		if m := s.Slopes[ofMemory]; m.Bent {
-			j.add(foundBent, finding.Note, s.Target, fmt.Sprintf("memory by sandbox lies on no line: %s each on average, but a robust slope is outside of the interval", finding.Bytes(m.Value)),
-				"look at the counts one by one; what a fixed part or a shared daemon takes is not shared out evenly")
+			j.add(foundBent, finding.Note, s.Target, fmt.Sprintf("memory is not linear in the number of sandboxes: %s each on average, but a robust slope is outside the interval", finding.Bytes(m.Value)),
+				"compare the counts individually: the usage of a fixed part or a shared daemon is not divided evenly")
 		}
 	}
 	return j.found
@@ -110,7 +110,7 @@ const killed = 128 + 9
 func (j *judging) advice(phase string, f *record.Failure) string {
 	p, err := ParsePhase(phase)
 	if limit := j.Plan.Limits.Memory; err == nil && p.Kind == PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
-		return fmt.Sprintf("the limit of %s is below what the load holds, %s and its own program: raise --limit memory, or hold less", finding.Bytes(limit), finding.Bytes(p.Bytes))
+		return fmt.Sprintf("the limit of %s is below the load's memory, %s plus its program: raise --limit memory, or hold less", finding.Bytes(limit), finding.Bytes(p.Bytes))
 	}
 	return finding.Advice(f)
 }
@@ -131,7 +131,7 @@ func (j *judging) incomplete(target string) {
 	if rounds == 0 {
 		if ended > 0 {
 			j.add(foundVanished, finding.Note, target, fmt.Sprintf("%d processes or cgroups ended while the node was read, in %d phases", ended, all),
-				"their memory may be in the residual; stop what starts many short processes here")
+				"their memory may be in the residual: stop programs that start many short-lived processes")
 		}
 		return
 	}
@@ -139,7 +139,7 @@ func (j *judging) incomplete(target string) {
 	if len(sum.Examples) > 0 {
 		message += "; such as " + strings.Join(sum.Examples[:min(len(sum.Examples), 3)], "; ")
 	}
-	advice := "phases that were read whole count alone where there are any; elsewhere the figures are too small"
+	advice := "only complete phases count, if there are any; otherwise the figures are too small"
 	if sum.Denied > 0 {
 		advice += ". Run tare as root with CAP_SYS_PTRACE"
 	}
@@ -163,7 +163,7 @@ func (j *judging) left(target string) {
 	if len(all) == 0 {
 		return
 	}
-	j.add(foundLeaked, finding.Warning, target, fmt.Sprintf("%d cgroups were still there after the sandboxes were removed, in %d visits: %s", len(all), visits, firstOf(all, 3)),
+	j.add(foundLeaked, finding.Warning, target, fmt.Sprintf("%d cgroups remained after the sandboxes were removed, in %d visits: %s", len(all), visits, firstOf(all, 3)),
 		"each costs kernel memory until it is removed: rmdir them, and report it to the runtime")
 }
 
@@ -199,12 +199,12 @@ func (j *judging) sampling(target string) {
 		}
 	}
 	if ticks > 0 && float64(missed) > missedShare*float64(ticks) {
-		j.add(foundMissed, finding.Warning, target, fmt.Sprintf("%d of %d ticks were missed (%.0f %%): the series have holes", missed, ticks, 100*float64(missed)/float64(ticks)),
+		j.add(foundMissed, finding.Warning, target, fmt.Sprintf("%d of %d ticks were missed (%.0f %%): the series have gaps", missed, ticks, 100*float64(missed)/float64(ticks)),
 			"use a longer --interval, or a machine with a CPU to spare")
 	}
 	if unsettled > 0 {
 		j.add(foundUnsettled, finding.Note, target, fmt.Sprintf("the node's memory was still changing at %d of %d readings", unsettled, read),
-			"stop what else runs, or raise --settle; the uncertainty of the residual tells how much it matters")
+			"stop other programs, or raise --settle; the uncertainty of the residual shows the effect")
 	}
 }
 
@@ -215,7 +215,7 @@ func (j *judging) checked(c *Check) {
 	code, verb, advice := foundNotEnough, "is not enough", "use the recommended podFixed"
 	if c.Answer == NotShown {
 		code, verb = foundNotShown, "is not shown to be enough"
-		advice = "hold phases for longer than a second and with more than ten ticks, and repeat what was not measured: the other findings have the reasons. What is unexplained is less a sandbox with more of them, and on a quiet node"
+		advice = "hold phases for more than a second and ten samples, and repeat phases that were not measured: the other findings have the reasons. More sandboxes and a quiet node reduce the unexplained memory per sandbox"
 	}
 	for _, p := range c.Phases {
 		at := phaseWith(p.Phase, p.Sandboxes)
@@ -229,13 +229,13 @@ func (j *judging) checked(c *Check) {
 		case p.Open != "":
 			short = append(short, fmt.Sprintf("memory %s, and %s", finding.Bytes(p.Memory), p.Open))
 		case p.MemoryAnswer == NotShown:
-			short = append(short, "an amount of memory that is not known, since the guest keeps what a phase before held in it")
+			short = append(short, "an unknown amount of memory, since the guest keeps memory from an earlier hold phase")
 		}
 		switch p.CPUAnswer {
 		case NotEnough:
 			short = append(short, fmt.Sprintf("cpu %.0fm", p.CPU))
 		case NotShown:
-			short = append(short, "an amount of cpu that is not known")
+			short = append(short, "an unknown amount of cpu")
 		case Enough:
 		}
 		if short != nil {

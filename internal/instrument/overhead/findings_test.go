@@ -47,12 +47,12 @@ func TestOverheadFindings(t *testing.T) {
 		{"little of one sandbox is much of all of them", func(w *oversight) {
 			w.plan.Sandboxes = []int{1, 5}
 			w.box = func(_, _ string, n, _ int) box { return box{memory: 2 * mi, shim: (1000 - 40*int64(n)) << 10} }
-		}, nil, "800 KiB a sandbox is charged outside of the pod's cgroup"},
+		}, nil, "800 KiB per sandbox is charged outside the pod's cgroup"},
 		{"cgroups that were left are told", readings(func(r *record.Reading) {
 			if r.Moment == record.MomentAfter {
 				r.Left = []string{"/kata_overhead/0"}
 			}
-		}), []string{"cgroup-leaked"}, "3 cgroups were still there"},
+		}), []string{"cgroup-leaked"}, "3 cgroups remained"},
 		{"those that the run removed are one finding", func(w *oversight) {
 			readings(func(r *record.Reading) {
 				if r.Moment == record.MomentAfter {
@@ -68,7 +68,7 @@ func TestOverheadFindings(t *testing.T) {
 		{"2 % of a large change are not", boxes(box{memory: 1000 * mi, shim: 5 * mi, extra: 19 * mi}), nil, ""},
 		{"an engine that sees little is blind", end(func(r *record.Reading) {
 			r.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: 2 * mi, CPU: -1}}
-		}), []string{"engine-blind"}, "docker stats reports 2.0 MiB where the sandboxes have 8.0 MiB (25 %)"},
+		}), []string{"engine-blind"}, "docker stats reports 2.0 MiB, but the sandboxes use 8.0 MiB (25 %)"},
 		{"one that sees half is not, and one that says nothing is not", end(func(r *record.Reading) {
 			r.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: 4 * mi, CPU: -1}, {Lane: 0, Source: "cri", Memory: -1, CPU: -1}}
 		}), nil, ""},
@@ -122,7 +122,7 @@ func TestOverheadFindings(t *testing.T) {
 		{"what others took by two counts is told", others(23 * mi), []string{"others-unclear"}, "23.0 MiB by their own RssAnon, 3.0 MiB by the node's anonymous memory"},
 		{"two counts that agree are not", others(3 * mi), nil, ""},
 		{"kernel memory that is counted beyond the node's is told", uncharged(9*mi, true), []string{"kernel-overcounted"},
-			"9.0 MiB of kernel memory are counted by name, 9.0 MiB more than the node's grew by (allowed: 4.0 MiB"},
+			"9.0 MiB of kernel memory are charged, 9.0 MiB more than the growth of the node's (allowed: 4.0 MiB"},
 		{"a little beyond it is not", uncharged(3*mi, true), nil, ""},
 		{"nor is it on a node in motion", uncharged(9*mi, false), []string{"node-unsettled"}, ""},
 		{"a phase that failed is told and counted", end(func(r *record.Reading) {
@@ -214,8 +214,8 @@ func TestALoadAboveItsLimitIsExplained(t *testing.T) {
 		limit int64
 		want  string
 	}{
-		{"killed above its limit", 137, 32 * mi, "the limit of 32.0 MiB is below what the load holds, 64.0 MiB"},
-		{"killed at it, for the program needs some too", 137, 64 * mi, "the limit of 64.0 MiB is below what the load holds, 64.0 MiB and its own program"},
+		{"killed above its limit", 137, 32 * mi, "the limit of 32.0 MiB is below the load's memory, 64.0 MiB"},
+		{"killed at it, for the program needs some too", 137, 64 * mi, "the limit of 64.0 MiB is below the load's memory, 64.0 MiB plus its program"},
 		{"killed below it has another cause", 137, 128 * mi, "run it by hand"},
 		{"killed without one too", 137, 0, "run it by hand"},
 		{"another exit is not the limit's doing", 1, 32 * mi, "run it by hand"},

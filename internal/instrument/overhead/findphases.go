@@ -65,15 +65,15 @@ func (j *judging) othersUnclear(_ *Table, c *Cell, put put) {
 	l := &c.Ledger
 	if off := l.OthersUnclear(); off > 0 {
 		put(float64(off), foundOthers, finding.Note,
-			fmt.Sprintf("what all other processes took is unclear: %s by their own RssAnon, %s by the node's anonymous memory less the target's; the uncertainty holds the difference", finding.Bytes(l.Others), finding.Bytes(l.OthersNode)),
-			"RssAnon counts pages that forks share once for each of them: stop what forks on this node, and repeat")
+			fmt.Sprintf("memory of other processes is unclear: %s by their own RssAnon, %s by the node's anonymous memory less the target's; the uncertainty includes the difference", finding.Bytes(l.Others), finding.Bytes(l.OthersNode)),
+			"RssAnon counts a page shared by fork once per process: stop programs that fork on this node, and repeat")
 	}
 }
 
 func (j *judging) cacheHeavy(_ *Table, c *Cell, put put) {
 	if cache, sum := c.Ledger.Cache.Charged, c.Ledger.Sum; cache > cacheBound && cache > sum {
-		put(float64(cache), foundCacheHeavy, finding.Note, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that do not give way", finding.Bytes(cache), finding.Bytes(sum)),
-			"memory.usage and what engines make of it mostly show cache here: judge by the roles")
+		put(float64(cache), foundCacheHeavy, finding.Note, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that are not reclaimable", finding.Bytes(cache), finding.Bytes(sum)),
+			"memory.usage and engine figures based on it mostly show cache here: use memory by role")
 	}
 }
 
@@ -82,7 +82,7 @@ func (j *judging) throttled(t *Table, c *Cell, put put) {
 		share := float64(g.Throttled) / c.length() / float64(max(t.Sandboxes, 1))
 		if g.Charge != record.ChargeShared && c.length() > 0 && share > throttledShare {
 			put(share, foundThrottled, finding.Warning, fmt.Sprintf("the sandboxes were throttled for %.1f %% of the phase each", 100*share),
-				"the CPU limit cuts the load and what stands beside it in the same group: raise --limit cpu, or read the CPU figures as bounded")
+				"the CPU limit throttles the load and other processes in the same group: raise --limit cpu, or treat the CPU figures as capped")
 		}
 	}
 }
@@ -95,27 +95,27 @@ func (j *judging) calibration(t *Table, c *Cell, put put) {
 	}
 	if kindOf(t.Phase) != PhaseSpin {
 		if off, allowed := math.Abs(c.Measured-c.Expected), holdBound+holdShare*c.Expected; off > allowed {
-			put(off/allowed, foundCalibration, finding.Warning, fmt.Sprintf("the load was told to hold %s, and %s were found", finding.Bytes(c.Expected), finding.Bytes(c.Measured)),
-				"the memory of this target is as far off: did it swap, or does its guest keep memory from an earlier load?")
+			put(off/allowed, foundCalibration, finding.Warning, fmt.Sprintf("the load was configured to hold %s, but %s were measured", finding.Bytes(c.Expected), finding.Bytes(c.Measured)),
+				"the memory figures of this target are off by as much: did it swap, or does its guest keep memory from an earlier load?")
 		}
 		return
 	}
 	used, short := c.used()
-	bound, what := spinShare, fmt.Sprintf("the load was told to use %.3g CPUs", c.Expected)
+	bound, what := spinShare, fmt.Sprintf("the load was configured to use %.3g CPUs", c.Expected)
 	if short {
-		bound, what = shortShare, fmt.Sprintf("the load says that it used %.4g CPUs", used)
-		put(c.Expected/used, foundShort, finding.Note, fmt.Sprintf("the load was told to use %.3g CPUs, and says itself that it came to %.4g (%+.1f %%)", c.Expected, used, 100*(used/c.Expected-1)),
-			"it was throttled, or others had the CPUs: repeat on a machine with CPUs to spare; what was found is held against what the load used")
+		bound, what = shortShare, fmt.Sprintf("the load reports %.4g CPUs", used)
+		put(c.Expected/used, foundShort, finding.Note, fmt.Sprintf("the load was configured to use %.3g CPUs, but reports %.4g (%+.1f %%)", c.Expected, used, 100*(used/c.Expected-1)),
+			"it was throttled, or other processes had the CPUs: repeat on a machine with spare CPUs; measured usage is compared with the load's report")
 	}
 	share := math.Abs(c.Measured-used) / used
 	if share <= bound {
 		return
 	}
-	level, advice := finding.Warning, "the load or the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?"
+	level, advice := finding.Warning, "the load or the CPU figures of this target are off by as much: was the load throttled, or the machine short of CPUs?"
 	if guestRole(&c.Ledger) != "" && c.Measured > used {
-		level, advice = finding.Note, "what is above it the sentry or the VMM used to run the load: it is the sandbox's, and cannot be told from the load's"
+		level, advice = finding.Note, "the sentry or VMM used the excess to run the load: it belongs to the sandbox, but is not separable from the load"
 	}
-	put(share/bound, foundCalibration, level, fmt.Sprintf("%s, and %.4g were found (%+.1f %%)", what, c.Measured, 100*(c.Measured/used-1)), advice)
+	put(share/bound, foundCalibration, level, fmt.Sprintf("%s, but %.4g were measured (%+.1f %%)", what, c.Measured, 100*(c.Measured/used-1)), advice)
 }
 
 // overcounted adds a finding if more kernel memory was charged than the node's counters
@@ -133,9 +133,9 @@ func (j *judging) overcounted(target string) {
 	}
 	l := &worst.ledger
 	j.found.Add(record.Finding{Code: foundOvercounted, Level: finding.Warning, Target: target, Op: worst.phase.Name, Lanes: worst.phase.Sandboxes,
-		Message: fmt.Sprintf("%s of kernel memory are counted by name, %s more than the node's grew by (allowed: %s with its uncertainty of %s)",
+		Message: fmt.Sprintf("%s of kernel memory are charged, %s more than the growth of the node's (allowed: %s with its uncertainty of %s)",
 			finding.Bytes(rowOf(l, record.RoleKernel).Memory.Kernel), finding.Bytes(-l.Uncharged), finding.Bytes(kernelBound+l.Uncertainty), finding.Bytes(l.Uncertainty)),
-		Advice: "either it is counted twice, or something else gave kernel memory back: repeat on a quiet node, and read the kernel row as an upper bound"})
+		Advice: "either it is counted twice, or other processes freed kernel memory: repeat on a quiet node, and read the kernel row as an upper bound"})
 }
 
 // length returns the mean duration of the phase over the rounds, in ns.
@@ -177,7 +177,7 @@ func (j *judging) nodePressure() {
 		{steal, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own"},
 		{cpu, finding.PSICPUBound, "tasks waited for a CPU (PSI)", finding.Suspect(j.Record, "something else runs on this machine: stop it, or pin it away")},
 		{io, finding.PSIIOBound, "tasks waited for I/O (PSI)", "something else uses the disk"},
-		{mem, finding.PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure"},
+		{mem, finding.PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before trusting the figures"},
 	} {
 		j.found.Above(foundNode, finding.Rounds{Each: "phase", Shares: x.shares}, x.bound, x.what+" in phases without I/O", x.advice)
 	}

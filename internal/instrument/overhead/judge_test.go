@@ -32,7 +32,7 @@ func TestTheFieldReportsKata(t *testing.T) {
 	c := o.Classes[0]
 	want := int64(math.Ceil(float64(1946-1024)*1.1/4)) * 4 * mi
 	check.That(t, c.Memory == want && c.CPU == 30, "memory %d, want %d; cpu %dm", c.Memory>>20, want>>20, c.CPU)
-	check.That(t, slices.ContainsFunc(c.Rule, func(s string) bool { return strings.Contains(s, "podFixed does not contain") }), "%q", c.Rule)
+	check.That(t, slices.ContainsFunc(c.Rule, func(s string) bool { return strings.Contains(s, "podFixed does not include") }), "%q", c.Rule)
 	if k := o.Check[0]; k.Answer != NotEnough || k.Phases[0].MemoryAnswer != Enough || k.Phases[1].MemoryAnswer != Enough || k.Phases[3].MemoryAnswer != NotEnough || k.Phases[3].CPUAnswer != Enough {
 		t.Errorf("%+v", k)
 	}
@@ -59,13 +59,13 @@ func TestCalibration(t *testing.T) {
 		off  string
 	}{
 		{"a workload that holds what it was told", box{memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
-		{"one that holds too little", box{memory: 63 * mi, shim: 9 * mi, cpu: 0.5}, "61.0 MiB were found"},
+		{"one that holds too little", box{memory: 63 * mi, shim: 9 * mi, cpu: 0.5}, "61.0 MiB were measured"},
 		{"a guest that holds it", box{vm: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
 		{"a sentry", box{sentry: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
-		{"a sentry that needs more to run it", box{sentry: true, memory: 66 * mi, cpu: 0.52}, "0.52 were found"},
-		{"one that spins too much", box{memory: 66 * mi, cpu: 0.52}, "0.52 were found"},
+		{"a sentry that needs more to run it", box{sentry: true, memory: 66 * mi, cpu: 0.52}, "0.52 were measured"},
+		{"one that spins too much", box{memory: 66 * mi, cpu: 0.52}, "0.52 were measured"},
 		{"one that came short, as it says itself", box{memory: 66 * mi, cpu: 0.35}, ""},
-		{"one of which half was found", box{memory: 66 * mi, cpu: 0.17}, "the load says that it used 0.345 CPUs, and 0.17 were found"},
+		{"one of which half was found", box{memory: 66 * mi, cpu: 0.17}, "the load reports 0.345 CPUs, but 0.17 were measured"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
@@ -100,10 +100,10 @@ func TestCalibration(t *testing.T) {
 			switch f := found(o, "calibration-off"); {
 			case tt.off == "" && f != nil, tt.off != "" && (f == nil || !strings.Contains(f.Message, tt.off)):
 				t.Errorf("%+v", f)
-			case f != nil && f.Op == "spin 0.5cpu" && f.Level == finding.Warning && !strings.Contains(f.Advice, "the load or the CPU times"):
+			case f != nil && f.Op == "spin 0.5cpu" && f.Level == finding.Warning && !strings.Contains(f.Advice, "the load or the CPU figures"):
 				t.Errorf("which of the two is off was not shown: %s", f.Advice)
 			}
-			if short := tt.box.cpu < 0.5; (found(o, "load-short") != nil) != short || short && !strings.Contains(text(t, o, "md"), "| it says |") {
+			if short := tt.box.cpu < 0.5; (found(o, "load-short") != nil) != short || short && !strings.Contains(text(t, o, "md"), "| reported |") {
 				t.Errorf("%+v", o.Findings)
 			}
 			check.That(t, o.Tables[1].Command == "/probe hold" && o.Tables[3].Phase == "idle" && o.Tables[3].Sandboxes == 4 && len(o.Tables) == 4,

@@ -90,7 +90,7 @@ type Slope struct {
 type RuntimeClass struct {
 	Target  string
 	Handler string
-	Memory  int64    // bytes, rounded up as Rule says
+	Memory  int64    // bytes, rounded up according to Rule
 	CPU     int64    // milli-CPUs
 	Open    bool     // including the residual, a sandbox may exceed Memory
 	Rule    []string // the rule as text, with the figures used
@@ -107,7 +107,7 @@ type Check struct {
 	Phases []CheckPhase
 }
 
-// Answer says whether a pod overhead is sufficient.
+// Answer is the result of checking a pod overhead.
 type Answer string
 
 // The answers. NotShown means that nothing was measured.
@@ -146,9 +146,9 @@ type CheckPhase struct {
 	Memory    int64   // bytes
 	CPU       float64 // milli-CPUs
 	Open      string  // the residual part of memory, if it makes Memory exceed the configured value
-	// MemoryAnswer and CPUAnswer say whether each is sufficient. CPUAnswer is NotShown if the
-	// phase was too short. So it is if the sandbox's CPU time is unknown or not separable
-	// from the guest's.
+	// MemoryAnswer and CPUAnswer report whether each resource is sufficient. CPUAnswer is NotShown if the
+	// phase was too short. It is also NotShown if the sandbox's CPU time is unknown, or not separable from
+	// the guest's.
 	MemoryAnswer, CPUAnswer Answer
 }
 

@@ -63,23 +63,23 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 	})
 	s := t.grid("memory by role, MiB ("+roundsIn(t)+")", false, []string{"target"}, columns...)
 	if s == nil {
-		s = titled(t, "memory by role: of no target")
+		s = titled(t, "memory by role: no figures")
 	}
 	if first {
 		s.Draw(memoryChart(v), sumsChart(v, "memory", func(c *Cell) *figure.Figure { return &c.Sum }))
 		s.Notes = []string{
-			"the change since before the sandboxes, of all of them together, in the round whose sum is the median; PSS, so no page is counted twice; page cache is apart",
-			"residual: what the node's memory in use changed by and nothing explains: node − sum − others − uncharged of the next table, ± what cannot be told apart",
+			"change since before the sandboxes, summed over all sandboxes, in the round with the median sum; PSS, so no page is counted twice; without page cache",
+			"residual: unexplained change of the node's used memory: node − sum − others − uncharged of the next table, ± its uncertainty",
 		}
 		if slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Sum.Bounded }) {
 			s.Notes = append(s.Notes, "sum ± the larger half of the rounds' 95 % interval")
 		}
 	}
 	if slices.ContainsFunc(t.Cells, func(c Cell) bool { return swapped(&c.Ledger) != 0 }) {
-		s.Notes = append(s.Notes, "swapped: of the sandboxes' memory, on the swap device; it is in no row and not in the sum, and comes back into memory when it is used")
+		s.Notes = append(s.Notes, "swapped: memory of the sandboxes on the swap device, in no row and not in the sum; it returns to memory when used")
 	}
 	if incomplete {
-		s.Notes = append(s.Notes, "≥ something of the target could not be read, and its sum is too small")
+		s.Notes = append(s.Notes, "≥ part of the target could not be read, so its sum is too small")
 	}
 	if t.Command != "" {
 		s.Notes = append(s.Notes, "inside: "+t.Command)
@@ -138,7 +138,7 @@ func nodeFared(v *Judgement, t *Table, first bool) *page.Section {
 		}
 		return page.Hundred(used / cpus)
 	}
-	return t.grid("how the node fared", first, []string{"target"},
+	return t.grid("node load", first, []string{"target"},
 		page.Quantity{Of: "node-busy", Titles: []string{"busy %"}, Show: share},
 		page.Quantity{Of: "node-iowait", Titles: []string{"iowait %"}, Show: share},
 		page.Quantity{Of: "node-load", Titles: []string{"load"}, Show: func(v float64) string { return ratio(v, "%.2f") }},

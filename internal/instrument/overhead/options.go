@@ -40,7 +40,7 @@ type Options struct {
 	Limits     setting.Limits   // of every container; none by default
 	Workload   setting.Workload // a user's program instead of the probe; none by default
 	Check      *PodFixed
-	// Allocatable is what the node offers to pods; nil means all its resources.
+	// Allocatable are the resources that the node offers to pods; nil means all of the node's.
 	Allocatable *PodFixed
 	figure.Comparing
 }
@@ -58,24 +58,24 @@ func Defaults() Options {
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	o.DeclareWhom(s)
-	option.Var(s, &o.Phases, "phases", "what sandboxes do while they are watched: idle; 10M, 1G (fio writes a file of that size at random, in powers of 1024); hold 64MiB, spin 0.5cpu (to calibrate); load, where --load says what", option.ListOf(phase))
-	option.Var(s, &o.Sandboxes, "sandboxes", "counts to hold idle, for the cost of one more; phases with a load run at the smallest", option.OneOrMore(option.Integer),
+	option.Var(s, &o.Phases, "phases", "activity of the sandboxes in each phase: idle; 10M, 1G (fio writes a file of that size at random, in powers of 1024); hold 64MiB, spin 0.5cpu (to calibrate); load, see --load", option.ListOf(phase))
+	option.Var(s, &o.Sandboxes, "sandboxes", "numbers of idle sandboxes, for the marginal cost; phases with a load run at the smallest", option.OneOrMore(option.Integer),
 		option.Some("write at least one number from 1 to 1000"), option.Bounds(1, maxSandboxes, "a number of sandboxes"), option.Once("each number of sandboxes is measured once"))
-	o.DeclareLoad(s, "what the workload is asked in the phase load: http://:8080/ of its own, or exec:/PROGRAM ARG in its sandbox", terms.CheckLoad)
+	o.DeclareLoad(s, "load in the phase load: http://:8080/ of the workload, or exec:/PROGRAM ARG in its sandbox", terms.CheckLoad)
 	terms.Ready(s, &o.Ready)
 	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "rounds, each visiting every target once")
-	option.Time(s, &o.Hold, "hold", "how long a phase is watched; one with fio is watched until that ends", option.AtLeast(minHolding, "is too short to see anything", "10s"))
+	option.Time(s, &o.Hold, "hold", "duration of a phase; a phase with fio lasts until fio ends", option.AtLeast(minHolding, "is too short to see anything", "10s"))
 	option.Time(s, &o.Interval, "interval", "between samples", option.AtLeast(minInterval, "would weigh the sampling", "100ms"))
-	option.Time(s, &o.Settle, "settle", "at most, until the node's memory stops changing before a reading; less after waits in vain", option.AtLeast(time.Duration(0), "is below 0", "3s"))
+	option.Time(s, &o.Settle, "settle", "maximum wait before a reading until the node's memory stops changing; shorter after unsuccessful waits", option.AtLeast(time.Duration(0), "is below 0", "3s"))
 	terms.Budget(s, &o.Budget, "visit")
 	terms.Timeout(s, &o.Timeout, "for one operation on one sandbox")
-	option.Time(s, &o.Patience, "patience", "for fio to end", option.AtLeast(time.Millisecond, "would fail every load", "30m"))
+	option.Time(s, &o.Patience, "patience", "timeout of fio", option.AtLeast(time.Millisecond, "would fail every load", "30m"))
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Limits(s, &o.Limits, true, "none")
 	terms.Workload(s, &o.Whom, &o.Workload)
 	option.Var(s, &o.Check, "check", "an overhead.podFixed to check: 250m,160Mi, or declared: that of each target's RuntimeClass in its cluster", checkKind(), option.OmitEmpty)
-	option.Var(s, &o.Allocatable, "allocatable", "what the node gives to pods, of which requests are shown as shares, as kubectl describe node says: 7800m,6500Mi (default: what a Kubernetes target's node says, else all that it has)", podFixedKind("allocatable"), option.OmitEmpty)
+	option.Var(s, &o.Allocatable, "allocatable", "resources that the node offers to pods, as in kubectl describe node: 7800m,6500Mi; requests are shown as shares of it (default: as reported by a Kubernetes target's node, else all of the node's)", podFixedKind("allocatable"), option.OmitEmpty)
 	terms.ScaleFlag(s, func(scale float64) error {
 		o.Phases = scaled(o.Phases, scale)
 		return nil
@@ -94,23 +94,23 @@ func (o *Options) Wrong() option.FieldErrors {
 	all = append(all, terms.CheckWorkload(&o.Workload)...)
 	if !slices.IsSorted(o.Sandboxes) && slices.Min(o.Sandboxes) > 0 && slices.Max(o.Sandboxes) <= maxSandboxes {
 		ascending := numbers(slices.Sorted(slices.Values(o.Sandboxes)), ",")
-		all = append(all, option.Wrongf("sandboxes", "they are added one after the other, so the counts have to ascend: write %s", ascending))
+		all = append(all, option.Wrongf("sandboxes", "sandboxes are added one after another, so the numbers must ascend: write %s", ascending))
 	}
 	switch {
 	case o.Interval < minInterval: // reported already
 	case o.Interval > o.Hold:
 		all = append(all, option.Wrongf("interval", "%v is longer than the hold of %v: a phase would have no sample", o.Interval, o.Hold))
 	case o.Hold/o.Interval > maxTicks:
-		all = append(all, option.Wrongf("interval", "%v gives %d samples in a hold of %v: at most %d are kept, write a longer one", o.Interval, o.Hold/o.Interval, o.Hold, maxTicks))
+		all = append(all, option.Wrongf("interval", "%v gives %d samples in a hold of %v: at most %d are kept, write a longer interval", o.Interval, o.Hold/o.Interval, o.Hold, maxTicks))
 	}
 	if o.URL == "" && slices.Contains(o.Phases, string(PhaseLoad)) {
-		all = append(all, option.Wrongf("phases", "nothing says what the load is: write load, such as http://:8080/"))
+		all = append(all, option.Wrongf("phases", "the load is missing: write load, such as http://:8080/"))
 	}
 	if o.Check != nil {
 		all = append(all, o.Check.wrong("check")...)
 	}
 	if o.Allocatable != nil && o.Allocatable.Declared {
-		all = append(all, option.Wrongf("allocatable", "a RuntimeClass declares none of a node: leave it out, and a cluster's node says it"))
+		all = append(all, option.Wrongf("allocatable", "a RuntimeClass declares no allocatable resources: omit it to use those of the cluster's node"))
 	} else if o.Allocatable != nil {
 		all = append(all, o.Allocatable.wrong("allocatable")...)
 	}

@@ -160,7 +160,7 @@ func TestSwappedMemoryIsInTheDefaultTable(t *testing.T) {
 			}
 		}
 	}))
-	check.Contains(t, "page", section(t, j, "idle, 1 sandbox: memory by role"), "| sum | swapped | residual |", "| 8.0 | 6.0 |", "swapped: of the sandboxes' memory")
+	check.Contains(t, "page", section(t, j, "idle, 1 sandbox: memory by role"), "| sum | swapped | residual |", "| 8.0 | 6.0 |", "swapped: memory of the sandboxes")
 	c := j.Classes[0]
 	check.That(t, c.Memory == 12*mi, "%d MiB are recommended", c.Memory/mi) // 5 of the shim, 1 of the kernel, 3 swapped, and a tenth
 }
@@ -168,13 +168,13 @@ func TestSwappedMemoryIsInTheDefaultTable(t *testing.T) {
 func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))
-	out := section(t, j, "one more sandbox costs")
+	out := section(t, j, "cost of one more sandbox")
 	check.That(t, !strings.Contains(out, "not shown") && !strings.Contains(out, "| bound by |"), "said of what is bound by memory")
 	j.Scaling[1].Fit.Reasons = []string{boundByTasks}
 	j.Scaling[2].Fit = figure.Figure{Reasons: []string{"not shown: it may be nothing"}}
 	s := j.Scaling[0].Slopes
 	s[ofMemory].Reasons, s[ofCache].Reasons = []string{"2 of 6 values left out"}, []string{"2 of 6 values left out", "\x1b[2Jfew"}
-	check.Contains(t, "page", section(t, j, "one more sandbox costs"), "| processes |", "containerd/runsc, more fit: not shown: it may be nothing", "total: memory and uncharged as one line",
+	check.Contains(t, "page", section(t, j, "cost of one more sandbox"), "| processes |", "containerd/runsc, more fit: not shown: it may be nothing", "total: one line through memory plus uncharged",
 		"containerd/kata, memory, cache: 2 of 6 values left out<", `containerd/kata, cache: \\x1b\[2Jfew<`)
 }
 
@@ -197,7 +197,7 @@ func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
 
 func TestOfASharedGroupOnlyWhoAndWhereIsShown(t *testing.T) {
 	t.Parallel()
-	table := section(t, weighed(t, many(nil)), "idle, 2 sandboxes: where it is charged")
+	table := section(t, weighed(t, many(nil)), "idle, 2 sandboxes: charged cgroups")
 	check.Contains(t, "page", table,
 		"| containerd/runc | pod | 2 | 1.4 | 1.4 | · | none | 0.0 | workload | /pod/0 |",
 		"| containerd/runc | shared | 1 | 10.0 | · | · | · | · | shim | /system/containerd |",

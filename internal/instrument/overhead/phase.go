@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 )
 
-// Limits of what a phase uses in each sandbox.
+// Limits of a phase's parameters, per sandbox.
 const (
 	minFile = 512 << 10 // bytes: fio writes blocks of 512 KiB
 	maxFile = 16 << 40  // bytes: the largest file of ext4
@@ -20,7 +20,7 @@ const (
 	minSpin = 0.01      // CPUs
 )
 
-// PhaseKind is what a phase does inside the sandboxes.
+// PhaseKind is the activity inside the sandboxes during a phase.
 type PhaseKind string
 
 // The kinds of phase.
@@ -100,7 +100,7 @@ func parseFile(s string) (int64, error) {
 	case err != nil && !errors.Is(err, strconv.ErrRange), !known, strings.Trim(number, "0123456789") != "":
 		return 0, errors.New("write idle, load, the size of a file that fio writes such as 10M or 1G, hold 64MiB or spin 0.5cpu")
 	case err != nil || n > maxFile/unit || n*unit < minFile:
-		return 0, errors.New("fio's file is from 512K, which is one block, to 16T")
+		return 0, errors.New("fio's file must be from 512K (one block) to 16T")
 	}
 	return n * unit, nil
 }
@@ -135,7 +135,7 @@ func (o *Options) Resolved() ([]Phase, error) {
 	return out, nil
 }
 
-// FioJobs is how many jobs of an fio phase write the file; each writes all of it.
+// FioJobs is the number of fio jobs in an fio phase; each writes the whole file.
 const FioJobs = 8
 
 // Ahead returns the expected cost of the run. Loads run with the smallest number of

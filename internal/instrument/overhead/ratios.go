@@ -109,9 +109,9 @@ func ratiosPage(v *Judgement) *page.Section {
 		}
 		m.Add(page.Heading(target.Name)+" ÷", cells)
 	}
-	notes := []string{"target ÷ " + page.Heading(base) + " in the same round, the median of the rounds, and its 95 % interval; charged: what the sandboxes' own cgroups are charged for, as the kernel and kubectl top count"}
+	notes := []string{"target ÷ " + page.Heading(base) + " in the same round, the median of the rounds, and its 95 % interval; charged: charge of the sandboxes' own cgroups, as counted by the kernel and kubectl top"}
 	if n := v.withoutRatio; n > 0 {
-		notes = append(notes, fmt.Sprintf("left out: %d of these ratios in single rounds, where the target's was less than 0 or the base's not above it", n))
+		notes = append(notes, fmt.Sprintf("left out: %d ratios of single rounds, with a target below 0 or a base of 0 or less", n))
 	}
 	return &page.Section{Title: "ratio to " + page.Heading(base), Style: term.Bold, Table: m, Notes: notes}
 }

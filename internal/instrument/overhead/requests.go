@@ -56,15 +56,15 @@ func (j *judging) requests() {
 // returns 0 if unknown.
 func (j *Judgement) allocatable() (cpus, memory float64, whose string) {
 	if of := j.Plan.Allocatable; of != nil {
-		return float64(of.CPU) / 1000, float64(of.Memory), "as the plan says"
+		return float64(of.CPU) / 1000, float64(of.Memory), "as in the plan"
 	}
 	for i := range j.Targets {
 		if k := j.Targets[i].Kubernetes; k != nil && k.Allocatable != nil {
-			return float64(k.Allocatable.CPU) / 1000, float64(k.Allocatable.Memory), "as the cluster says of this node"
+			return float64(k.Allocatable.CPU) / 1000, float64(k.Allocatable.Memory), "as reported by the cluster for this node"
 		}
 	}
 	env := &j.Record.Header.Environment
-	return float64(env.CPUs), float64(env.Memory), "all that the node has"
+	return float64(env.CPUs), float64(env.Memory), "all resources of the node"
 }
 
 // requestsPage shows the requests in the form of kubectl describe node.
@@ -82,12 +82,12 @@ func requestsPage(v *Judgement) *page.Section {
 		return nil
 	}
 	for _, row := range s.Table.Rows {
-		name := map[string]string{"none": "none", "limits": "as limited", "check": "as checked", declared: "as its RuntimeClass declares", "recommended": "recommended"}[row[1].Head]
+		name := map[string]string{"none": "none", "limits": "with the limits' overhead", "check": "with the checked overhead", declared: "as declared by its RuntimeClass", "recommended": "recommended"}[row[1].Head]
 		row[1].Head, row[1].Label = name, name
 	}
 	cpu, memory, of := v.allocatable()
 	s.Title = "requests, with overhead"
-	s.Notes = []string{"what the scheduler counts for a pod whose container has the limits of this run, and its overhead.podFixed, as kubectl describe node shows it; allocatable: " +
-		page.Milli(cpu) + " m and " + page.Size(memory) + ", " + of + " (--allocatable says otherwise)"}
+	s.Notes = []string{"requests that the scheduler counts for a pod whose container has the limits of this run, including overhead.podFixed, as in kubectl describe node; allocatable: " +
+		page.Milli(cpu) + " m and " + page.Size(memory) + ", " + of + " (override with --allocatable)"}
 	return s
 }

@@ -93,7 +93,7 @@ func TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere(t *testing.T) {
 		"kata ÷ runc: %+v", idle)
 	var text bytes.Buffer
 	must.OK(t, page.Write(&text, "text", []*page.Page{j.Page(page.Options{})}, page.Options{Width: 160, Verbose: true}))
-	for _, want := range []string{"cgroups, as systemd-cgtop shows them", "input/s", "how the node fared", "iowait %", "ratio to containerd/runc", "before the first sandbox and after the last",
+	for _, want := range []string{"cgroups, as systemd-cgtop shows them", "input/s", "node load", "iowait %", "ratio to containerd/runc", "before the first sandbox and after the last",
 		"requests, with overhead", "1250", "1184", "OOM kills", "restarts"} {
 		check.Contains(t, "String", text.String(), want)
 	}

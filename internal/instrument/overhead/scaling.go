@@ -97,7 +97,7 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 	}
 	s.Fit = Quantities.New("more-fit", figure.Estimate{}, figure.Of("target", target))
 	if rounds < roomRounds {
-		s.Fit.Reasons = []string{fmt.Sprintf("it takes %d rounds to tell", roomRounds)}
+		s.Fit.Reasons = []string{fmt.Sprintf("needs at least %d rounds", roomRounds)}
 		return s, true
 	}
 	var free, slots []float64
@@ -144,7 +144,7 @@ func (s *Scaling) room(available, byTasks float64, limited bool) {
 	m := &s.Slopes[ofTotal]
 	left := max(available-max(m.Fixed, 0), 0)
 	if !m.Bounded || m.Lo <= 0 {
-		s.Fit.Reasons = []string{"not shown: what a sandbox takes with kernel memory that no cgroup is charged for may be nothing"}
+		s.Fit.Reasons = []string{"not shown: with uncharged kernel memory, the usage of a sandbox may be zero"}
 		return
 	}
 	byMemory := figure.Estimate{N: m.N, Value: math.Trunc(left / m.Value), Lo: math.Trunc(left / m.Hi), Hi: math.Trunc(left / m.Lo), Bounded: true}
@@ -154,7 +154,7 @@ func (s *Scaling) room(available, byTasks float64, limited bool) {
 		s.Fit.Estimate, s.Fit.Reasons = byMemory, []string{boundByMemory}
 		s.Fit.Hi = min(s.Fit.Hi, byTasks)
 	case !limited:
-		s.Fit.Reasons = []string{"not shown: the record does not say how many processes this node allows"}
+		s.Fit.Reasons = []string{"not shown: the record lacks the process limit of this node"}
 	default:
 		s.Fit.Estimate = figure.Estimate{N: m.N, Value: byTasks, Lo: min(byMemory.Lo, byTasks), Hi: byTasks, Bounded: true}
 		s.Fit.Reasons = []string{boundByTasks}

@@ -68,9 +68,9 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 	}{
 		{"what is charged", 3, nothing, 1, 100, 32768, 1274, "memory"},
 		{"and what no cgroup is charged for", 3, func(n, _ int) int64 { return int64(n) * 2 * mi }, 1, 100, 32768, 1020, "memory"},
-		{"unless that may be anything", 3, func(n, round int) int64 { return int64(n*(round-1)) * 100 * mi }, 1, 100, 32768, 0, "no cgroup is charged for"},
+		{"unless that may be anything", 3, func(n, round int) int64 { return int64(n*(round-1)) * 100 * mi }, 1, 100, 32768, 0, "uncharged kernel memory"},
 		{"and no more than there can be processes", 3, nothing, 30, 1768, 32768, 1000, "processes"},
-		{"which is not known of an older record", 3, nothing, 30, 0, 0, 0, "does not say how many processes"},
+		{"which is not known of an older record", 3, nothing, 30, 0, 0, 0, "lacks the process limit"},
 		{"and does not matter for few", 3, nothing, 1, 0, 0, 1274, "memory"},
 		{"two rounds tell no room", 2, nothing, 1, 100, 32768, 0, "it takes 3 rounds"},
 		{"nor does one", 1, nothing, 1, 100, 32768, 0, "it takes 3 rounds"},
@@ -135,7 +135,7 @@ func TestHelpersThatAreInNoRowAreTold(t *testing.T) {
 			}
 		}))
 		f := found(o, "helpers-unclaimed")
-		if (f != nil) != c.found || f != nil && !strings.Contains(f.Message, "1 other processes come with each sandbox (1…1), share its name, parent, cgroup or namespace, and are in no row; all others' memory grows by 1.0 MiB") {
+		if (f != nil) != c.found || f != nil && !strings.Contains(f.Message, "1 other processes appear per sandbox (1…1), share its name, parent, cgroup or namespace, and are in no row; memory of all other processes grows by 1.0 MiB") {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}

@@ -44,10 +44,10 @@ func calibrations(v *Judgement) *page.Section {
 		}
 		return page.Memory(v)
 	}
-	s := &page.Section{Title: "told and found", Style: term.Bold}
-	m.Add("told", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Expected)) }))
-	m.Add("found", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Measured)) }))
-	m.AddIf("it says", page.Each(rows, func(t *load) page.Cell {
+	s := &page.Section{Title: "calibration: requested vs. measured", Style: term.Bold}
+	m.Add("requested", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Expected)) }))
+	m.Add("measured", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Measured)) }))
+	m.AddIf("reported", page.Each(rows, func(t *load) page.Cell {
 		if _, short := t.cell.used(); !short {
 			return page.Words(page.Dot)
 		}
@@ -62,19 +62,19 @@ func calibrations(v *Judgement) *page.Section {
 		return difference(t.cell.Measured, used, 0, off)
 	}))
 	s.Table = m
-	s.Notes = []string{"what each sandbox was told to hold or to use, and what was found above idle, per sandbox"}
+	s.Notes = []string{"requested memory or CPU of each sandbox, and measured usage above idle, per sandbox"}
 	if slices.ContainsFunc(rows, func(t load) bool { _, short := t.cell.used(); return short }) {
-		s.Notes = append(s.Notes, "it says: what a load that came short says that it used, by which the error is told")
+		s.Notes = append(s.Notes, "reported: usage that a load below its request reports; the error is relative to it")
 	}
 	return s
 }
 
-// oneMore shows what one more sandbox costs, and how many fit.
+// oneMore shows the cost of one more sandbox, and how many more fit on the node.
 func oneMore(v *Judgement) *page.Section {
 	if len(v.Scaling) == 0 {
 		return nil
 	}
-	s := &page.Section{Title: "one more sandbox costs", Style: term.Bold}
+	s := &page.Section{Title: "cost of one more sandbox", Style: term.Bold}
 	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "counts"}}}
 	for i := range v.Scaling {
 		c := &v.Scaling[i]
@@ -98,7 +98,7 @@ func oneMore(v *Judgement) *page.Section {
 			m.AddIf(title, cells)
 		}
 	}
-	m.Add("more fit", page.Each(v.Scaling, func(c *Scaling) page.Cell {
+	m.Add("additional sandboxes", page.Each(v.Scaling, func(c *Scaling) page.Cell {
 		if !c.Fit.Known() {
 			return page.Words(page.Dot)
 		}
@@ -109,13 +109,13 @@ func oneMore(v *Judgement) *page.Section {
 		return orDot(byTasks(c), boundByTasks)
 	}))
 	s.Table = m
-	s.Notes = []string{"the slope of a line through the idle phases of all rounds and counts, with its 95 % interval; more fit: into the memory that the node has available, and the processes that it allows"}
+	s.Notes = []string{"slope of a line through the idle phases of all rounds and counts, with its 95 % interval; additional sandboxes: limited by the node's available memory and process limit"}
 	if slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.Slopes[ofTotal].Value != 0 }) {
-		s.Notes = append(s.Notes, "total: memory and uncharged as one line")
+		s.Notes = append(s.Notes, "total: one line through memory plus uncharged")
 	}
 	for i := range v.Scaling {
 		if c := &v.Scaling[i]; !c.Fit.Known() && c.Fit.Reasons != nil && strings.HasPrefix(c.Fit.Reasons[0], "not shown") {
-			s.Notes = append(s.Notes, page.Heading(c.Target)+", more fit: "+c.Fit.Reasons[0])
+			s.Notes = append(s.Notes, page.Heading(c.Target)+", additional sandboxes: "+c.Fit.Reasons[0])
 		}
 	}
 	s.Notes = append(s.Notes, warnings(v.Scaling)...)

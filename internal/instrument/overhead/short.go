@@ -82,7 +82,7 @@ func inShort(v *Judgement) *page.Section {
 	says := func(r *shortly) bool {
 		return r.idle != nil && len(r.idle.Ledger.Engine) > 0 && r.idle.Ledger.Engine[0].Reported >= 0
 	}
-	column("engine says", says, func(r *shortly) page.Cell {
+	column("engine-reported", says, func(r *shortly) page.Cell {
 		return page.Words(page.MiB(per(float64(r.idle.Ledger.Engine[0].Reported))))
 	})
 	column("podFixed", func(r *shortly) bool { return r.class != nil }, func(r *shortly) page.Cell {
@@ -97,14 +97,14 @@ func inShort(v *Judgement) *page.Section {
 	}
 	note := ""
 	if idle != nil {
-		note = "per sandbox, idle, with " + page.Sandboxes(idle.Sandboxes) + ": memory without page cache; of it charged outside the pod's cgroup, the engine's daemon with it; CPU; what the engine says first, MiB. "
+		note = "per sandbox, idle, with " + page.Sandboxes(idle.Sandboxes) + ": memory without page cache; the part charged outside the pod's cgroup, including the engine's daemon; CPU; the engine's first figure, MiB. "
 	}
 	notes := []string{note + "One more: the slope over counts ± its 95 % interval; podFixed: recommended memory and CPU"}
 	if least {
-		notes = append(notes, "≥ something could not be read, and the figure is too small")
+		notes = append(notes, "≥ part could not be read, so the figure is too small")
 	}
 	if open {
-		notes = append(notes, "? not shown to be enough: more memory is unexplained than it leaves room for")
+		notes = append(notes, "? not shown to be enough: unexplained memory exceeds its margin")
 	}
 	return &page.Section{Title: "in short", Style: term.Bold, Table: m, Notes: notes}
 }

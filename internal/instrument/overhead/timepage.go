@@ -60,9 +60,9 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 	s.Table = m
 	s.Draw(courseCharts(t)...)
 	if first {
-		s.Notes = []string{"what the sandboxes' own cgroups, pod and overhead, were charged for, in the round of the tables; from the least at the bottom to the most at the top, a steady line flat"}
+		s.Notes = []string{"charge of the sandboxes' own cgroups, pod and overhead, in the round of the tables; scaled from the minimum to the maximum, a steady line is flat"}
 		if slices.ContainsFunc(rows, func(d course) bool { return d.Series.Missed > 0 }) {
-			s.Notes = append(s.Notes, "missed: ticks at which nothing could be read in time")
+			s.Notes = append(s.Notes, "missed: samples that could not be read in time")
 		}
 	}
 	return s

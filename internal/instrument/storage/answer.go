@@ -13,7 +13,7 @@ import (
 // many cells have figures that are not those of a device.
 func (j *Judgement) answer() (out []string) {
 	if len(j.Tables) == 0 {
-		return []string{"No job was run."}
+		return []string{"No job ran."}
 	}
 	varied := variedOf(j.Tables)
 	for i := range j.Targets {
@@ -40,7 +40,7 @@ func (j *Judgement) answer() (out []string) {
 		}
 	}
 	if parts != nil {
-		out = append(out, fmt.Sprintf("Not of the device, of %s: %s.", page.Amount(cells, "cell"), strings.Join(parts, ", ")))
+		out = append(out, fmt.Sprintf("Not from the device, %s: %s.", page.Amount(cells, "cell"), strings.Join(parts, ", ")))
 	}
 	return out
 }
@@ -82,7 +82,7 @@ func (j *Judgement) against(target string, varied *varied) string {
 	return text + "."
 }
 
-// mostAlone is how many figures are listed if nothing is compared.
+// mostAlone is the maximum number of figures listed if nothing is compared.
 const mostAlone = 4
 
 // alone lists the first figures of the device.

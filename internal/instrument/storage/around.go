@@ -29,8 +29,8 @@ func (j *Judgement) versions(add func(record.Finding)) {
 			parts = append(parts, v+" on "+strings.Join(targets.of[tool+" "+v], ", "))
 		}
 		add(record.Finding{Code: foundVersions, Level: finding.Warning,
-			Message: fmt.Sprintf("%s is not of one version: %s", tool, strings.Join(parts, "; ")),
-			Advice:  "a difference may be the tool's: install one version everywhere, or let tare storage carry the host's into every sandbox"})
+			Message: fmt.Sprintf("%s has different versions: %s", tool, strings.Join(parts, "; ")),
+			Advice:  "differences may come from the tool: install one version everywhere, or let tare storage copy the host's into every sandbox"})
 	}
 }
 
@@ -78,15 +78,15 @@ func (j *Judgement) surroundings(add func(record.Finding)) {
 			restless.add(w, fmt.Sprintf("%d of %d rounds", n, w.Rounds))
 		}
 	})
-	shared.put(add, foundShared, finding.Warning, "others used the device meanwhile", "stop them, or give the volume a device of its own; tare top and iostat show who it is")
-	flushed.put(add, foundFlushed, finding.Note, "writes were not on the device yet when the tool said that they were done",
-		"what the tool says is the speed of memory until it is full: ask for --cache direct, or for end_fsync in the job")
-	held.put(add, foundFlushed, finding.Note, "direct writes were not on the device yet when the tool said that they were done",
-		"what lies between kept them back, as the verdict says: ask for end_fsync in the job, or use a volume that takes O_DIRECT down to a device")
+	shared.put(add, foundShared, finding.Warning, "others used the device meanwhile", "stop them, or use a dedicated device for the volume; tare top and iostat show the users")
+	flushed.put(add, foundFlushed, finding.Note, "writes had not reached the device when the tool reported them as done",
+		"the tool reports the speed of memory until it is full: use --cache direct, or end_fsync in the job")
+	held.put(add, foundFlushed, finding.Note, "direct writes had not reached the device when the tool reported them as done",
+		"a layer in between delayed them, see the verdict: use end_fsync in the job, or a volume that passes O_DIRECT to a device")
 	if !slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Code == finding.NotDropped }) {
-		kept.put(add, finding.NotDropped, finding.Warning, "caches were not dropped before", "run tare as root; what was in memory from before may have answered")
+		kept.put(add, finding.NotDropped, finding.Warning, "caches were not dropped before", "run tare as root; cached data may have answered")
 	}
-	restless.put(add, foundRestless, finding.Note, "the device had not come to rest before", "something else uses it, or it still writes what was laid out: raise --settle")
+	restless.put(add, foundRestless, finding.Note, "the device was not idle before the job", "another program uses it, or it still writes the laid-out files: raise --settle")
 }
 
 // late returns the part of the written bytes that reached the device only when dirty
@@ -138,7 +138,7 @@ func (j *Judgement) ceilings(add func(record.Finding)) {
 		}
 		if moved != nil {
 			add(record.Finding{Code: foundCeilingDrift, Level: finding.Warning, Op: c.Volume,
-				Message: fmt.Sprintf("what %s under %s gives changed from before the rounds to after: %s", cmp.Or(c.Device, "the storage"), c.Volume, strings.Join(moved, ", ")),
+				Message: fmt.Sprintf("the ceiling of %s under %s changed from before the rounds to after: %s", cmp.Or(c.Device, "the storage"), c.Volume, strings.Join(moved, ", ")),
 				Advice:  "it warmed up, filled up, ran out of credits, or is shared; rounds are paired, so ratios hold better than figures"})
 		}
 	}
@@ -159,7 +159,7 @@ func (j *Judgement) unread(add func(record.Finding)) {
 		if lost == 0 {
 			continue // processes that exited during the read belong to the jobs
 		}
-		message := fmt.Sprintf("what was seen from outside is incomplete: %d not permitted, %d of an unknown form, %d counters that went back%s",
+		message := fmt.Sprintf("node readings are incomplete: %d not permitted, %d of an unknown form, %d counters that went back%s",
 			sum.Denied, sum.Broken, sum.Backwards, with("; ", strings.Join(sum.Examples, "; "), ""))
 		add(record.Finding{Code: foundIncomplete, Level: finding.Warning, Target: j.Targets[i].Name, Message: message, Advice: "run tare as root; verdicts and CPU figures rest on less than they should"})
 	}

@@ -38,7 +38,7 @@ func (c *Cell) take(round *record.Cell) bool {
 	}
 	failure := round.Failure
 	if failure == nil && round.Reported == nil {
-		failure = &record.Failure{Kind: record.FailState, Detail: "the record holds neither figures nor a reason why there are none"}
+		failure = &record.Failure{Kind: record.FailState, Detail: "the record has neither figures nor a reason for their absence"}
 	}
 	if failure != nil {
 		c.Failed++

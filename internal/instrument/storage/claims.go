@@ -26,7 +26,7 @@ func (w *Cell) ofClaims(e *evidence) (Verdict, []string) {
 		because = append(because, reference.Target+"'s in the same job cannot be the device's either")
 	}
 	if w.table.Cache == record.CacheDirect {
-		because = append(because, "through direct I/O: it had no effect, or the device has a memory of its own")
+		because = append(because, "with direct I/O: it had no effect, or the device has a cache")
 	}
 	// A cache faster than the host's memory is inside the guest.
 	if guest && (ahead || reference == nil || plausible) {
@@ -90,12 +90,12 @@ func (w *Cell) ahead(e *evidence, reference *Cell) (text string, ok bool) {
 // unseen returns the verdict of a cell without device readings that nothing contradicts. It
 // depends on whether the record has anything that could.
 func (w *Cell) unseen(e *evidence) (Verdict, []string) {
-	const nothing = "nothing was seen at the device, and nothing that the record knows speaks against it"
+	const nothing = "there are no device readings, and nothing in the record contradicts it"
 	switch b := w.nearest(e); {
 	case b != nil:
 		return NotContradicted, []string{nothing, b.text()}
 	case w.reference() != nil, w.steady(), w.table.random() && w.table.inFlight() > 0:
 		return NotContradicted, []string{nothing}
 	}
-	return Unjudged, []string{"nothing was seen at the device, and there is nothing to hold it against: no ceiling, no long direct job on the same volume, no host in the same job"}
+	return Unjudged, []string{"there are no device readings, and there is nothing to compare it with: no ceiling, no long direct job on the same volume, no host in the same job"}
 }

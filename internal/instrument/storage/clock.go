@@ -56,7 +56,7 @@ func inMost(rounds []*record.Cell, why func(*record.Cell) string) []string {
 func (w *Cell) contradiction(c *record.Cell) string {
 	ran, lived := secondsOf(c), float64(c.Ended-c.Begun)/1e9
 	if lived > 0 && ran > longerFactor*lived+longerSlack {
-		return fmt.Sprintf("the tool says that it ran %s, and its process lived %s", secondsText(ran), secondsText(lived))
+		return fmt.Sprintf("the tool reports a run of %s, but its process lived %s", secondsText(ran), secondsText(lived))
 	}
 	// Buffered writes go to the page cache; the kernel writes them to the device later.
 	if w.table.Cache != record.CacheBuffered || c.Reported.Write.Bytes == 0 {
@@ -87,6 +87,6 @@ func (w *Cell) busyLonger(c *record.Cell) string {
 	if min(busy, lived) <= busyFactor*ran+busySlack || part < 1-missedBound || part > busyBytes {
 		return ""
 	}
-	return fmt.Sprintf("the tool says that it ran %s, its process took %s, and %s was busy for %s of it with the tool's bytes alone",
+	return fmt.Sprintf("the tool reports a run of %s, its process took %s, and %s was busy for %s of it with the tool's bytes alone",
 		secondsText(ran), secondsText(lived), d.Name, secondsText(busy))
 }

@@ -224,7 +224,7 @@ func (w *Cell) inMemory() (why string, ok bool) {
 		return "", false
 	case w.place.Memory != "":
 		return w.place.Memory, true
-	case memoryDevice().MatchString(w.place.Device): // older records do not say so
+	case memoryDevice().MatchString(w.place.Device): // older records lack this fact
 		return w.place.Device + " is memory", true
 	case kind == record.VolumeDevice || kind == record.VolumeNFS:
 		return "", false

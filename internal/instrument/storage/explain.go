@@ -52,9 +52,9 @@ func (c *Cell) movedText(imported bool) string {
 	claimed = with("claimed: ", claimed, "")
 	switch {
 	case imported:
-		return page.Dotted(claimed, "nothing was seen from outside")
+		return page.Dotted(claimed, "there are no node readings")
 	case !c.Reached.Known():
-		return page.Dotted(claimed, "what the device saw is not known")
+		return page.Dotted(claimed, "device bytes unknown")
 	}
 	return page.Dotted(claimed, "at the device: "+bothWays(&c.DeviceRead, &c.DeviceWritten, true, true), fmt.Sprintf("reached it: %.1f %%", 100*c.Reached.Value))
 }
@@ -70,8 +70,7 @@ func bothWays(read, written *figure.Figure, haveRead, haveWritten bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// cpuRatioText compares the CPU time per GiB with the base. It gives an interval and no
-// verdict.
+// cpuRatioText compares the CPU time per GiB with the base, with an interval but no verdict.
 func (c *Cell) cpuRatioText() string {
 	if !c.CPURatio.Known() || c.Target == c.table.Base {
 		return ""

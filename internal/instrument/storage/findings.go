@@ -34,16 +34,16 @@ var disbelieved = []struct {
 	verdict      Verdict // with hyphens it is the finding's code
 	what, advice string
 }{
-	{Contradicted, "contradict what their tool says of its time or its rate", "do not use these figures: the clock that the tool reads is off, or it counts what it did not wait for; compare with another tool or version, and with the sandbox's clock"},
+	{Contradicted, "contradict the time or the rate that their tool reports", "do not use these figures: the tool's clock is wrong, or it counts I/O that it did not wait for; compare with another tool or version, and with the sandbox's clock"},
 	{HostCache, "show memory of the host, or of the device itself, not the device",
-		"for the device ask for --cache direct, with more bytes than the machine has memory; for buffered I/O as applications have it they are right, but say so"},
+		"to measure the device, use --cache direct, with more bytes than the machine has memory; for buffered I/O as in applications they are correct, but label them as such"},
 	{GuestCache, "show memory inside the sandbox, not the device",
-		"ask for --cache direct, with more bytes than the sandbox has memory; never compare them with targets that reach the device"},
-	{NotDirect, "were to be direct, and memory answered: O_DIRECT ended above the device",
-		"use a volume that takes O_DIRECT down to a device, such as device=…, or bind=/FOLDER on a file system that takes it; what the sandbox does with O_DIRECT is in the runtime's configuration (cache mode of virtiofs, 9p or the disk image)"},
-	{TooShort, "are of runs that are too short for a rate", "raise --size, or the job's requests or runtime, until a run takes ten seconds"},
-	{Throttled, "were held back by a limit", "raise or take away the limit that is named, --limit cpu for that of the CPU: the figures are the limit's, not the storage's"},
-	{Noisy, "waver too much, or were disturbed", "stop what else uses this machine or the disk, or raise --rounds"},
+		"use --cache direct, with more bytes than the sandbox has memory; never compare them with targets that reach the device"},
+	{NotDirect, "requested direct I/O, but memory answered: O_DIRECT did not reach the device",
+		"use a volume that passes O_DIRECT to a device, such as device=…, or bind=/FOLDER on a file system that supports it; the runtime's configuration determines how the sandbox handles O_DIRECT (cache mode of virtiofs, 9p or the disk image)"},
+	{TooShort, "are from runs that are too short for a rate", "raise --size, or the job's requests or runtime, until a run takes ten seconds"},
+	{Throttled, "were held back by a limit", "raise or remove the named limit, for the CPU --limit cpu: the figures show the limit, not the storage"},
+	{Noisy, "vary too much, or were disturbed", "stop other users of this machine or the disk, or raise --rounds"},
 }
 
 // importedFindings is the prefix of the codes of findings of an import.
@@ -63,7 +63,7 @@ func (j *Judgement) findings() []record.Finding {
 	j.ceilings(add)
 	j.unread(add)
 	j.fewRounds(add)
-	out.Above(finding.Steal, finding.Rounds{Each: "job", Shares: j.stolen()}, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own, or add rounds; what else runs on its hardware uses the disk perhaps, too")
+	out.Above(finding.Steal, finding.Rounds{Each: "job", Shares: j.stolen()}, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own, or add rounds; other machines on its hardware may use the disk, too")
 	return out
 }
 
@@ -145,27 +145,27 @@ func (j *Judgement) failed(add func(record.Finding)) {
 	}
 }
 
-// storageAdvice returns the advice for a failure. A tool's message about a volume says
-// more than its exit code.
+// storageAdvice returns the advice for a failure. A tool's message about a volume is more specific
+// than its exit code.
 func storageAdvice(f *record.Failure) string {
 	said := strings.ToLower(f.Detail + " " + f.Output)
 	for _, x := range []struct{ words, advice string }{
 		{"do not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
 		{"does not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
-		{"nothing was written: ", "the device came into use: see by whom (the message names it), and run again once it is free"},
+		{"nothing was written: ", "the device is in use by now: see the message for the user, and run again when it is free"},
 		{"no space", "the volume is too small: lower --size or --scale, or free some of it"},
 		{"read-only file system", "the volume is read-only: mount it writable, or leave the writing jobs out"},
-		{"invalid argument", "if the volume does not take O_DIRECT, ask for --cache buffered there; run the command by hand to see"},
+		{"invalid argument", "if the volume does not support O_DIRECT, use --cache buffered; run the command by hand to check"},
 	} {
 		if strings.Contains(said, x.words) {
 			return x.advice
 		}
 	}
 	if f.Kind == record.FailWorkload {
-		return "run the command by hand: a tool that prints no figures, or another version's, cannot be weighed"
+		return "run the command by hand: a tool that prints no figures, or those of another version, cannot be measured"
 	}
 	if f.Kind == record.FailTimeout {
-		return "the volume may hang: look at dmesg and the server; if it is only slow, raise --runtime-limit or lower --size"
+		return "the volume may hang: check dmesg and the server; if it is only slow, raise --runtime-limit or lower --size"
 	}
 	return finding.Advice(f)
 }
@@ -214,7 +214,7 @@ func (j *Judgement) disagreeing(add func(record.Finding)) {
 		}
 		l.add(w, strings.Join(parts, ", "))
 	})
-	l.put(add, foundDisagree, finding.Warning, "rounds of one cell are of different kinds", "the median may be of neither: add rounds, and see in the record what was different in them")
+	l.put(add, foundDisagree, finding.Warning, "rounds of one cell have different verdicts", "the median may represent neither: add rounds, and compare the rounds in the record")
 }
 
 // aboveCeiling adds a finding about cells that exceeded the ceiling measured on the host,
@@ -226,6 +226,6 @@ func (j *Judgement) aboveCeiling(add func(record.Finding)) {
 			l.add(w, b.text())
 		}
 	})
-	l.put(add, foundAbove, finding.Warning, "the device saw every byte, and yet was faster than its ceiling",
-		"it has a cache of its own, or is a virtual disk whose host has one, or it may run faster for a while: use --size beyond that, or raise --ceiling")
+	l.put(add, foundAbove, finding.Warning, "the device saw every byte, but was faster than its ceiling",
+		"the device has a cache, is a virtual disk on a host with one, or bursts: use a larger --size, or raise --ceiling")
 }

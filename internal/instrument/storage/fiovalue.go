@@ -27,11 +27,11 @@ func ParseFioSize(s string) (int64, error) {
 	n, unit, err := united(s, fioUnits)
 	switch {
 	case strings.HasSuffix(s, "%"):
-		return 0, errors.New("how many bytes a percentage is cannot be told before: write a size such as 400M")
+		return 0, errors.New("the size of a percentage is unknown in advance: write a size such as 400M")
 	case err == nil && n > MaxFile/unit:
 		return 0, errors.New("it is above 16T")
 	case err != nil:
-		return 0, fmt.Errorf("%s is not one size: write digits and a unit, such as 400M, for 1024 times 1024 each; a number alone is bytes", option.Quote(s))
+		return 0, fmt.Errorf("%s is not one size: write digits and a unit, such as 400M, in powers of 1024; a plain number is bytes", option.Quote(s))
 	}
 	return n * unit, nil
 }
@@ -46,7 +46,7 @@ var fioTimes = map[string]time.Duration{
 func ParseFioTime(s string) (time.Duration, error) {
 	n, unit, err := united(s, fioTimes)
 	if err != nil || n > int64(MaxRuntime/unit) {
-		return 0, fmt.Errorf("%s is no time such as 60, 60s or 1500ms, up to %s", option.Quote(s), option.FormatDuration(MaxRuntime))
+		return 0, fmt.Errorf("%s is not a time such as 60, 60s or 1500ms, up to %s", option.Quote(s), option.FormatDuration(MaxRuntime))
 	}
 	return time.Duration(n) * unit, nil
 }
@@ -56,7 +56,7 @@ func united[U int64 | time.Duration](s string, units map[string]U) (n int64, uni
 	number := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	unit, known := units[strings.ToLower(s[len(number):])]
 	if !known || strings.Trim(number, "0123456789") != "" {
-		return 0, 0, errors.New("it is no number")
+		return 0, 0, errors.New("it is not a number")
 	}
 	n, err = strconv.ParseInt(number, 10, 64)
 	return n, unit, err

@@ -9,7 +9,7 @@ import (
 
 // units explains the units in the report, since tools disagree. GNU dd and fio 3 print MB of
 // 10^6; fio 2, sysbench and busybox dd print MB or Mb of 2^20.
-const units = "MB/s: 10^6 bytes a second, as GNU dd has it, whatever the tool prints · KiB, MiB and GiB: powers of 1024"
+const units = "MB/s: 10^6 bytes a second, as in GNU dd, regardless of the tool's own units · KiB, MiB and GiB: powers of 1024"
 
 // head identifies the run, or the imported outputs.
 func head(j *Judgement) []string {
@@ -19,7 +19,7 @@ func head(j *Judgement) []string {
 		for i := range rec.Cells {
 			sources = append(sources, rec.Cells[i].Source)
 		}
-		return append(page.Imported(rec, sources, "nothing was seen from outside"),
+		return append(page.Imported(rec, sources, "there are no node readings"),
 			page.Dotted(page.Targets(j.Targets, ""), with("tools: ", versionsOf(j.cells()...), "")), units)
 	}
 	return []string{page.Identity(rec, j.Plan.Rounds)}
@@ -44,15 +44,15 @@ func whole(j *Judgement, o page.Options) *page.Section {
 
 // aCell describes how one round of a cell is measured.
 func aCell(p *Options) string {
-	text := "one job in a fresh sandbox, its files laid out there before"
+	text := "one job in a new sandbox, with its files laid out in advance"
 	switch p.Drop {
 	case DropNode:
-		text += ", all of the node's page cache dropped"
+		text += ", the node's page cache dropped"
 	case DropFiles:
 		text += ", the page cache of its files dropped"
 	}
 	if p.Settle > 0 {
-		text += ", the device let come to rest"
+		text += ", waiting until the device is idle"
 	}
 	if p.RuntimeLimit > 0 {
 		text += "; at most " + page.Duration(float64(p.RuntimeLimit))

@@ -96,15 +96,15 @@ func (j *Job) Declare(s *option.Set) {
 		option.Var(s, p, key, help, kind, append(rules, option.OmitEmpty, option.Bounds(0, most, "an amount that can be"))...)
 	}
 	option.Text(s, &j.Name, "name", "unique in a measure (default: what it does, such as randread 4k)", option.Must(nameError))
-	option.Text(s, &j.Tool, "tool", "what does it", option.Choices(tools...))
-	option.Text(s, &j.RW, "rw", "what is done; dd can read and write only", option.OmitEmpty, option.Choices(directions...))
+	option.Text(s, &j.Tool, "tool", "program that does the I/O", option.Choices(tools...))
+	option.Text(s, &j.RW, "rw", "I/O pattern; dd supports read and write only", option.OmitEmpty, option.Choices(directions...))
 	count64(&j.BS, "bs", "bytes of one request, a multiple of 512 up to 1G", Size, MaxFile, option.Must(blockError))
 	count64(&j.Size, "size", "of the one file, or of all files together", Size, MaxFile)
 	count64(&j.FileSize, "file_size", "of each file, instead of size", Size, MaxFile)
 	count64(&j.Count, "count", "dd's count of blocks, instead of size", option.Integer64, MaxFile)
 	count(&j.Files, "files", "how many files: fio's nrfiles, sysbench's file-num; 0: one", MaxJobFiles)
 	count(&j.NumJobs, "num_jobs", "how many threads: fio's numjobs, sysbench's threads; 0: one", MaxNumJobs)
-	count(&j.IODepth, "io_depth", "requests that each thread of fio has on their way; 0: one", MaxIODepth)
+	count(&j.IODepth, "io_depth", "requests in flight per thread of fio; 0: one", MaxIODepth)
 	option.Text(s, &j.Engine, "engine", "fio's ioengine (default: psync)", option.OmitEmpty, option.Choices(slices.Sorted(maps.Keys(ioEngines))...))
 	count64(&j.Requests, "requests", "sysbench's events; 0: until runtime", option.Integer64, MaxRequests)
 	count(&j.Fsync, "fsync", "sync after so many writes: fio's fsync, sysbench's file-fsync-freq; 0: never in between", MaxFsync)
@@ -112,8 +112,8 @@ func (j *Job) Declare(s *option.Set) {
 	option.Time(s, &j.Runtime, "runtime", "the job stops after this time (default: when it is done)", option.OmitEmpty, option.OrZero,
 		option.Bounds(MinRuntime, MaxRuntime, "a time to measure in", ", and 0s for as long as it takes"))
 	option.Bool(s, &j.TimeBased, "time_based", "fio starts over when it is done, until runtime", option.OmitEmpty)
-	option.List(s, &j.Caches, "caches", "those of the measure that the job is run with (default: all)", option.OmitEmpty, option.Choices(caches...), option.Once("keep one of them"))
-	option.List(s, &j.Volumes, "volumes", "kinds of the measure's volumes that the job is run on (default: all)", option.OmitEmpty, option.Choices(volumeKinds...), option.Once("keep one of them"))
+	option.List(s, &j.Caches, "caches", "cache modes of the measure that the job runs with (default: all)", option.OmitEmpty, option.Choices(caches...), option.Once("keep one of them"))
+	option.List(s, &j.Volumes, "volumes", "volume kinds of the measure that the job runs on (default: all)", option.OmitEmpty, option.Choices(volumeKinds...), option.Once("keep one of them"))
 	option.Var(s, &j.Options, "options", "a job file of fio's, section by section, instead of rw, bs, size and so on",
 		option.ListOf(option.Fields("a section of options", Section{Options: []FioOption{}})), option.OmitEmpty)
 }
@@ -156,7 +156,7 @@ func (j *Job) Wrong() option.FieldErrors {
 func nameError(name string) error {
 	switch {
 	case name == "":
-		return errors.New("it has none: write one, such as randread 4k")
+		return errors.New("the name is missing: write one, such as randread 4k")
 	case utf8.RuneCountInString(name) > MaxJobName:
 		return fmt.Errorf("%s is %d characters long: at most %d are allowed", option.Quote(name), utf8.RuneCountInString(name), MaxJobName)
 	case !utf8.ValidString(name), strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }), strings.TrimSpace(name) != name:
@@ -169,20 +169,20 @@ func nameError(name string) error {
 func (j *Job) leftOut() option.FieldErrors {
 	var all option.FieldErrors
 	if j.RW == "" {
-		all = append(all, option.Wrongf("rw", "it says nowhere what is done: write one of %s", strings.Join(directions, ", ")))
+		all = append(all, option.Wrongf("rw", "no I/O pattern: write one of %s", strings.Join(directions, ", ")))
 	}
 	if j.BS == 0 {
 		all = append(all, option.Wrongf("bs", "%v", blockError(0)))
 	}
 	if j.TimeBased && j.Runtime == 0 {
-		all = append(all, option.Wrongf("time_based", "the job would never end: write a runtime, such as 60s"))
+		all = append(all, option.Wrongf("time_based", "the job would never end: set a runtime, such as 60s"))
 	}
 	return all
 }
 
 func blockError(bs int64) error {
 	if bs < MinBlock || bs > MaxBlock || bs%MinBlock != 0 {
-		return fmt.Errorf("%d bytes are no block: write a multiple of %d up to 1G, such as 4k or 512k", bs, MinBlock)
+		return fmt.Errorf("%d bytes are not a block size: write a multiple of %d up to 1G, such as 4k or 512k", bs, MinBlock)
 	}
 	return nil
 }
@@ -193,8 +193,8 @@ var lacks = map[string]map[string]string{
 	ToolDD: {"engine": noSetting, "requests": noSetting, "fsync": noSetting, "runtime": noSetting, "time_based": noSetting,
 		"files": ddHasOne, "num_jobs": ddHasOne, "io_depth": ddHasOne},
 	ToolSysbench: {"count": noSetting, "engine": noSetting, "time_based": noSetting,
-		"io_depth":  "sysbench's threads have one request each at a time: write more num_jobs, or tool fio",
-		"end_fsync": "sysbench syncs at its end without being told: leave it out"},
+		"io_depth":  "sysbench's threads have one request in flight: increase num_jobs, or use tool fio",
+		"end_fsync": "sysbench always syncs at the end: leave it out"},
 }
 
 const (
@@ -228,7 +228,7 @@ func (j *Job) toolWrong() (all option.FieldErrors) {
 		return append(all, j.fioWrong()...)
 	}
 	if j.Tool == ToolDD && strings.HasPrefix(j.RW, "rand") {
-		all = append(all, option.Wrongf("rw", "dd goes from the first block to the last: write read or write, or tool fio for %s", j.RW))
+		all = append(all, option.Wrongf("rw", "dd is sequential: use read or write, or tool fio for %s", j.RW))
 	}
 	return all
 }
@@ -236,10 +236,10 @@ func (j *Job) toolWrong() (all option.FieldErrors) {
 // fioWrong returns errors about fio's engine and threads.
 func (j *Job) fioWrong() (all option.FieldErrors) {
 	if deep, known := ioEngines[j.engine()]; known && !deep && j.IODepth > 1 {
-		all = append(all, option.Wrongf("io_depth", "%s has one request at a time: write engine libaio or io_uring, or more num_jobs", j.engine()))
+		all = append(all, option.Wrongf("io_depth", "%s has one request in flight: use engine libaio or io_uring, or increase num_jobs", j.engine()))
 	}
 	if threads := max(j.NumJobs, 1); j.Files > 1 && j.Files <= MaxJobFiles && threads <= MaxNumJobs && j.Files*threads > MaxJobFiles {
-		all = append(all, option.Wrongf("files", "each of %d threads has files of its own, which are %d: at most %d are allowed", threads, j.Files*threads, MaxJobFiles))
+		all = append(all, option.Wrongf("files", "each of %d threads has its own files, %d in total: at most %d are allowed", threads, j.Files*threads, MaxJobFiles))
 	}
 	return all
 }
@@ -274,7 +274,7 @@ func (j *Job) sizeWrong() option.FieldErrors {
 	}
 	switch total = j.Bytes(); {
 	case total == 0:
-		return option.FieldErrors{option.Wrongf(field, "it says nowhere how large the file is: write a size, such as 1G")}
+		return option.FieldErrors{option.Wrongf(field, "the size of the file is missing: write a size, such as 1G")}
 	case total/files < j.BS:
 		return option.FieldErrors{option.Wrongf(field, "%d bytes in %d files are less than a block of %s each", total, files, FormatSize(j.BS))}
 	}

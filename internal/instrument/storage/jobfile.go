@@ -38,8 +38,8 @@ func (s *Section) Declare(set *option.Set) {
 
 // Declare declares the fields of a line.
 func (o *FioOption) Declare(s *option.Set) {
-	option.Text(s, &o.Name, "name", "what stands before the =")
-	option.Var(s, &o.Value, "value", "what stands behind it (default: there is no =)", option.Word)
+	option.Text(s, &o.Name, "name", "name before the =")
+	option.Var(s, &o.Value, "value", "value after the = (default: there is no =)", option.Word)
 }
 
 // Global is the name of sections whose options apply to all later jobs.
@@ -92,7 +92,7 @@ func (j *Job) optionsWrong() option.FieldErrors {
 	rest := *j
 	rest.Name, rest.Tool, rest.Caches, rest.Volumes, rest.Options = "", "", nil, nil, nil
 	if !reflect.DeepEqual(rest, Job{}) {
-		all = append(all, option.Wrongf("options", "they say all that the job does: leave out rw, bs, size and the other fields but name, tool, caches and volumes"))
+		all = append(all, option.Wrongf("options", "they define the whole job: leave out rw, bs, size and the other fields but name, tool, caches and volumes"))
 	}
 	if err := checkSections(j.Options); err != nil {
 		all = append(all, option.Wrongf("options", "%v", err))
@@ -107,7 +107,7 @@ func checkSections(sections []Section) error {
 	count := 0
 	for _, s := range sections {
 		if count += len(s.Options); count > maxOptions {
-			return fmt.Errorf("they are more than %d: at most as many are allowed", maxOptions)
+			return fmt.Errorf("there are more than %d options", maxOptions)
 		}
 		if err := checkSection(s.Name); err != nil {
 			return fmt.Errorf("section %s: %w", option.Quote(s.Name), err)
@@ -131,11 +131,11 @@ func checkSection(name string) error {
 	case name == Global:
 		return nil
 	case name == "" || len(name) > MaxJobName:
-		return fmt.Errorf("a name has from 1 to %d characters", MaxJobName)
+		return fmt.Errorf("a name must have 1 to %d characters", MaxJobName)
 	case strings.HasPrefix(strings.ToLower(name), Global):
-		return errors.New("fio takes every name that begins with \"global\" for its global section: use another one")
+		return errors.New("fio treats every name that begins with \"global\" as its global section: use another name")
 	case strings.Trim(name, nameLetters) != "" || strings.ContainsRune(".- ", rune(name[0])) || strings.HasSuffix(name, ".") || strings.Contains(name, ".."):
-		return errors.New("files are named by it: use letters, digits, blanks and _ + = and, between those, . and -")
+		return errors.New("it is part of file names: use letters, digits, blanks and _ + = and, between those, . and -")
 	}
 	return nil
 }

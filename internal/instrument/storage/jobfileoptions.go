@@ -39,15 +39,15 @@ var fioEngines = strings.Fields(`sync psync vsync pvsync pvsync2 libaio posixaio
 // refusals explain why common options are rejected, by patterns of names. The first match
 // counts.
 var refusals = []struct{ names, why string }{
-	{"directory opendir filename_format", "files lie in a folder of tare's own on every volume, under names of fio's own: take the line out"},
-	{"stonewall wait_for_previous wait_for new_group startdelay", "jobs that run one after the other are not one figure: give each a job file of its own"},
-	{"unified_rw_reporting", "reads and writes are compared one by one: take the line out"},
+	{"directory opendir filename_format", "files are in tare's own directory on every volume, with fio's own names: remove the line"},
+	{"stonewall wait_for_previous wait_for new_group startdelay", "consecutive jobs have no common figure: use a separate job file for each"},
+	{"unified_rw_reporting", "reads and writes are compared separately: remove the line"},
 	{"create_only fill_device fill_fs file_append unlink unlink_each_loop pre_read create_on_open allow_file_create",
-		"tare lays out the files, and removes them: take the line out"},
+		"tare creates and removes the files: remove the line"},
 	{"client server hostname port protocol listen", "tare does not use the network: run it in each place"},
-	{"write_* log_* *_log per_job_logs", "it writes files on the side: take the line out"},
-	{"read_iolog* replay_* merge_blktrace*", "it replays another file: write what it does as options"},
-	{"exec_* program arguments include* trigger*", "it runs a program or reads another file: take the line out"},
+	{"write_* log_* *_log per_job_logs", "it writes other files: remove the line"},
+	{"read_iolog* replay_* merge_blktrace*", "it replays another file: write its I/O as options"},
+	{"exec_* program arguments include* trigger*", "it runs a program or reads another file: remove the line"},
 }
 
 // IsOurs reports whether tare sets the option itself.
@@ -63,7 +63,7 @@ func (o *FioOption) check() error {
 				}
 			}
 		}
-		return fmt.Errorf("option %.40q is not among those that tare gives on to fio: take the line out, or write it as fio(1) does", o.Name)
+		return fmt.Errorf("option %.40q is not passed to fio by tare: remove the line, or write it as in fio(1)", o.Name)
 	}
 	if err := o.checkValue(); err != nil {
 		return fmt.Errorf("%s=%.100q cannot be used: %w", o.Name, o.Value, err)

@@ -19,7 +19,7 @@ const (
 func ReadJobFile(path string) (Job, error) {
 	info, err := os.Stat(path) // opening a pipe would wait for a writer
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxJobFile) {
-		err = fmt.Errorf("%s is no file of up to 1 MiB", path)
+		err = fmt.Errorf("%s is not a file of up to 1 MiB", path)
 	}
 	if err != nil {
 		return Job{}, err
@@ -64,17 +64,17 @@ func ParseJobFile(text string) ([]Section, error) {
 		case line[0] == '[':
 			name, ok := strings.CutSuffix(line[1:], "]")
 			if !ok {
-				return nil, at("%.100q begins no section: it has no ]", line)
+				return nil, at("%.100q is not a section: missing ]", line)
 			}
 			if err := checkSection(name); err != nil {
-				return nil, at("%.100q begins no section: %w", line, err)
+				return nil, at("%.100q is not a section: %w", line, err)
 			}
 			if len(sections) == MaxSections {
 				return nil, at("there are more than %d sections", MaxSections)
 			}
 			sections = append(sections, Section{Name: name})
 		case len(sections) == 0:
-			return nil, at("%.100q stands before the first section: write [global] or the name of a job above it", line)
+			return nil, at("%.100q is before the first section: write [global] or the name of a job above it", line)
 		default:
 			name, value, _ := strings.Cut(line, "=") // "name=value", "name = value" or "name"
 			o := FioOption{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}

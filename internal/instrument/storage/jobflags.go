@@ -31,13 +31,13 @@ type jobFlags struct {
 
 func (f *jobFlags) declare(s *option.Set, o *Options) {
 	*f = jobFlags{names: quickJobs, size: defaultFile, bs: []int64{defaultBlock}, numJobs: defaultNumJobs, tool: ToolFio}
-	option.List(s, &f.names, "", "jobs: randread, read, randwrite, write, rndrw; plan for those of the published report", option.Flag("jobs"))
-	option.Text(s, &f.file, "", "a job file of fio's, instead of --jobs", option.Flag("jobfile"))
-	option.Var(s, &f.size, "", "of a job's files, all together; fio then does all of it (default: 256M, and fio goes on for "+quickRun.String()+", or --runtime-limit; with --jobs plan, dd and sysbench 1G)", Size, option.Flag("size"), option.NoDefault)
+	option.List(s, &f.names, "", "jobs: randread, read, randwrite, write, rndrw; plan for the jobs of the published report", option.Flag("jobs"))
+	option.Text(s, &f.file, "", "fio job file, instead of --jobs", option.Flag("jobfile"))
+	option.Var(s, &f.size, "", "total size of a job's files; fio then processes all of it (default: 256M, and fio runs for "+quickRun.String()+", or --runtime-limit; with --jobs plan, dd and sysbench 1G)", Size, option.Flag("size"), option.NoDefault)
 	blocks := option.ListOf(Size)
 	blocks.Format = func([]int64) string { return "512k" }
-	option.Var(s, &f.bs, "", "block sizes: 512k,4k makes each job one of either (default with dd 4k, with sysbench 16k)", blocks, option.Flag("bs"))
-	option.Int(s, &f.numJobs, "", "threads, each doing the whole job on the same file; dd has one", option.Flag("numjobs"))
+	option.Var(s, &f.bs, "", "block sizes: 512k,4k runs each job with both (default with dd 4k, with sysbench 16k)", blocks, option.Flag("bs"))
+	option.Int(s, &f.numJobs, "", "number of threads, each running the whole job on the same file; dd has one", option.Flag("numjobs"))
 	option.Text(s, &f.tool, "", "fio, dd or sysbench", option.Flag("tool"))
 	s.Before(func(context.Context) error { return f.apply(s, o) })
 }
@@ -47,7 +47,7 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 	asked := s.Given("jobs", "size", "bs", "numjobs", "tool")
 	if s.Given("jobfile") {
 		if asked {
-			return option.WrongFlag("jobfile", "the file says what the jobs are; leave out --jobs, --size, --bs, --numjobs and --tool")
+			return option.WrongFlag("jobfile", "the file defines the jobs: leave out --jobs, --size, --bs, --numjobs and --tool")
 		}
 		job, err := ReadJobFile(f.file)
 		if err != nil {
@@ -63,9 +63,9 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 	case usualJobs[f.tool] == nil:
 		return option.WrongFlag("tool", "unknown tool %s: the tools are fio, dd and sysbench", option.Quote(f.tool))
 	case s.Given("numjobs") && f.numJobs < 1:
-		return option.WrongFlag("numjobs", "%d threads do nothing: write 1 or more", f.numJobs)
+		return option.WrongFlag("numjobs", "invalid number of threads %d: write 1 or more", f.numJobs)
 	case s.Given("numjobs") && f.numJobs > 1 && f.tool == ToolDD:
-		return option.WrongFlag("numjobs", "dd has one thread, and not %d: leave it out, or use --tool fio", f.numJobs)
+		return option.WrongFlag("numjobs", "dd has one thread, not %d: omit the flag, or use --tool fio", f.numJobs)
 	}
 	published := slices.Equal(f.names, []string{"plan"})
 	if published || !s.Given("jobs") && f.tool != ToolFio {

@@ -66,8 +66,7 @@ func commands(t *Table) (items []page.Item) {
 	return items
 }
 
-// movedBy returns how much each target moved per round and how long that took, as tools
-// print it.
+// movedBy returns the bytes and the duration per round of each target, as tools print them.
 func movedBy(t *Table) []page.Item {
 	var all []string
 	for _, c := range t.Cells {
@@ -270,16 +269,16 @@ func jobNotes(j *Judgement) (notes []string) {
 		}
 		cpu = cpu || c.WorkloadCPU.Known() || c.RuntimeCPU.Known()
 	})
-	note := "medians over the rounds, ± the larger half of the 95 % interval; " + page.Dot + " not said by the tool or not known"
+	note := "medians over the rounds, ± the larger half of the 95 % interval; " + page.Dot + " not reported by the tool or unknown"
 	if latency {
-		note += "; latency: of one I/O, each round's own"
+		note += "; latency: of one I/O, per round"
 	}
 	notes = append(notes, note)
 	if cpu {
 		notes = append(notes, "CPU m: milli-CPUs on average while the job ran, of the workload inside, and of everything else of the target: runtime, sentry, gofer, shim, VMM, virtiofsd, monitor, daemon; CPU s/GiB: both, in seconds for each GiB moved")
 	}
 	if bases := basesOf(j); bases != nil {
-		notes = append(notes, timesEach(bases)+": with its 95 % interval; = the same within the margin, ~ not decided; in parentheses where one of the two is not shown to be what the device gives")
+		notes = append(notes, timesEach(bases)+": with its 95 % interval; = the same within the margin, ~ not decided; in parentheses if one of the two is not shown to be the device's figure")
 	}
 	return notes
 }

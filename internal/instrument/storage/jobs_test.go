@@ -63,8 +63,8 @@ func TestJobsAreNamedByWhatTheyDo(t *testing.T) {
 	check.That(t, err == nil && reflect.DeepEqual(o.Jobs, want), "%+v, %v", o.Jobs, err)
 	for args, want := range map[string]string{
 		"--jobs= --tool=dd": `--jobs: "" is not a job: write randread, read`, "--jobs=randrw": `--jobs: "randrw" is not a job`,
-		"--jobs=read,read": `--jobs: "read 512k" is there twice`, "--tool=dd --jobs=randread": "dd goes from the first block to the last",
-		"--tool=iozone": "--tool: unknown tool", "--bs=": "is not a size", "--bs=4k,4096": "--bs: 4k is there twice", "--bs=1000": "--bs: 1000 bytes are no block", "--bs=2G": "are no block",
+		"--jobs=read,read": `--jobs: "read 512k" is there twice`, "--tool=dd --jobs=randread": "dd is sequential",
+		"--tool=iozone": "--tool: unknown tool", "--bs=": "is not a size", "--bs=4k,4096": "--bs: 4k is there twice", "--bs=1000": "--bs: 1000 bytes are not a block size", "--bs=2G": "are no block",
 	} {
 		_, err := asked(strings.Fields(args)...)
 		check.That(t, err != nil && strings.Contains(err.Error(), want), "%s: %v", args, err)
@@ -96,11 +96,11 @@ func TestJobsAreTakenWhereTheyMakeSense(t *testing.T) {
 	})
 	fio := func(name string, sections ...Section) Job { return Job{Name: name, Tool: ToolFio, Options: sections} }
 	for want, j := range map[string]Job{
-		`"a\xff" is not one line`:          fio("a\xff"),
-		"101 characters long":              fio(strings.Repeat("ä", 101)),
-		"options: 101 sections are too":    fio("a", make([]Section, 101)...),
-		"options: they are more than 1000": fio("a", Section{"a", make([]FioOption, 1001)}),
-		`cannot be used: it is 5000 bytes`: fio("a", Section{"s", []FioOption{{"bs", long(5000)}}}),
+		`"a\xff" is not one line`:                   fio("a\xff"),
+		"101 characters long":                       fio(strings.Repeat("ä", 101)),
+		"options: 101 sections are too":             fio("a", make([]Section, 101)...),
+		"options: there are more than 1000 options": fio("a", Section{"a", make([]FioOption, 1001)}),
+		`cannot be used: it is 5000 bytes`:          fio("a", Section{"s", []FioOption{{"bs", long(5000)}}}),
 	} {
 		check.Error(t, option.Check(&j), want)
 	}
@@ -172,7 +172,7 @@ func TestAScaleThatMakesFilesTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := Defaults()
 	s.Scale, s.Jobs[1].Size = 1000, 16<<40
-	check.Error(t, option.Check(&s), `jobs: "write 512k": by a scale of 1000 its files are larger than 16T`)
+	check.Error(t, option.Check(&s), `jobs: "write 512k": with a scale of 1000 its files exceed 16T`)
 	_, _, err := s.Resolved()
 	check.That(t, err != nil, "it was resolved")
 }
@@ -184,7 +184,7 @@ func TestAJobFileIsNotScaled(t *testing.T) {
 	_, jobs, err := s.Resolved()
 	check.That(t, err == nil && reflect.DeepEqual(jobs, s.Jobs), "without a scale: %+v, %v", jobs, err)
 	s.Scale = 0.5
-	check.Error(t, option.Check(&s), "a job file is run as it is")
+	check.Error(t, option.Check(&s), "a job file is not scaled")
 }
 
 func FuzzParseVolume(f *testing.F) {

@@ -50,7 +50,7 @@ func onceCells(rec *record.Record) *record.Record {
 		p := place{k, c.Round, c.Source}
 		if seen[p] {
 			out.ProblemCount++
-			out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], record.Problem{Reason: "a cell of " + c.Target + " " + c.Job + " is there twice"})
+			out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], record.Problem{Reason: "duplicate cell of " + c.Target + " " + c.Job})
 			continue
 		}
 		seen[p] = true
@@ -213,7 +213,7 @@ func (j *Judgement) rank(name string) int {
 	return slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == name })
 }
 
-// placeOf returns what a volume is on a target, or nil if not recorded.
+// placeOf returns the recorded place of a volume on a target, or nil.
 func (j *Judgement) placeOf(target, volume string) *record.Place {
 	for i := range j.Places {
 		if p := &j.Places[i]; p.Target == target && p.Volume == volume {

@@ -68,7 +68,7 @@ func TestVerdicts(t *testing.T) {
 		{"so is a buffered one", "runc", device, "vda saw 100 %", buffered},
 		{"a tenth that is missing is no cache yet", "runc", device, "saw 91 %", reads(percents(91))},
 		{"more is one", "runc", host, "saw 89 % of", all(buffered, reads(percents(89)))},
-		{"a direct read that the device did not see was not direct", "runc", direct, "direct I/O was asked for", reads(0)},
+		{"a direct read that the device did not see was not direct", "runc", direct, "direct I/O was requested", reads(0)},
 		{"nor was it with a kernel of its own", "runsc", direct, "saw 0 %", reads(0)},
 		{"the page cache is named if it grew", "runc", direct, "page cache grew by 58.59 GiB",
 			seen(func(o *record.Observed) { o.Device.ReadBytes, o.Cached = 0, claimed })},
@@ -87,7 +87,7 @@ func TestVerdicts(t *testing.T) {
 				o.Device.ReadBytes, o.Outside = percents(30), &record.Transfer{Read: percents(60)}
 			}))},
 		{"a guest of which nothing outside could be read answers by itself", "runsc", guest, "saw 0 %", all(buffered, reads(0))},
-		{"buffered writes that were flushed later were the host's", "runsc", host, "when what was dirty was flushed", all(writing, buffered,
+		{"buffered writes that were flushed later were the host's", "runsc", host, "when dirty pages were flushed", all(writing, buffered,
 			seen(func(o *record.Observed) { o.Device.WriteBytes, o.Flushed = percents(20), percents(79) }))},
 		{"and those that nobody flushed the guest's", "runsc", guest, "saw 0 %", all(writing, buffered,
 			seen(func(o *record.Observed) { o.Device.WriteBytes, o.Flushed = 0, -1 }))},
@@ -138,7 +138,7 @@ func TestVerdicts(t *testing.T) {
 		{"waiting for memory for a tenth of the time is nothing", "runc", device, "", seen(func(o *record.Observed) { o.HavePSI, o.PSIMemory = true, 0.1 })},
 		{"longer is noise", "runc", noisy, "waited for memory for 12.0 %", seen(func(o *record.Observed) { o.HavePSI, o.PSIMemory = true, 0.12 })},
 		{"others may use half as much", "runc", device, "", reads(claimed + claimed/2 + 16*mib)},
-		{"but not more", "runc", noisy, "others used it meanwhile", reads(claimed + claimed/2 + 17*mib)},
+		{"but not more", "runc", noisy, "others used it at the same time", reads(claimed + claimed/2 + 17*mib)},
 		{"what its own cgroups were charged with was not others'", "runc", device, "saw 300 %",
 			seen(func(o *record.Observed) {
 				o.Device.ReadBytes, o.Group = 3*claimed, &record.GroupUse{ReadBytes: 3 * claimed}
@@ -150,17 +150,17 @@ func TestVerdicts(t *testing.T) {
 			func(s *storing) {
 				s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 500 * mb}}
 			}},
-		{"a server's disks are not here: it is judged by its figures", "runc", likely, "nothing was seen at the device",
+		{"a server's disks are not here: it is judged by its figures", "runc", likely, "there are no device readings",
 			all(server, func(s *storing) { s.every = func(c *record.Cell) { c.Observed.Device = record.DeviceUse{} } })},
 		{"beyond a server's ceiling is a cache", "runc", host, "1.8 × the 600.0 MB/s", serverGives(600 * mb)},
 		{"up to half more is none", "runc", likely, "1.5 × the 710.0 MB/s", serverGives(600*mb, 710*mb)},
 		{"faster inside than on the host is a guest's cache where a server's disks cannot tell", "runsc", guest, "in the same job", all(server, faster(1.6))},
 		{"and somebody's on the host where there is no guest", "runc", host, "in the same job", all(server, faster(1.6))},
 		{"half faster is none", "runsc", likely, "", all(server, faster(1.49))},
-		{"where no disk could be read it is judged by its figures", "runc", likely, "nothing was seen at the device", func(s *storing) {
+		{"where no disk could be read it is judged by its figures", "runc", likely, "there are no device readings", func(s *storing) {
 			s.every = func(c *record.Cell) { c.Observed.Device, c.Observed.Disks = record.DeviceUse{}, record.DeviceUse{} }
 		}},
-		{"a bare figure, which nothing could contradict, is not judged", "runc", storage.Unjudged, "there is nothing to hold it against", func(s *storing) {
+		{"a bare figure, which nothing could contradict, is not judged", "runc", storage.Unjudged, "there is nothing to compare it with", func(s *storing) {
 			s.targets, s.cache = []string{"runc"}, "buffered"
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.Bandwidth = 53e9 }
 		}},
@@ -168,16 +168,16 @@ func TestVerdicts(t *testing.T) {
 			s.targets, s.job.NumJobs, s.job.BS = []string{"runc"}, 1, 4*kib
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.IOPS, c.Reported.Read.Latency.Mean = 250_000, 4000 }
 		}},
-		{"one that a long direct job of its own stands for is not contradicted", "runc", likely, "nothing was seen at the device", func(s *storing) {
+		{"one that a long direct job of its own stands for is not contradicted", "runc", likely, "there are no device readings", func(s *storing) {
 			s.targets, s.every = []string{"runc"}, func(c *record.Cell) { bare(c); c.Reported.Seconds = 31 }
 		}},
 		{"a device that worked three times as long for the tool's bytes contradicts its clock", "runc", storage.Contradicted,
-			"the tool says that it ran 3 s, its process took 10 s, and vda was busy for 9.5 s of it with the tool's bytes alone; likewise in 6 of 6 rounds", clock(3, 9500)},
+			"the tool reports a run of 3 s, its process took 10 s, and vda was busy for 9.5 s of it with the tool's bytes alone; likewise in 6 of 6 rounds", clock(3, 9500)},
 		{"and so of writes", "runc", storage.Contradicted, "was busy for 9.5 s", all(writing, clock(3, 9500))},
 		{"buffered writes that the kernel wrote later were the cache's", "runc", host, "was busy for 9.5 s", all(buffered, writing, clock(3, 9500))},
 		{"one that worked half as long again does not", "runc", device, "", clock(6.5, 9500)},
 		{"nor one that worked for others, too", "runc", device, "", all(clock(3, 9500), reads(percents(130)))},
-		{"a process that ended before the tool's time was over contradicts it", "runc", storage.Contradicted, "the tool says that it ran 12 s, and its process lived 10 s", took(12)},
+		{"a process that ended before the tool's time was over contradicts it", "runc", storage.Contradicted, "the tool reports a run of 12 s, but its process lived 10 s", took(12)},
 		{"one that ended a little before does not", "runc", device, "", took(11)},
 		{"one clock that is off in one round of six is none of the cell's", "runc", device, "", cells(func(c *record.Cell) {
 			if c.Round == 2 {
@@ -187,7 +187,7 @@ func TestVerdicts(t *testing.T) {
 		{"more requests than the job can have open contradict its latency", "runc", storage.Contradicted, "requests were open at a time, and the job has",
 			said(func(r *record.Reported) { r.Read.Latency.Mean *= 100 })},
 		{"a tmpfs has no device, but a process", "runc", storage.Contradicted, "its process lived 10 s", all(buffered, on("tmpfs"), took(30))},
-		{"imported ones have to run five seconds", "runc", short, "nothing was seen from outside", func(s *storing) {
+		{"imported ones have to run five seconds", "runc", short, "there are no node readings", func(s *storing) {
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Seconds = 4.99 }
 		}},
 	} {

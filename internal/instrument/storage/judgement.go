@@ -25,7 +25,7 @@ type Judgement struct {
 	Imported bool // from tools' output: there are no node readings
 	Targets  []record.Target
 	Tables   []*Table         // one for each job, volume and cache, in the order of the plan
-	Places   []record.Place   // what the volumes are
+	Places   []record.Place   // volumes as seen by each target
 	Ceilings []record.Ceiling // per volume and device, the better of before and after the rounds
 	Found    []record.Finding
 	Failed   int // cells without figures, round by round
@@ -135,7 +135,7 @@ func (f *Flow) latency(name string) *figure.Figure {
 	return nil
 }
 
-// Verdict classifies what a cell's figures measure.
+// Verdict classifies the figures of a cell by what answered the I/O.
 type Verdict string
 
 // The verdicts. The first rule that matches decides, see docs/storage.md.
@@ -155,8 +155,7 @@ const (
 	Unjudged        Verdict = "" // no figures, or no limits to compare them with
 )
 
-// Result returns how many cells of all rounds failed, how many there are, and the
-// findings.
+// Result returns the failed and total cells over all rounds, and the findings.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Found
 }

@@ -71,7 +71,7 @@ func Defaults() Options {
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	o.DeclareWhomOr(s, "a volume")
-	option.List(s, &o.Volumes, "volumes", "where the files lie: rootfs, bind, bind=/FOLDER, tmpfs, nfs=server:/path, device=/dev/NAME", option.Flag("volume"))
+	option.List(s, &o.Volumes, "volumes", "location of the files: rootfs, bind, bind=/FOLDER, tmpfs, nfs=server:/path, device=/dev/NAME", option.Flag("volume"))
 	option.Var(s, &o.Cache, "cache", "direct (O_DIRECT), buffered, or both", cacheKind, option.Some("write direct, buffered or both"),
 		option.Choices(caches...), option.Once("each is measured once"))
 	option.Var(s, &o.Jobs, "jobs", "jobs, each by its name (randread, randread 4k) or with all its fields", option.ListOf(jobKind),
@@ -80,21 +80,21 @@ func (o *Options) Declare(s *option.Set) {
 	option.Var(s, &o.Scale, "scale", terms.ScaleHelp, terms.Scale, option.OmitEmpty, option.Must(terms.CheckScale))
 	terms.Baseline(s, &o.Baseline, "the host, where it has figures, or else the first runtime that shares its kernel")
 	terms.Comparing(s, &o.Comparing)
-	option.Int(s, &o.Rounds, "rounds", "rounds, each running every job once on every target (default: as many as the compared cells need, 6 at least)",
+	option.Int(s, &o.Rounds, "rounds", "rounds, each running every job once on every target (default: as many as the compared cells need, at least 6)",
 		option.Bounds(1, terms.MaxRounds, "a number of rounds"), option.OmitEmpty, option.NoDefault)
-	option.Time(s, &o.RuntimeLimit, "runtime_limit", "stop a job after this time; dd cannot stop, and has failed then; sysbench's jobs run for all of it (default of sysbench: "+sysbenchRuns.String()+")",
+	option.Time(s, &o.RuntimeLimit, "runtime_limit", "stop a job after this time; dd cannot stop and fails; sysbench jobs run for all of it (default for sysbench: "+sysbenchRuns.String()+")",
 		option.Bounds(minRuntimeLimit, MaxRuntime, "a time to measure in", ", such as 60s"))
-	option.Time(s, &o.Ceiling, "ceiling", "how long each of four measurements of the device on the host takes, before and after; 0s for none",
+	option.Time(s, &o.Ceiling, "ceiling", "duration of each of the four measurements of the device on the host, before and after the rounds; 0s for none",
 		option.OrZero, option.Bounds(minCeiling, maxCeiling, "a time to measure a device in", ", such as 2s, and 0s for no measurement"))
-	option.Time(s, &o.Settle, "settle", "at most, until the device is at rest before a job; less after waits in vain", option.Bounds(0, maxSettle, "a time to wait", ", such as 3s"))
-	option.Text(s, &o.Drop, "drop", "caches before a job: node drops all page cache of the node, which its other programs notice; files only that of the job's files", option.Choices("node", "files"))
+	option.Time(s, &o.Settle, "settle", "maximum wait before a job until the device is idle; shorter after unsuccessful waits", option.Bounds(0, maxSettle, "a time to wait", ", such as 3s"))
+	option.Text(s, &o.Drop, "drop", "caches to drop before a job: node drops the page cache of the whole node, which affects other programs; files only that of the job's files", option.Choices("node", "files"))
 	terms.Budget(s, &o.Budget, "job")
 	terms.Timeout(s, &o.Timeout, "for laying out files, and for starting a sandbox")
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Limits(s, &o.Limits, true, "none")
 	// Plans are shared, and /dev/vdb on another machine is a different disk.
 	option.Var(s, &o.Destroys, "i_know_this_destroys", "a device of --volume whose content may be overwritten, by its path", option.Repeated(option.ListOf(option.TextOf[string]())), option.OmitEmpty,
-		option.Refused("a plan cannot give a device away: take the line out, and name the device when it is run, --i-know-this-destroys /dev/NAME"))
+		option.Refused("a plan cannot allow overwriting a device: remove the line, and name the device on the command line, --i-know-this-destroys /dev/NAME"))
 	s.Before(func(context.Context) error {
 		if s.Given("scale") && o.Scale == 0 {
 			return terms.NoScale()
@@ -143,7 +143,7 @@ func (o *Options) WrongToRun() option.FieldErrors {
 	for i, name := range o.Volumes {
 		v, err := ParseVolume(name)
 		if err == nil && v.Kind == record.VolumeDevice && !slices.Contains(o.Destroys, v.Source) {
-			all = append(all, option.Wrongf("volumes", "all that is on %s would be destroyed: if that is meant, name it once more on the command line by the same path, --i-know-this-destroys %s",
+			all = append(all, option.Wrongf("volumes", "everything on %s would be destroyed: to allow it, repeat the same path on the command line, --i-know-this-destroys %s",
 				v.Source, v.Source).At(i))
 		}
 	}
@@ -183,16 +183,16 @@ func (o *Options) fitWrong(volumes []Volume) option.FieldErrors {
 		if !device || (len(j.Volumes) > 0 && !slices.Contains(j.Volumes, record.VolumeDevice)) {
 			continue
 		}
-		const kinds = "write the kinds of volume that it is for, such as volumes: [rootfs, bind]"
+		const kinds = "restrict its volumes, such as volumes: [rootfs, bind]"
 		switch {
 		case j.Tool == ToolSysbench:
 			all = append(all, option.Wrongf("jobs", "%s: sysbench works on files and not on a device: %s", option.Quote(j.Name), kinds).At(i).Of("volumes"))
 		case j.Files > 1:
-			all = append(all, option.Wrongf("jobs", "%s: a device holds no %d files: %s", option.Quote(j.Name), j.Files, kinds).At(i).Of("volumes"))
+			all = append(all, option.Wrongf("jobs", "%s: a device cannot contain %d files: %s", option.Quote(j.Name), j.Files, kinds).At(i).Of("volumes"))
 		}
 	}
 	if !runs {
-		all = append(all, option.Wrongf("jobs", "none of them is for these volumes (%s) and caches (%s): change the volumes or caches of the jobs or of the measure",
+		all = append(all, option.Wrongf("jobs", "no job matches these volumes (%s) and caches (%s): change the volumes or caches of the jobs or of the measure",
 			option.Shorten(strings.Join(o.Volumes, ", ")), option.Shorten(strings.Join(o.Cache, ", "))))
 	}
 	return all
@@ -207,7 +207,7 @@ func (o *Options) Resolved() ([]Volume, []Job, error) {
 	case len(wrong) > 0:
 		return nil, nil, wrong[0]
 	case len(jobs) == 0:
-		return nil, nil, errors.Join(option.Check(o), errors.New("the jobs cannot be told"))
+		return nil, nil, errors.Join(option.Check(o), errors.New("cannot determine the jobs"))
 	}
 	return volumes, jobs, nil
 }

@@ -19,7 +19,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	p.Head, p.Answer = head(j), j.answer()
 	p.Add(inShort(j))
 	if len(j.Tables) == 0 {
-		p.Add(&page.Section{Title: "no job was run"})
+		p.Add(&page.Section{Title: "no job ran"})
 	}
 	p.Failed(j.Failed, fmt.Sprintf("failed %d/%d cells, round by round", j.Failed, j.Total))
 	p.Add(page.Findings(j.Found, page.Sandboxes, o))
@@ -89,11 +89,11 @@ var meanings = []struct {
 }{
 	{GuestCache, "memory inside the sandbox answered"},
 	{HostCache, "memory of the host, or of the device, answered"},
-	{NotDirect, "O_DIRECT was asked for and had no effect"},
-	{Contradicted, "what the tool says contradicts its own process or the device"},
-	{TooShort, "over before it could show anything"},
+	{NotDirect, "O_DIRECT was requested and had no effect"},
+	{Contradicted, "the tool's report contradicts its own process or the device"},
+	{TooShort, "too short to show anything"},
 	{Throttled, "held back by a limit"},
 	{Noisy, "too unsteady, or disturbed by others"},
-	{NotContradicted, "a tool's word; nothing was seen at the device, and nothing speaks against it"},
-	{Unjudged, "there is nothing to hold it against"},
+	{NotContradicted, "reported by the tool only: there are no device readings, and nothing contradicts it"},
+	{Unjudged, "there is nothing to compare it with"},
 }

@@ -163,8 +163,8 @@ func TestEveryPartOfAJobsTableHasTheVerdict(t *testing.T) {
 func TestInShortIsInThePublishedForm(t *testing.T) {
 	out := reported(t, imported(t), "md", page.Options{Verbose: true})
 	has(t, sectionOf(t, out, "in short"), "| kata × host | (\\~ 1.03×) |", "| (\\~ 5.12×) |", "| guest cache 8600 (4509.2 MB/s) |", "| not contradicted 1681 (881.6 MB/s) |", "| not contradicted 134.2 MB/s |")
-	has(t, out, "; nothing was seen from outside")
-	check.Lacks(t, "nobody saw", out, "Linux", "cgroup", "fresh sandbox", "at the device:", "CPU m", "0 CPUs", "caches dropped")
+	has(t, out, "; there are no node readings")
+	check.Lacks(t, "nobody saw", out, "Linux", "cgroup", "new sandbox", "at the device:", "CPU m", "0 CPUs", "caches dropped")
 }
 
 func TestARatioStandsInParenthesesUnlessBothAreTheDevices(t *testing.T) {
@@ -261,5 +261,5 @@ func TestVolumesThatAreTheSameAreSaidOnceAndSizesAreThoseOfDf(t *testing.T) {
 }
 
 func TestNothingToReportIsSaid(t *testing.T) {
-	has(t, reported(t, blank(storage.Defaults(), "host"), "text", page.Options{Width: 80}), "no job was run", "failed 0/0 cells", "findings: none")
+	has(t, reported(t, blank(storage.Defaults(), "host"), "text", page.Options{Width: 80}), "no job ran", "failed 0/0 cells", "findings: none")
 }

@@ -18,7 +18,7 @@ const (
 	shmPath  = "/dev/shm"
 )
 
-// volumes shows what each volume is on each target. Targets with the same volume are merged.
+// volumes describes each volume on each target. Targets with the same volume are merged.
 func volumes(places []record.Place) *page.Section {
 	var items []page.Item
 	var texts, targets grouped
@@ -69,7 +69,7 @@ func placeText(p *record.Place) string {
 	}
 	parts := slices.DeleteFunc([]string{inside, hosts, with("device ", page.Heading(p.Device), ""), with("", page.Heading(p.Answers), " below it"),
 		clipped(p.Memory), with("O_DIRECT ", page.Heading(p.Direct), ""), size}, func(part string) bool { return part == "" })
-	return cmp.Or(strings.Join(parts, ", "), "nothing is known of it")
+	return cmp.Or(strings.Join(parts, ", "), "unknown")
 }
 
 // with returns text between before and behind, or "" if text is empty.
@@ -233,7 +233,7 @@ func devices(ceilings []record.Ceiling, o page.Options) *page.Section {
 		}
 		volumes.add(same(c), page.Heading(c.Volume))
 	}
-	s := &page.Section{Title: "what the devices give", Style: term.Bold, Table: page.Names("device", "volumes")}
+	s := &page.Section{Title: "device limits", Style: term.Bold, Table: page.Names("device", "volumes")}
 	for _, c := range rows {
 		s.Table.Row(page.Words(cmp.Or(page.Heading(c.Device), page.None)), page.Words(strings.Join(volumes.of[same(c)], ", ")))
 	}
@@ -243,6 +243,6 @@ func devices(ceilings []record.Ceiling, o page.Options) *page.Section {
 	if commands != nil {
 		s.Lists = []page.List{{Items: commands}}
 	}
-	s.Notes = []string{"on the host, directly, with many requests at once: MB/s of 1 MiB requests, IOPS of 4 KiB requests at random; the best of before and after the rounds"}
+	s.Notes = []string{"direct I/O on the host with many concurrent requests: MB/s with 1 MiB requests, IOPS with random 4 KiB requests; the best of before and after the rounds"}
 	return s
 }

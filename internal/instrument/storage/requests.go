@@ -69,7 +69,7 @@ func (w *Cell) joined(e *evidence) string {
 			continue
 		}
 		how := [directionCount]string{"read ahead", "joined them"}[d]
-		text := fmt.Sprintf("%s %s the %.0f I/Os of the tool in %.0f requests: a page cache %s, and every byte passed it",
+		text := fmt.Sprintf("%s %s the %.0f I/Os of the tool in %.0f requests: a page cache %s, although the device saw every byte",
 			e.deviceName(), [directionCount]string{"answered", "took"}[d], e.asked[d], e.requests[d], how)
 		if e.cached >= growthPart*e.claimed[d] {
 			text += "; the node's grew by " + finding.Bytes(e.cached)
@@ -86,5 +86,5 @@ func (t *Table) ownThreads() string {
 	if t.Tool != ToolFio || n < 2 || max(t.job.Files, 1) > 1 || !strings.Contains(t.RW, "read") && !strings.Contains(t.RW, "rw") {
 		return ""
 	}
-	return fmt.Sprintf("%d threads go through the same file, so that of each block all but the first reading come from memory: --numjobs 1 is without that", n)
+	return fmt.Sprintf("%d threads read the same file, so all but the first read of each block come from memory: use --numjobs 1 to avoid that", n)
 }

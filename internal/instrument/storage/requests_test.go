@@ -75,7 +75,7 @@ func TestThreadsOverOneFileAreNamedWhereACacheAnswered(t *testing.T) {
 	for threads, want := range map[int]bool{1: false, 8: true} {
 		few := seen(func(o *record.Observed) { o.Device.ReadBytes = percents(13) })
 		c := only(t, judged(t, store(all(buffered, few, func(s *storing) { s.job.NumJobs = threads }))), "runc")
-		got := strings.Contains(c.Because[0], "8 threads go through the same file")
+		got := strings.Contains(c.Because[0], "8 threads read the same file")
 		check.That(t, got == want && c.Verdict == host, "%d threads: %q because %q", threads, c.Verdict, c.Because)
 	}
 }
@@ -153,7 +153,7 @@ func TestFindingsOfStorage(t *testing.T) {
 		{"five rounds are too few", "too-few-rounds", "5 rounds give no 95 % interval", rounds(5)},
 		{"one is", "too-few-rounds", "note: 1 round gives no", rounds(1)},
 		{"cells of one kind are one finding", "not-direct",
-			"2 of 3 cells were to be direct, and memory answered: O_DIRECT ended above the device: runc read on bind, direct (vda saw 0 %", unseen},
+			"2 of 3 cells requested direct I/O, but memory answered: O_DIRECT did not reach the device: runc read on bind, direct (vda saw 0 %", unseen},
 		{"of many cells a few are named", "not-direct", "and 2 more", all(unseen, func(s *storing) { s.targets = []string{"a", "b", "c", "d", "e", "f", "g"} })},
 		{"a tmpfs is worth a note", "not-direct", "note: 3 of 3", on("tmpfs")},
 		{"rounds of two kinds are told", "host-cache rounds-disagree", "device: 5, host cache: 1",
@@ -177,7 +177,7 @@ func TestFindingsOfStorage(t *testing.T) {
 		{"a tenth is not", "host-cache", "", all(buffered, wrote(80, 10))},
 		{"others' dirty pages are not the job's", "flushed-after host-cache", "(11.72 GiB of 58.59 GiB)", all(buffered, wrote(80, 300))},
 		{"nor were they late where the device saw all", "", "", wrote(100, 300)},
-		{"direct writes that were late are told as such", "flushed-after not-direct", "direct writes were not on the device yet", wrote(0, 100)},
+		{"direct writes that were late are told as such", "flushed-after not-direct", "direct writes had not reached the device", wrote(0, 100)},
 		{"nor is what was not looked at", "", "", all(writing, seen(func(o *record.Observed) { o.Flushed = -1 }))},
 		{"caches that stayed are told", "caches-not-dropped", "6 of 6 rounds", kept},
 		{"where the job made its own files there was nothing to drop", "", "", all(writing, cells(func(c *record.Cell) { c.Dropped = "" }))},
@@ -214,7 +214,7 @@ func TestAdviceOnAFailureFollowsWhatTheToolSaid(t *testing.T) {
 	for _, f := range []record.Failure{
 		{Kind: record.FailExit, Output: "No space left on device", Command: "fio"}, {Kind: record.FailExit, Output: "Read-only file system", Command: "fio"},
 		{Kind: record.FailError, Detail: "the files of 12 MiB do not fit in 90 % of the 1 MiB that are free on the volume"},
-		{Kind: record.FailState, Detail: "nothing was written: /dev/sdb is in use, and is left alone: below the loop device /dev/loop0"},
+		{Kind: record.FailState, Detail: "nothing was written: /dev/sdb is in use: below the loop device /dev/loop0"},
 		{Kind: record.FailExit, Output: "Invalid argument", Command: "fio"}, {Kind: record.FailTimeout, Command: "fio"}, {Kind: record.FailExit, Command: "fio"},
 	} {
 		s := judged(t, store(cells(func(c *record.Cell) { c.Failure = &f })))

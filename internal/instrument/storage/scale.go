@@ -13,7 +13,7 @@ func (j *Job) resolved(scale float64) (Job, error) {
 	}
 	switch {
 	case len(j.Options) > 0 && scale != 1:
-		return Job{}, errors.New("a job file is run as it is: write other sizes and times into it, or no scale")
+		return Job{}, errors.New("a job file is not scaled: change its sizes and times, or omit the scale")
 	case len(j.Options) > 0:
 		return *j, nil
 	}
@@ -26,7 +26,7 @@ func (j *Job) resolved(scale float64) (Job, error) {
 	}
 	r.FileSize = blocks * j.BS
 	if r.FileSize > MaxFile/files {
-		return Job{}, fmt.Errorf("by a scale of %g its files are larger than 16T: write a smaller scale", scale)
+		return Job{}, fmt.Errorf("with a scale of %g its files exceed 16T: use a smaller scale", scale)
 	}
 	r.Size = r.FileSize * files
 	if r.Runtime > 0 {

@@ -129,7 +129,7 @@ func shortNotes(j *Judgement, bases []string) (notes []string) {
 				parts = append(parts, (&Cell{Rounds: 1, Verdict: m.verdict}).says()+": "+m.means)
 			}
 		}
-		notes = append(notes, "words before a figure say why it is not the device's: "+strings.Join(parts, "; "))
+		notes = append(notes, "a word before a figure is the reason why it is not the device's: "+strings.Join(parts, "; "))
 	}
 	if ratios {
 		note := timesEach(bases) + ": ratio in the same round, of IOPS for blocks of up to 64 KiB, else of MB/s; = the same, ~ no difference shown"
@@ -179,7 +179,7 @@ func missingFigures(j *Judgement, varied *varied) (items []page.Item) {
 // of it.
 const longestReason = 160
 
-// varied says which parts of the tables' names differ. Equal parts are in the title only.
+// varied lists the parts of the tables' names that differ. Equal parts are in the title only.
 type varied struct {
 	first               *Table
 	tool, volume, cache bool

@@ -17,7 +17,7 @@ const MaxFile = 16 << 40
 func parseSize(s string) (int64, error) {
 	n, err := ParseFioSize(s)
 	if err != nil || n < 1 || strings.Trim(s, "0123456789kKmMgGtT") != "" {
-		return 0, fmt.Errorf("%s is not a size: write it as fio does, in powers of 1024, such as 4k, 512k or 1G, up to 16T; a number alone is bytes", option.Quote(s))
+		return 0, fmt.Errorf("%s is not a size: write it as fio does, in powers of 1024, such as 4k, 512k or 1G, up to 16T; a plain number is bytes", option.Quote(s))
 	}
 	return n, nil
 }

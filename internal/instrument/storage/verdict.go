@@ -71,7 +71,7 @@ func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict,
 		return TooShort, []string{because}
 	}
 	if e.throttled > throttledBound {
-		return Throttled, []string{fmt.Sprintf("its cgroups were kept from the CPU for %.0f %% of the time; the bound is %.0f %%", 100*e.throttled, 100*throttledBound)}
+		return Throttled, []string{fmt.Sprintf("its cgroups were throttled for %.0f %% of the time; the bound is %.0f %%", 100*e.throttled, 100*throttledBound)}
 	}
 	if because := w.limited(rounds, e); because != "" {
 		return Throttled, []string{because}
@@ -85,7 +85,7 @@ func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict,
 	case w.place != nil && w.place.Unknown != "":
 		return Unjudged, []string{"what answered for " + w.place.Device + " is not known: " + w.place.Unknown}
 	case strings.HasPrefix(e.name, "loop"):
-		return Unjudged, []string{e.name + " is a loop device: what answered below it was not seen"}
+		return Unjudged, []string{e.name + " is a loop device: the device below it was not observed"}
 	}
 	if because := w.writtenLater(rounds); because != nil {
 		return HostCache, because
@@ -110,7 +110,7 @@ func (w *Cell) limited(rounds []*record.Cell, e *evidence) string {
 	}
 	for _, c := range rounds {
 		if c.Reported.Paced != "" {
-			return "the tool was told to hold back: " + c.Reported.Paced
+			return "the tool was configured to limit its rate: " + c.Reported.Paced
 		}
 		if c.Observed == nil {
 			continue
@@ -159,7 +159,7 @@ func (w *Cell) ofCache(e *evidence, d int, part float64) (Verdict, []string) {
 	because := []string{e.sawText(d, part)}
 	hosts, guests, facts := w.whose(e, d, missing)
 	if w.table.Cache == record.CacheDirect {
-		because = append(because, "direct I/O was asked for, and yet memory answered")
+		because = append(because, "direct I/O was requested, but memory answered")
 		if w.place != nil && w.place.Direct == record.DirectRefused {
 			because = append(because, "the file system refuses O_DIRECT")
 		}
@@ -191,7 +191,7 @@ func (w *Cell) whose(e *evidence, d int, missing float64) (hosts, guests float64
 	if d == writing && e.haveFlush {
 		flushed := min(e.flushed, missing) // more than missing was written by other processes
 		hosts = max(hosts, flushed)
-		facts = append(facts, fmt.Sprintf("%s more went to the disks when what was dirty was flushed after the job", finding.Bytes(flushed)))
+		facts = append(facts, fmt.Sprintf("%s more reached the disks when dirty pages were flushed after the job", finding.Bytes(flushed)))
 	}
 	if e.cached >= growthPart*missing {
 		facts = append(facts, "the node's page cache grew by "+finding.Bytes(e.cached))
@@ -222,11 +222,11 @@ func (w *Cell) tooShort(e *evidence) string {
 	}
 	switch {
 	case e.seconds > 0 && e.seconds < bound && e.seen:
-		return fmt.Sprintf("it ran %s; under %s start and end weigh too much", secondsText(e.seconds), secondsText(bound))
+		return fmt.Sprintf("it ran %s; under %s the start and the end dominate", secondsText(e.seconds), secondsText(bound))
 	case e.seconds > 0 && e.seconds < bound:
-		return fmt.Sprintf("it ran %s, and nothing was seen from outside; under %s memory that nobody counted can hold all of it", secondsText(e.seconds), secondsText(bound))
+		return fmt.Sprintf("it ran %s, and there are no node readings; under %s uncounted memory can hold all of it", secondsText(e.seconds), secondsText(bound))
 	case e.few():
-		return fmt.Sprintf("it made %.0f I/Os; fewer than %d give no rate", e.asked.sum()/float64(e.rounds), fewIOs)
+		return fmt.Sprintf("it made %.0f I/Os; fewer than %d are not enough for a rate", e.asked.sum()/float64(e.rounds), fewIOs)
 	}
 	return ""
 }
@@ -252,7 +252,7 @@ func (w *Cell) noise(e *evidence, whole bool) []string {
 		because = append(because, fmt.Sprintf("some task waited for memory for %.1f %% of the time; the bound is %.0f %%", 100*e.starved, 100*starvedBound))
 	}
 	if e.stolen > stolenBound {
-		because = append(because, fmt.Sprintf("the hypervisor took %.1f %% of all CPUs' time away; the bound is %.0f %%", 100*e.stolen, 100*stolenBound))
+		because = append(because, fmt.Sprintf("the hypervisor took %.1f %% of all CPUs' time; the bound is %.0f %%", 100*e.stolen, 100*stolenBound))
 	}
 	if _, others := e.shared(); others != "" {
 		because = append(because, others)
@@ -281,7 +281,7 @@ func (e *evidence) shared() (bytes float64, text string) {
 	if all <= sharedFactor*own+sharedBytes*float64(e.rounds) {
 		return 0, ""
 	}
-	return all - own, fmt.Sprintf("%s moved %s, %s more than the job: others used it meanwhile", e.deviceName(), finding.Bytes(all), finding.Bytes(all-own))
+	return all - own, fmt.Sprintf("%s moved %s, %s more than the job: others used it at the same time", e.deviceName(), finding.Bytes(all), finding.Bytes(all-own))
 }
 
 // trusted returns the facts that support the Device verdict.

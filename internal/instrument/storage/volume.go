@@ -42,11 +42,11 @@ func ParseVolume(s string) (Volume, error) {
 	case kind == record.VolumeDevice:
 		err = checkDevice(source)
 	case kind == record.VolumeBind && sourced:
-		err = checkPath(source, "/", "write the path of a folder on the disk that is meant, bind=/mnt/disk")
+		err = checkPath(source, "/", "write the path of a directory on the disk, such as bind=/mnt/disk")
 	case !slices.Contains(volumeKinds, kind):
 		err = errors.New("write rootfs, bind, bind=/folder, tmpfs, nfs=server:/path or device=/dev/…")
 	case sourced:
-		err = fmt.Errorf("tare makes the %s itself: write %s", kind, kind)
+		err = fmt.Errorf("tare creates the %s itself: write %s", kind, kind)
 	}
 	if err != nil {
 		return Volume{}, fmt.Errorf("%s is not a volume: %w", option.Quote(s), err)
@@ -57,7 +57,7 @@ func ParseVolume(s string) (Volume, error) {
 func checkExport(source string) error {
 	server, folder, ok := strings.Cut(source, ":/")
 	if !ok {
-		return errors.New("write the server and what it exports, nfs=server:/path")
+		return errors.New("write the server and its export, nfs=server:/path")
 	}
 	if address, bracketed := strings.CutPrefix(server, "["); bracketed {
 		a, err := netip.ParseAddr(strings.TrimSuffix(address, "]"))
@@ -83,9 +83,9 @@ func checkPath(p, below, otherwise string) error {
 	case len(p) > maxSource:
 		return fmt.Errorf("its path is %d bytes long: at most %d are allowed", len(p), maxSource)
 	case strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || r == ',' || r > '~' }):
-		return fmt.Errorf("the path %s has a comma, a blank or a sign that is not ASCII", option.Quote(p))
+		return fmt.Errorf("the path %s contains a comma, a blank or a non-ASCII character", option.Quote(p))
 	case path.Clean(p) != p:
-		return fmt.Errorf("the path %s has more ways to write it: write %s", option.Quote(p), option.Shorten(path.Clean(p)))
+		return fmt.Errorf("the path %s is not in its shortest form: write %s", option.Quote(p), option.Shorten(path.Clean(p)))
 	}
 	return nil
 }

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Ahead is what a measurement takes, as far as its options tell before it begins.
+// Ahead is the estimated cost of a measurement, as far as its options determine it.
 type Ahead struct {
 	Bytes  float64       // written to disks
-	Time   time.Duration // at least; 0: not known
-	Budget time.Duration // nothing new is begun after it
-	More   bool          // bytes are written whose number is not known before
+	Time   time.Duration // minimum; 0: unknown
+	Budget time.Duration // time after which nothing new starts
+	More   bool          // more bytes are written, but their number is not known in advance
 }
 
-// Takes adds times to what it takes.
+// Takes adds the duration of repeated steps. The total does not overflow.
 func (a *Ahead) Takes(times float64, each time.Duration) {
 	a.Time = time.Duration(min(float64(a.Time)+times*float64(each), math.MaxInt64/2))
 }

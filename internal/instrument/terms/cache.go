@@ -6,20 +6,20 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 )
 
-// Cache is what of the page cache whatever is timed finds.
+// Cache is the state of the page cache before each timed operation.
 type Cache string
 
-// What it may find. Warm is what records of before there was a choice are, too.
+// Values of Cache. Records that predate the option are Warm.
 const (
-	Warm Cache = ""     // what is there; warm-up rounds have read what a start reads
-	Cold Cache = "cold" // as little as the kernel gives up: the node's is dropped before
+	Warm Cache = ""     // unchanged; warm-up rounds have read what a start reads
+	Cold Cache = "cold" // the node's cache is dropped before each operation, as far as the kernel allows
 
-	warm Cache = "warm" // as users write it
+	warm Cache = "warm" // user-facing spelling of Warm
 )
 
-// DeclareCache declares what it finds; what is whatever is timed.
+// DeclareCache declares the cache option. what names the timed operation.
 func DeclareCache(s *option.Set, c *Cache, what string) {
-	option.Text(s, c, "cache", "page cache before each "+what+": warm leaves it as it is; cold drops that of the whole node, which its other programs notice (default: warm)",
+	option.Text(s, c, "cache", "page cache before each "+what+": warm leaves it unchanged; cold drops it for the whole node, which affects other programs (default: warm)",
 		option.OmitEmpty, option.Choices(string(warm), string(Cold)))
 	s.Before(func(context.Context) error {
 		if *c == warm {
@@ -29,10 +29,10 @@ func DeclareCache(s *option.Set, c *Cache, what string) {
 	})
 }
 
-// Told says it in the head of a report, where there is something to say.
+// Told returns the note on a cold cache for the head of a report, or nil.
 func (c Cache) Told(what string) []string {
 	if c != Cold {
 		return nil
 	}
-	return []string{"cold: before each " + what + ", and not in its time, the page cache, dentries and inodes of the whole node were dropped; programs that run keep what they have mapped"}
+	return []string{"cold: before each " + what + ", outside the measured time, the page cache, dentries and inodes of the whole node were dropped; running programs keep their mapped pages"}
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// engineFlags are those by which engines are reached. What is not given is as the
-// engines' own command lines have it.
+// engineFlags are the flags for access to engines. Unset flags default to the behavior of the engines'
+// own command lines.
 type engineFlags struct {
 	settings  []string // of ofOne
 	network   string
 	cri, args []string
 }
 
-// ofOne are the flags that are a setting of one engine, or of several.
+// ofOne lists flags that set one field of one or several engines.
 var ofOne = []struct {
 	flag, engines, help string
 	setting             func(*setting.Engine) *string
@@ -26,11 +26,11 @@ var ofOne = []struct {
 	{"docker-host", "docker", "address of dockerd, or of podman's service, unix:///run/podman/podman.sock (default: $DOCKER_HOST, else dockerd's usual socket)", address},
 	{"containerd-address", "containerd", "socket of containerd (default, and of cri+containerd: $CONTAINERD_ADDRESS, else its usual one)", address},
 	{"isula-host", "isula", "address of isulad (default: $ISULAD_HOST, else its usual socket)", address},
-	{"namespace", "containerd kubernetes", "containerd's or the cluster's namespace for what tare makes", func(e *setting.Engine) *string { return &e.Namespace }},
-	{"kubeconfig", "kubernetes", "which cluster (default: as kubectl, $KUBECONFIG, else ~/.kube/config, else the pod's own)", func(e *setting.Engine) *string { return &e.Kubeconfig }},
-	{"context", "kubernetes", "context of the kubeconfig (default: its current one)", func(e *setting.Engine) *string { return &e.Context }},
-	{"node", "kubernetes", "node for all pods (default: this machine where it is one and no --image is named, else as the scheduler has it)", func(e *setting.Engine) *string { return &e.Node }},
-	{"node-cri", "kubernetes", "CRI endpoint of the node that this machine is (default: where its engine usually listens)", address},
+	{"namespace", "containerd kubernetes", "namespace in containerd or the cluster for objects that tare creates", func(e *setting.Engine) *string { return &e.Namespace }},
+	{"kubeconfig", "kubernetes", "kubeconfig file (default: as for kubectl, $KUBECONFIG, else ~/.kube/config, else the pod's service account)", func(e *setting.Engine) *string { return &e.Kubeconfig }},
+	{"context", "kubernetes", "kubeconfig context (default: the current one)", func(e *setting.Engine) *string { return &e.Context }},
+	{"node", "kubernetes", "node for all pods (default: this machine if it is a node and --image is not set, otherwise chosen by the scheduler)", func(e *setting.Engine) *string { return &e.Node }},
+	{"node-cri", "kubernetes", "CRI endpoint of this node (default: the engine's usual socket)", address},
 	{"image", "kubernetes", "image of the workload: an archive (docker save, OCI layout), or a name that one of the engines has; a name with kubernetes among the targets: one of tare's own that the nodes have (default: tare's own)", func(e *setting.Engine) *string { return &e.Image }},
 	{"podman-root", "podman", "podman's --root", func(e *setting.Engine) *string { return &e.Root }},
 	{"podman-runroot", "podman", "podman's --runroot", func(e *setting.Engine) *string { return &e.RunRoot }},
@@ -44,14 +44,14 @@ func (f *engineFlags) declare(s *option.Set, w *Whom) {
 		option.Text(s, &f.settings[i], "", o.help, option.Flag(o.flag))
 	}
 	many := option.Repeated(option.ListOf(option.TextOf[string]()))
-	option.Var(s, &f.cri, "", "a CRI endpoint, unix:///SOCKET or NAME=unix:///SOCKET, weighed as cri+NAME; can be repeated", many, option.Flag("cri"))
-	option.Text(s, &f.network, "", "of the containers: none, bridge or host (default: none; pods: host, with bridge CNI)", option.Flag("network"))
-	option.Var(s, &f.args, "", "an argument for an engine's command line, before the verb, as ENGINE=ARGUMENT; can be repeated", many, option.Flag("engine-arg"))
+	option.Var(s, &f.cri, "", "CRI endpoint, unix:///SOCKET or NAME=unix:///SOCKET, measured as cri+NAME; can be repeated", many, option.Flag("cri"))
+	option.Text(s, &f.network, "", "network of containers: none, bridge or host (default: none; pods: host, with bridge CNI)", option.Flag("network"))
+	option.Var(s, &f.args, "", "argument for an engine's command line, before the verb, as ENGINE=ARGUMENT; can be repeated", many, option.Flag("engine-arg"))
 	s.Before(func(ctx context.Context) error { return f.apply(ctx, s, w) })
 }
 
-// apply puts the flags that were given among the engines, and CRI endpoints among
-// the targets, unless a plan names its own.
+// apply applies the flags to the engines. It adds CRI endpoints to the targets unless the plan names
+// them.
 func (f *engineFlags) apply(ctx context.Context, s *option.Set, w *Whom) error {
 	change := func(name string, to func(*setting.Engine)) {
 		e := w.Engines[name]
@@ -105,8 +105,7 @@ func ofCluster(target string) bool {
 	return target == "kubernetes" || strings.HasPrefix(target, "kubernetes/")
 }
 
-// criEndpoint takes NAME=ADDRESS apart; without a name the endpoint is asked
-// for its own.
+// criEndpoint splits NAME=ADDRESS. Without a name it asks the endpoint for its name.
 func (w *Whom) criEndpoint(ctx context.Context, s string) (name, address string, err error) {
 	if before, after, ok := strings.Cut(s, "="); ok && !strings.Contains(before, "/") {
 		return before, after, nil
@@ -120,10 +119,10 @@ func (w *Whom) criEndpoint(ctx context.Context, s string) (name, address string,
 	return name, s, nil
 }
 
-// Reach is how engines are reached, for whoever only looks at them.
+// Reach declares the access to engines for commands that measure nothing.
 type Reach struct{ Whom }
 
-// Declare declares the flags of engines.
+// Declare declares the engine flags.
 func (r *Reach) Declare(s *option.Set) {
 	r.declareVia(s)
 	new(engineFlags).declare(s, &r.Whom)

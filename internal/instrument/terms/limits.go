@@ -10,17 +10,17 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// What limits may be.
+// Bounds of limits.
 const (
-	MinMemory    = 1 << 20 // no runtime starts a container in less
-	MinCPUShares = 2       // the kernel's own range, v1's cpu.shares
+	MinMemory    = 1 << 20 // a runtime needs at least this to start a container
+	MinCPUShares = 2       // the range of cpu.shares (cgroup v1)
 	MaxCPUShares = 262_144
-	MinCPU       = 0.01 // the kernel takes no quota below 1 ms, a hundredth of its period
+	MinCPU       = 0.01 // the kernel's minimum quota is 1 ms, 1 % of a 100 ms period
 	MaxCPU       = 1024
 )
 
-// Limits declares those of every container. Where there may be none, 0 is none
-// of each; of CPU it is so always.
+// Limits declares the limits of every container. With mayBeNone, 0 means no limit. For CPU it always
+// does.
 func Limits(s *option.Set, l *setting.Limits, mayBeNone bool, otherwise string) {
 	option.Group(s, &limits{l, mayBeNone}, "limits", "limits of every container: cpu=1,memory=1Gi,pids=100 (default: "+otherwise+")", option.Flag("limit"))
 }
@@ -30,24 +30,24 @@ type limits struct {
 	mayBeNone bool
 }
 
-// Declare declares each of them.
+// Declare declares the individual limits.
 func (l *limits) Declare(s *option.Set) {
 	none := func(*option.Option) {}
 	if l.mayBeNone {
 		none = option.OrZero
 	}
 	option.Var(s, &l.Memory, "memory", "512Mi, 512MiB, 512M (10^6) or bytes", Memory, none, option.AtLeast(int64(MinMemory), "bytes start no container", "512Mi"))
-	option.Var(s, &l.Pids, "pids", "the most tasks", option.Integer64, none, option.AtLeast(int64(1), "is not a number of tasks", ""))
+	option.Var(s, &l.Pids, "pids", "maximum number of tasks", option.Integer64, none, option.AtLeast(int64(1), "is not a number of tasks", ""))
 	option.Var(s, &l.CPUShares, "cpu_shares", "relative weight; 1024 is one part", option.Integer64, none, option.Bounds(int64(MinCPUShares), MaxCPUShares, "a weight", ", 1024 is one part"))
-	option.Var(s, &l.CPU, "cpu", "CPUs whose time it may use, by quota: 1, 0.5 or 500m; 0: as much as there is", CPU,
-		option.OmitEmpty, option.OrZero, option.Bounds(MinCPU, MaxCPU, "a number of CPUs", ", and 0 for as much as there is"))
-	option.Var(s, &l.OverheadMemory, "overhead_memory", "overhead.podFixed.memory of a RuntimeClass: pods are made as a kubelet makes them, their cgroups limited to limits plus overhead", Memory,
+	option.Var(s, &l.CPU, "cpu", "CPU quota in CPUs: 1, 0.5 or 500m; 0: unlimited", CPU,
+		option.OmitEmpty, option.OrZero, option.Bounds(MinCPU, MaxCPU, "a number of CPUs", ", and 0 for unlimited"))
+	option.Var(s, &l.OverheadMemory, "overhead_memory", "overhead.podFixed.memory of a RuntimeClass: pods are created as by a kubelet, with cgroups limited to limits plus overhead", Memory,
 		option.OmitEmpty, option.OrZero, option.AtLeast(int64(MinMemory), "is no overhead of a pod", "160Mi"))
-	option.Var(s, &l.OverheadCPU, "overhead_cpu", "the same of CPU: 250m", CPU,
+	option.Var(s, &l.OverheadCPU, "overhead_cpu", "overhead.podFixed.cpu of a RuntimeClass: 250m", CPU,
 		option.OmitEmpty, option.OrZero, option.Bounds(MinCPU, MaxCPU, "a number of CPUs", ", and 0 for none"))
 }
 
-// LimitsText says which limits every sandbox had.
+// LimitsText describes the limits of every sandbox.
 func LimitsText(l setting.Limits) string {
 	var parts []string
 	if l.CPU > 0 {
@@ -63,7 +63,7 @@ func LimitsText(l setting.Limits) string {
 		parts = append(parts, fmt.Sprintf("%d CPU shares", l.CPUShares))
 	}
 	if l.OverheadMemory > 0 || l.OverheadCPU > 0 {
-		parts = append(parts, fmt.Sprintf("pods' cgroups with an overhead of %s CPU and %s more", strconv.FormatFloat(l.OverheadCPU, 'g', -1, 64), page.Size(float64(l.OverheadMemory))))
+		parts = append(parts, fmt.Sprintf("pod cgroups with an additional overhead of %s CPU and %s", strconv.FormatFloat(l.OverheadCPU, 'g', -1, 64), page.Size(float64(l.OverheadMemory))))
 	}
 	if parts == nil {
 		return "no limits"

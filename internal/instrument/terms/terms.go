@@ -22,7 +22,7 @@ const MaxRounds = 1_000_000
 
 // Title declares the title of the report.
 func Title(s *option.Set, p *string) {
-	option.Text(s, p, "title", "what stands above the report", option.OmitEmpty, option.NoFlag)
+	option.Text(s, p, "title", "title of the report", option.OmitEmpty, option.NoFlag)
 }
 
 // Rounds declares the number of rounds.
@@ -37,7 +37,7 @@ func Warmup(s *option.Set, p *int, help string) {
 
 // Budget declares the time after which nothing new begins.
 func Budget(s *option.Set, p *time.Duration, what string) {
-	option.Time(s, p, "budget", "begin no new "+what+" after this time", option.Must(someTime))
+	option.Time(s, p, "budget", "start no new "+what+" after this time", option.Must(someTime))
 }
 
 func someTime(d time.Duration) error {
@@ -54,7 +54,7 @@ func Timeout(s *option.Set, p *time.Duration, help string) {
 
 // Comparing declares how figures are compared.
 func Comparing(s *option.Set, p *figure.Comparing) {
-	option.Var(s, &p.Margin, "margin", "call targets the same that are shown to differ by less than this, e.g. 5% (default: 5%)", Margin, option.OmitEmpty, option.Must(CheckMargin))
+	option.Var(s, &p.Margin, "margin", "equivalence margin: targets shown to differ by less than this count as the same, e.g. 5% (default: 5%)", Margin, option.OmitEmpty, option.Must(CheckMargin))
 	option.Text(s, &p.Adjust, "adjust", "how p-values of one table are adjusted: holm, bh (Benjamini–Hochberg), or none (default: holm)", option.OmitEmpty, option.Choices(string(stat.Holm), string(stat.BH), string(stat.Raw)))
 }
 
@@ -91,7 +91,7 @@ const (
 	MissingSkip Missing = "skip" // measure the others and report the missing target
 )
 
-// Whom says what is weighed, and how it is reached.
+// Whom selects the targets and the access to them.
 type Whom struct {
 	Targets []string // names, or name=path for a runtime; empty: all that are found
 	Missing Missing  // empty: MissingFail
@@ -118,8 +118,8 @@ var Everyone = Whom{Targets: []string{}, Missing: MissingFail}
 
 // declare declares the options; missing describes what may be unavailable.
 func (w *Whom) declare(s *option.Set, missing string) {
-	option.List(s, &w.Targets, "targets", "what is weighed: names, or name=path for a runtime (default: all that are found)", option.Arguments("TARGET"))
-	option.Text(s, &w.Missing, "missing", "what to do about "+missing+" here: fail, or skip it and weigh the others", option.OmitEmpty, option.Choices("fail", "skip"))
+	option.List(s, &w.Targets, "targets", "targets to measure: names, or name=path for a runtime (default: all targets found)", option.Arguments("TARGET"))
+	option.Text(s, &w.Missing, "missing", "reaction to "+missing+" here: fail, or skip it and measure the others", option.OmitEmpty, option.Choices("fail", "skip"))
 	w.declareVia(s)
 	option.Var(s, &w.Engines, "engines", "how engines are reached, by an engine's name (docker, podman, containerd, cri+NAME, isula, kubernetes) or a target's (docker/runc)", enginesKind, option.OmitEmpty)
 	new(engineFlags).declare(s, w)
@@ -131,11 +131,11 @@ func (w *Whom) declareVia(s *option.Set) {
 }
 
 // DeclareWhom declares the selection of targets.
-func (w *Whom) DeclareWhom(s *option.Set) { w.declare(s, "a named target that cannot be weighed") }
+func (w *Whom) DeclareWhom(s *option.Set) { w.declare(s, "a named target that is unavailable") }
 
 // DeclareWhomOr is like DeclareWhom for measurements that also need something else.
 func (w *Whom) DeclareWhomOr(s *option.Set, also string) {
-	w.declare(s, "a named target or "+also+" that cannot be had")
+	w.declare(s, "a named target or "+also+" that is unavailable")
 }
 
 // SplitTarget splits "name=path". A plain name has no path.
@@ -241,15 +241,15 @@ type engine setting.Engine
 
 func (e *engine) Declare(s *option.Set) {
 	option.Text(s, &e.Address, "address", "unix:///run/docker.sock; a socket's path is enough; of kubernetes: the CRI endpoint of the node that tare runs on")
-	option.Text(s, &e.Namespace, "namespace", "of containerd, or of a cluster")
+	option.Text(s, &e.Namespace, "namespace", "namespace in containerd or a cluster")
 	option.Text(s, &e.Command, "command", "the command line's program, by name or path")
 	option.List(s, &e.Args, "args", "for the command line, before the verb")
 	option.Var(s, &e.Env, "env", "for the command line", option.Texts("NAME"))
 	option.Text(s, &e.Root, "root", "podman's --root")
 	option.Text(s, &e.RunRoot, "runroot", "podman's --runroot")
-	option.Text(s, &e.Network, "network", "of the containers: none, bridge or host; pods: none means the host's, bridge CNI", option.Choices(networks[1:]...))
-	option.Text(s, &e.Kubeconfig, "kubeconfig", "of kubernetes: which cluster, as for kubectl")
-	option.Text(s, &e.Context, "context", "of the kubeconfig")
-	option.Text(s, &e.Node, "node", "of a cluster, for all pods")
-	option.Text(s, &e.Image, "image", "of the workload, which the nodes of a cluster have")
+	option.Text(s, &e.Network, "network", "network of containers: none, bridge or host; for pods, none means the host's network and bridge means CNI", option.Choices(networks[1:]...))
+	option.Text(s, &e.Kubeconfig, "kubeconfig", "kubeconfig file for kubernetes, as for kubectl")
+	option.Text(s, &e.Context, "context", "context of the kubeconfig")
+	option.Text(s, &e.Node, "node", "node of a cluster for all pods")
+	option.Text(s, &e.Image, "image", "image of the workload, present on the nodes of a cluster")
 }

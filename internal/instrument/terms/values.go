@@ -10,15 +10,15 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 )
 
-// The forms in which people write values, the same in a plan and in a flag.
+// Formats of values, the same in plans and in flags.
 var (
 	Memory = option.Written(ParseMemory, nil, either("integer", `^\s*[0-9]+\s*([KMGT]i?B?|ki?B?|B)?\s*$`))
 	CPU    = option.Written(parseCPULimit, nil, either("number", cpuPattern))
-	// MilliCPU are thousandths of a CPU.
+	// MilliCPU is in thousandths of a CPU.
 	MilliCPU = option.Written(ParseMilliCPU, nil, either("number", cpuPattern))
-	// Precision is the half width, as a share of the median, that every interval has to
-	// reach; Margin is below which difference targets are the same.
-	Precision = option.Written(fraction("precision", ", or none for exactly as many rounds as are asked for"), unlessZero, either("number", sharePattern))
+	// Precision is the target half width of intervals, relative to the median. Margin is the difference
+	// below which targets count as the same.
+	Precision = option.Written(fraction("precision", ", or none for exactly the requested rounds"), unlessZero, either("number", sharePattern))
 	Margin    = option.Written(fraction("margin", ""), unlessZero, either("number", sharePattern))
 	Scale     = option.Written(parseScale, nil, either("number", sharePattern))
 )
@@ -38,7 +38,7 @@ func unlessZero(p float64) string {
 	return strconv.FormatFloat(p, 'g', -1, 64)
 }
 
-// fraction reads "5%" or "0.05": what is above 0 and below 1.
+// fraction parses "5%" or "0.05". The result must be between 0 and 1, exclusive.
 func fraction(what, otherwise string) func(string) (float64, error) {
 	return func(s string) (float64, error) {
 		p, err := share(s)
@@ -49,7 +49,7 @@ func fraction(what, otherwise string) func(string) (float64, error) {
 	}
 }
 
-// isFraction refuses what is none.
+// isFraction returns a check that a value is between 0 and 1, exclusive.
 func isFraction(what string) func(float64) error {
 	return func(p float64) error {
 		if !(p > 0 && p < 1) {
@@ -59,7 +59,7 @@ func isFraction(what string) func(float64) error {
 	}
 }
 
-// What has to be one.
+// Checks of fractions.
 var (
 	CheckMargin    = isFraction("margin")
 	CheckPrecision = isFraction("precision")
@@ -74,18 +74,18 @@ func share(s string) (float64, error) {
 	return p, err
 }
 
-// What a scale may be.
+// Bounds of a scale.
 const (
 	minScale = 0.000001
 	maxScale = 1000
 )
 
-// ValidScale takes 0, which is as 1. NaN is none.
+// ValidScale reports whether a scale is valid. 0 means 1. NaN is invalid.
 func ValidScale(scale float64) bool {
 	return scale == 0 || (scale >= minScale && scale <= maxScale)
 }
 
-// CheckScale is what is wrong with one.
+// CheckScale returns an error if the scale is invalid.
 func CheckScale(scale float64) error {
 	if !ValidScale(scale) {
 		return fmt.Errorf("%g is not a scale: write one from 0.000001 to %d, such as 0.01", scale, maxScale)
@@ -93,7 +93,7 @@ func CheckScale(scale float64) error {
 	return nil
 }
 
-// parseScale reads "0.01" or "1%": what sizes, counts and times are multiplied by.
+// parseScale parses a factor for sizes, counts and times: "0.01" or "1%".
 func parseScale(s string) (float64, error) {
 	scale, err := share(s)
 	if strings.ContainsAny(s, "+-eExXpPnN_") || err != nil || !ValidScale(scale) {
@@ -102,11 +102,11 @@ func parseScale(s string) (float64, error) {
 	return scale, nil
 }
 
-// ScaleHelp says what a scale is for.
+// ScaleHelp is the help of scale options.
 const ScaleHelp = "multiply the sizes, counts and times of loads: 0.01 for a short trial"
 
-// ScaleFlag declares --scale for a measurement whose plan has no such field:
-// what it is asked for is scaled itself.
+// ScaleFlag declares --scale for a measurement without a scale field in its plan. The options
+// themselves are scaled.
 func ScaleFlag(s *option.Set, apply func(scale float64) error) {
 	scale := 1.0
 	option.Var(s, &scale, "", ScaleHelp, Scale, option.Flag("scale"))
@@ -121,13 +121,13 @@ func ScaleFlag(s *option.Set, apply func(scale float64) error) {
 	})
 }
 
-// NoScale refuses one that leaves nothing.
+// NoScale returns the error for a scale of 0.
 func NoScale() error {
-	return option.WrongFlag("scale", "0 leaves nothing to do: write one such as 0.01, or leave it out")
+	return option.WrongFlag("scale", "0 leaves nothing to do: write a factor such as 0.01, or omit the flag")
 }
 
-// memoryUnits are those of Kubernetes quantities, with and without the B. The
-// longest come first, so that Mi is not read as M and a rest.
+// memoryUnits are the units of Kubernetes quantities, with and without B. Longer units come first, so
+// that Mi is not read as M.
 var memoryUnits = []struct {
 	suffix string
 	bytes  int64
@@ -138,7 +138,7 @@ var memoryUnits = []struct {
 	{"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"B", 1},
 }
 
-// ParseMemory reads "512Mi", "512MiB", "512M" (10^6) or a number of bytes.
+// ParseMemory parses "512Mi", "512MiB", "512M" (10^6) or a number of bytes.
 func ParseMemory(s string) (int64, error) {
 	number, unit := strings.TrimSpace(s), int64(1)
 	for _, u := range memoryUnits {
@@ -154,7 +154,7 @@ func ParseMemory(s string) (int64, error) {
 	return n * unit, nil
 }
 
-// ParseCPUs takes plain decimal numbers only: no exponent, no sign, no NaN.
+// ParseCPUs parses a decimal number without exponent, sign or NaN.
 func ParseCPUs(s string) (float64, bool) {
 	if s == "" || strings.Trim(s, "0123456789.") != "" {
 		return 0, false
@@ -163,8 +163,8 @@ func ParseCPUs(s string) (float64, bool) {
 	return n, err == nil
 }
 
-// parseCPULimit reads CPUs as Kubernetes has them, "1", "0.5" or "500m", and
-// finer than a thousandth too.
+// parseCPULimit parses a Kubernetes CPU quantity: "1", "0.5" or "500m". Unlike Kubernetes, it accepts
+// fractions of a thousandth.
 func parseCPULimit(s string) (float64, error) {
 	if n, ok := ParseCPUs(strings.TrimSpace(s)); ok {
 		return n, nil
@@ -176,8 +176,8 @@ func parseCPULimit(s string) (float64, error) {
 	return float64(milli) / 1000, nil
 }
 
-// ParseMilliCPU reads a Kubernetes quantity of CPU, "250m", "0.25" or "1", in
-// thousandths of a CPU, which is as fine as Kubernetes takes it.
+// ParseMilliCPU parses a Kubernetes CPU quantity ("250m", "0.25" or "1") into thousandths of a CPU,
+// the finest unit of Kubernetes.
 func ParseMilliCPU(s string) (int64, error) {
 	number, milli := strings.CutSuffix(strings.TrimSpace(s), "m")
 	n, ok := ParseCPUs(number)

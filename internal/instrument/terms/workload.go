@@ -12,11 +12,11 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// Workload declares a program of the user's own, in place of the probe's sleep, of those
-// that are weighed. Its flag --image is that of clusters, too, and is theirs where one is
-// among the targets, unless it can only be a program's: an archive, or to be pulled.
+// Workload declares the user's program, which replaces the probe's sleep. The flag --image is shared
+// with clusters. With a cluster among the targets it sets the cluster's image, unless it is an archive
+// or --pull is set.
 func Workload(s *option.Set, whom *Whom, w *setting.Workload) {
-	option.Var(s, w, "workload", "a program of your own in the probe's place: an image with the probe in front of its command", workloadKind, option.OmitEmpty)
+	option.Var(s, w, "workload", "your own program instead of the probe: an image, with the probe in front of its command", workloadKind, option.OmitEmpty)
 	var f struct {
 		pull                bool
 		command, host, user string
@@ -24,15 +24,15 @@ func Workload(s *option.Set, whom *Whom, w *setting.Workload) {
 	}
 	many := option.Repeated(option.ListOf(option.TextOf[string]()))
 	option.Bool(s, &f.pull, "", "pull the image of --image", option.Flag("pull"))
-	option.Text(s, &f.command, "", "command of the workload, in place of its image's own; words may be quoted as for a shell", option.Flag("command"))
-	option.Text(s, &f.host, "", "what runs on the host in place of the image (default: the host is left out)", option.Flag("host-command"))
-	option.Var(s, &f.env, "", "a variable of the workload, NAME=VALUE, or NAME for the value that it has here; can be repeated. Records hold names only", many, option.Flag("env"))
-	option.Var(s, &f.mounts, "", "a folder or file of this machine in every container, SOURCE:DESTINATION[:ro]; can be repeated", many, option.Flag("mount"))
-	option.Text(s, &f.user, "", "who the workload runs as, USER[:GROUP], by names of the image or numbers", option.Flag("user"))
+	option.Text(s, &f.command, "", "command of the workload, instead of the image's; words may be quoted as in a shell", option.Flag("command"))
+	option.Text(s, &f.host, "", "command to run on the host instead of the image (default: the host is skipped)", option.Flag("host-command"))
+	option.Var(s, &f.env, "", "environment variable of the workload, NAME=VALUE, or NAME for its current value; can be repeated. Records contain names only", many, option.Flag("env"))
+	option.Var(s, &f.mounts, "", "bind mount a directory or file into every container, SOURCE:DESTINATION[:ro]; can be repeated", many, option.Flag("mount"))
+	option.Text(s, &f.user, "", "user of the workload, USER[:GROUP], as names in the image or numbers", option.Flag("user"))
 	s.Before(func(context.Context) error {
 		if s.Given("image") && (!slices.ContainsFunc(whom.Targets, ofCluster) || s.Given("pull") || whom.isArchive()) {
 			if w.Image == "" {
-				w.Command, w.HostCommand = nil, nil // a plan's, of tare's own image
+				w.Command, w.HostCommand = nil, nil // remove the plan's command, which is for tare's own image
 			}
 			w.Image = whom.takeImage()
 		}
@@ -65,7 +65,7 @@ func Workload(s *option.Set, whom *Whom, w *setting.Workload) {
 	})
 }
 
-// isArchive tells whether what --image said of clusters is a file.
+// isArchive reports whether a cluster's --image is a file.
 func (w *Whom) isArchive() bool {
 	for name, e := range w.Engines {
 		if info, err := os.Stat(e.Image); ofCluster(name) && err == nil && info.Mode().IsRegular() {
@@ -75,7 +75,7 @@ func (w *Whom) isArchive() bool {
 	return false
 }
 
-// takeImage takes back what --image said of clusters, and is a program's.
+// takeImage returns and clears the --image of clusters, to use it for the workload.
 func (w *Whom) takeImage() (image string) {
 	for name, e := range w.Engines {
 		if ofCluster(name) && e.Image != "" {
@@ -89,7 +89,7 @@ func (w *Whom) takeImage() (image string) {
 	return image
 }
 
-// workloadKind is a mapping, and the names alone of its variables in records.
+// workloadKind is a mapping. Records contain only the names of its variables.
 var workloadKind = option.Kind[setting.Workload]{
 	Read: func(n option.Node) (setting.Workload, bool) {
 		var w workload
@@ -99,21 +99,21 @@ var workloadKind = option.Kind[setting.Workload]{
 	Schema: option.Describe(option.Of(new(workload))),
 }
 
-// workload is what a plan says of one.
+// workload is the plan's part for a workload.
 type workload setting.Workload
 
-// Declare declares its fields.
+// Declare declares the fields of a workload.
 func (w *workload) Declare(s *option.Set) {
 	option.Text(s, &w.Image, "image", "an archive (docker save, OCI layout), or the name of an image that one of the engines has")
-	option.Bool(s, &w.Pull, "pull", "whether the image is pulled")
-	option.List(s, &w.Command, "command", "in place of the image's own; without an image, a command of tare's probe: [/probe, serve, \"8080\"]")
-	option.List(s, &w.HostCommand, "host_command", "what runs on the host in place of the image")
-	option.List(s, &w.Env, "env", "variables, NAME=VALUE, or NAME for the value that it has here")
-	option.List(s, &w.Mounts, "mounts", "folders or files of this machine, SOURCE:DESTINATION[:ro]")
-	option.Text(s, &w.User, "user", "USER[:GROUP], by names of the image or numbers")
+	option.Bool(s, &w.Pull, "pull", "pull the image")
+	option.List(s, &w.Command, "command", "command, instead of the image's; without an image, a command of tare's probe: [/probe, serve, \"8080\"]")
+	option.List(s, &w.HostCommand, "host_command", "command to run on the host instead of the image")
+	option.List(s, &w.Env, "env", "environment variables, NAME=VALUE, or NAME for its current value")
+	option.List(s, &w.Mounts, "mounts", "bind mounts of directories or files, SOURCE:DESTINATION[:ro]")
+	option.Text(s, &w.User, "user", "USER[:GROUP], as names in the image or numbers")
 }
 
-// CheckWorkload says what is wrong with a workload.
+// CheckWorkload returns the errors of a workload.
 func CheckWorkload(w *setting.Workload) (all option.FieldErrors) {
 	wrong := func(err error) {
 		if err != nil {
@@ -128,13 +128,13 @@ func CheckWorkload(w *setting.Workload) (all option.FieldErrors) {
 	}
 	for _, word := range slices.Concat(w.Command, w.HostCommand, []string{w.Image, w.User}) {
 		if strings.ContainsRune(word, 0) {
-			wrong(errors.New("there is a zero byte in it"))
+			wrong(errors.New("it contains a NUL byte"))
 		}
 	}
 	more := len(w.HostCommand) > 0 || len(w.Env) > 0 || len(w.Mounts) > 0 || w.User != "" || w.Pull
 	switch {
 	case more && !w.Is() && all == nil:
-		wrong(errors.New("variables, mounts, a user, a command of the host and --pull are of a program of your own: name an image, or a command (--image, --command)"))
+		wrong(errors.New("variables, mounts, user, host command and --pull require a workload: set an image or a command (--image, --command)"))
 	case w.Pull && w.Image == "":
 		wrong(errors.New("there is nothing to pull: name an image (--image)"))
 	}

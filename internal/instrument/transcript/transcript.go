@@ -39,7 +39,7 @@ const stamp = `\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z| ?[+-]\d\
 
 var (
 	escapes = NewForm("\x1b", "\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]") // ECMA-48 CSI, and OSC
-	tags    = NewForm("<", `</?[a-zA-Z!][^<>]{0,1000}>|^<[\w.:-]{1,100}> ?`)                                   // or the host that fio --client names
+	tags    = NewForm("<", `</?[a-zA-Z!][^<>]{0,1000}>|^<[\w.:-]{1,100}> ?`)                                   // also matches the host name printed by fio --client
 	breaks  = NewForm("<", `(?i)<br\s*/?>`)
 	invalid = NewForm("", `[^\pL\pN._/+-]+`)
 	stern   = NewForm(" ", `^([a-z][a-z0-9.-]*) ([a-z][a-z0-9.-]*)(?: |$)`)
@@ -87,10 +87,10 @@ var wide = strings.NewReplacer("，", ", ", "（", " (", "）", ") ")
 
 // splitter is the state of Split.
 type splitter struct {
-	pods    map[string]int // how often two words begin a line, as stern writes a pod and its container; a pod's name is no plain word
+	pods    map[string]int // number of lines that begin with two words, as in stern's "pod container"; a pod name contains a digit or a hyphen
 	place   map[string]int
 	streams []*Stream
-	partial map[string]string // by label: text that the next line continues
+	partial map[string]string // by label: incomplete text that the next line continues
 }
 
 // Split returns the streams of a text in order of their first lines. A single JSON
@@ -124,15 +124,15 @@ func Split(text string) []*Stream {
 	return s.streams
 }
 
-// plain returns a line without line end and console colors.
+// plain returns a line without its line end and console colors.
 func plain(line string) string {
 	return strings.TrimRight(escapes.replace(line[:min(len(line), maxLine)], ""), "\r\n")
 }
 
-// blanks are what mails and Markdown begin a quoted line with.
+// blanks are the characters before quoted lines in mails and Markdown.
 const blanks = "> \t\u00a0"
 
-// line takes the prefixes off a line, one behind the other.
+// line removes all prefixes from a line.
 func (s *splitter) line(number int, line string) {
 	var labels []string
 	part := false
@@ -174,7 +174,7 @@ func (s *splitter) line(number int, line string) {
 }
 
 const (
-	maxStreams = 1000 // writers that are told apart; the others are one
+	maxStreams = 1000 // maximum number of separate writers; further ones share the last stream
 	maxLabel   = 64
 )
 
@@ -193,7 +193,7 @@ func (s *splitter) add(label string, l Line) {
 	to.Lines = append(to.Lines, l)
 }
 
-// From is the text from a line to before another.
+// From returns the text from one line up to but excluding another.
 func (s *Stream) From(line, to int) string {
 	if to >= len(s.Lines) {
 		return s.Text[s.Lines[line].At:]
@@ -201,18 +201,18 @@ func (s *Stream) From(line, to int) string {
 	return s.Text[s.Lines[line].At:s.Lines[to].At]
 }
 
-// Object is JSON that begins a line.
+// Object is a JSON object at the start of a line.
 type Object struct {
-	Line int // the number of its first line
+	Line int // number of its first line
 	JSON []byte
-	Err  error // it breaks off
+	Err  error // set if the object is incomplete
 }
 
-// maxJSON is how many bytes an object may have.
+// maxJSON is the maximum size of an object.
 const maxJSON = 16 << 20
 
-// ObjectAt returns the object that begins at a line, and how many lines it takes. Of one
-// that breaks off these are the lines before the one that is no JSON.
+// ObjectAt returns the object that starts at a line, and its number of lines. An incomplete object
+// ends before the first line that is not JSON.
 func (s *Stream) ObjectAt(line int) (o Object, lines int) {
 	in := s.From(line, len(s.Lines))
 	in = in[:min(len(in), maxJSON)]
@@ -231,7 +231,7 @@ func (s *Stream) ObjectAt(line int) (o Object, lines int) {
 	return o, max(strings.Count(in[:end], "\n"), 1)
 }
 
-// Objects returns all that begin a line and are in no other.
+// Objects returns all objects that start a line and are not nested in another.
 func (s *Stream) Objects() (all []Object) {
 	for i := 0; i < len(s.Lines); {
 		n := 1

@@ -56,7 +56,7 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 		fails bool // the phase, which then has no podFixed
 	}{
 		"a helper that spins":                  {"( setsid sh -c 'while :; do :; done'" + left, "10m,500Mi", "is not enough: phase idle with 1 sandbox needs ", 0, false},
-		"a helper that holds a file in memory": {"( " + memfdEnv + "=1 setsid " + self + left, "1,64Mi", "a sandbox are unexplained", inMemfd * 0.75, false},
+		"a helper that holds a file in memory": {"( " + memfdEnv + "=1 setsid " + self + left, "1,64Mi", "per sandbox are unexplained", inMemfd * 0.75, false},
 		"a sandbox that is killed":             {"( setsid sh -c \"sleep 2; $runtime --root $root kill $id KILL\"" + left, "1,500Mi", ": killed by SIGKILL", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {

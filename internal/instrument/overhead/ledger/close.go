@@ -19,11 +19,11 @@ import (
 func Close(before, begin, end *record.Reading) (Ledger, error) {
 	switch {
 	case end == nil:
-		return Ledger{}, errors.New("the phase was not read at its end: there is nothing to close")
+		return Ledger{}, errors.New("the phase was not read at its end")
 	case end.Failure != nil:
 		return Ledger{}, fmt.Errorf("the phase failed: %s", end.Failure.Detail)
 	case before == nil:
-		return Ledger{}, errors.New("nothing was read before the sandboxes were made: no change is known")
+		return Ledger{}, errors.New("there is no reading before the sandboxes were created: the change is unknown")
 	case before.Host.Total <= 0 || end.Host.Total <= 0:
 		return Ledger{}, errors.New("the node's memory was not read")
 	case end.Time < before.Time:
@@ -116,7 +116,7 @@ func (b *books) memory() {
 			m = m.minus(has(old))
 		}
 		if b.twice[p] > 0 {
-			r.rule("its huge pages that another process maps too are counted there")
+			r.rule("huge pages shared with another process are counted with that process")
 		}
 		r.Memory = r.Memory.plus(m)
 	}
@@ -129,7 +129,7 @@ func (b *books) memory() {
 		default:
 			r := b.row(p.Role)
 			r.Memory = r.Memory.minus(has(p))
-			r.rule("less a process that was there before and is gone")
+			r.rule("less a process that exited since the reading before")
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (b *books) everyLane() bool {
 // backwards records a counter that decreased.
 func (b *books) backwards(what string) {
 	b.l.Problems.Backwards++
-	b.l.Problems.Note(what + " went back within the phase")
+	b.l.Problems.Note(what + " decreased within the phase")
 }
 
 // total orders the rows, sums them and compares the sum with the node's change.
@@ -187,7 +187,7 @@ func (b *books) total() {
 	if l.Related = h.OthersCount; h.Related != nil {
 		l.Related = *h.Related
 	}
-	others.rule("the change of RssAnon of every process that is not the target's")
+	others.rule("the change of RssAnon of all processes other than the target's")
 	b.othersCPU(others)
 
 	var sum Memory

@@ -85,7 +85,7 @@ func (b *books) guestsInside() {
 		if vmm[lane] && !told[lane] {
 			r := b.row(record.RoleVMM)
 			r.GuestCPU = true
-			r.rule("CPU: the guest's own work is in it, for its vCPU threads could not be told apart")
+			r.rule("CPU: includes the guest's own work, because its vCPU threads could not be identified")
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (b *books) lost(unknown map[record.Role]bool) {
 	}
 	for role, n := range ended {
 		r := b.row(role)
-		r.rule(fmt.Sprintf("%d that ended in the phase are not in its processes' clocks", n))
+		r.rule(fmt.Sprintf("%d processes that exited in the phase are not included", n))
 		if role == record.RoleVMM || role == record.RoleDaemon {
 			unknown[role] = true // the main process of the role: the remaining ones are no substitute
 		}
@@ -175,7 +175,7 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 	if rest < 0 {
 		if rest < -2*tick*(members+1) {
 			unknown[role] = true
-			b.row(role).rule("CPU: unknown, the other members of its cgroups used more than the cgroups")
+			b.row(role).rule("CPU: unknown, the other members of its cgroups used more than the cgroups did")
 			return true
 		}
 		rest = 0
@@ -225,7 +225,7 @@ func (b *books) waited(ns map[record.Role]int64) {
 		}
 	}
 	ns[record.RoleWorkload] += max(sum, 0)
-	b.row(record.RoleWorkload).rule("CPU: and what children used that ended in the phase, by the clocks of those that waited for them")
+	b.row(record.RoleWorkload).rule("CPU: plus children that exited in the phase, by the clocks of the processes that waited for them")
 }
 
 // ended adds the time of commands that exited in the phase, if no cgroup of the
@@ -239,11 +239,11 @@ func (b *books) ended(ns map[record.Role]int64, unknown map[record.Role]bool) {
 	r := b.row(record.RoleWorkload)
 	if w.CPU == 0 {
 		unknown[record.RoleWorkload] = true
-		r.rule("CPU: unknown, the commands have ended and no cgroup of their own has it")
+		r.rule("CPU: unknown, the commands have exited and no own cgroup accounts it")
 		return
 	}
 	ns[record.RoleWorkload] += w.CPU
-	r.rule("CPU: and what the kernel told of commands when they had ended")
+	r.rule("CPU: plus the time that the kernel reported for commands at their exit")
 }
 
 // chargedTo reports whether the time of a process, and of its vCPU threads, is
@@ -276,7 +276,7 @@ func (b *books) othersCPU(others *Row) {
 		rest -= r.CPU
 	}
 	others.CPU, others.CPUKnown = max(rest, 0), true
-	others.rule("CPU: what the node was busy with beyond the target's")
+	others.rule("CPU: the node's busy time less the target's")
 }
 
 // node sets the figures of the whole node over the phase.

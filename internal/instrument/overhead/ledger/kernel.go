@@ -71,17 +71,17 @@ func (b *books) kernel() {
 		}
 	}
 	if n := len(b.memoryTops) - len(blind); n > 0 {
-		r.rule(fmt.Sprintf("what %d cgroups of the sandboxes' own are charged for", n))
+		r.rule(fmt.Sprintf("charge of %d own cgroups of the sandboxes", n))
 	}
 	if n := len(blind); n > 0 {
-		r.rule(fmt.Sprintf("page tables and %d KiB of stack a thread of what is in %d cgroups of the sandboxes' own that account no kernel memory (cgroup.memory=nokmem)", ThreadStack>>10, n))
+		r.rule(fmt.Sprintf("page tables and %d KiB of stack per thread of the processes in %d own cgroups of the sandboxes without kernel memory accounting (cgroup.memory=nokmem)", ThreadStack>>10, n))
 	}
 	if members > 0 {
-		r.rule(fmt.Sprintf("page tables and %d KiB of stack a thread of %d processes whose cgroup holds others too", ThreadStack>>10, members))
+		r.rule(fmt.Sprintf("page tables and %d KiB of stack per thread of %d processes in shared cgroups", ThreadStack>>10, members))
 	}
 	n := b.row(record.RoleKernelNode)
 	n.Memory.Kernel = b.end.Host.Kernel() - b.before.Host.Kernel() - b.accounted
-	n.rule("the node's change of slab, stacks, page tables and per-CPU memory, less what is charged by name")
+	n.rule("the node's change of slab, stacks, page tables and per-CPU memory, less charged kernel memory")
 }
 
 // countsNone reports whether a group accounts no kernel memory, as on a node booted
@@ -102,7 +102,7 @@ func known(m *record.GroupMemory) int64 {
 
 // unmappedRule explains shared memory that a cgroup is charged for and its processes do
 // not map. Examples are files in a tmpfs, and memory files of gVisor and VMMs.
-const unmappedRule = "and shared memory that its cgroup is charged for and no process maps"
+const unmappedRule = "plus shared memory that is charged to its cgroup and not mapped by any process"
 
 // shared adds shared memory that own groups are charged for and no process maps. Groups
 // and processes of a sandbox are summed. A process that was moved still maps memory that
@@ -162,5 +162,5 @@ func (b *books) cache() {
 	}
 	r := b.row(record.RoleCache)
 	r.Memory.Cache = max(c.Charged-inside, 0)
-	r.rule("page cache that own cgroups are charged for, less what processes in them map")
+	r.rule("page cache charged to own cgroups, less page cache mapped by their processes")
 }

@@ -75,7 +75,7 @@ func Failed(begin, end *record.Reading) *record.Failure {
 		return nil
 	}
 	p := ends[0].Process
-	f := &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d sandboxes ended while they were measured: %s %s (process %d) is gone", len(ends), end.Sandboxes, p.Role, p.Name, p.Pid)}
+	f := &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d sandboxes exited while they were measured: %s %s (process %d) is gone", len(ends), end.Sandboxes, p.Role, p.Name, p.Pid)}
 	if before, after := begin.Host.OOMKills, end.Host.OOMKills; before != nil && after != nil && *after > *before {
 		f.Detail += fmt.Sprintf("; the kernel killed %d processes of the node for lack of memory in that time", *after-*before)
 	}

@@ -62,7 +62,7 @@ func (b *books) unseen() {
 			r := b.row(record.RoleUnseen)
 			r.Memory.Anon += n
 			b.boxUnmapped += n
-			r.rule("at least: anonymous memory that the sandboxes' own cgroups are charged for and none of their processes has")
+			r.rule("at least: anonymous memory that is charged to the sandboxes' own cgroups and belongs to none of their processes")
 		}
 	}
 }

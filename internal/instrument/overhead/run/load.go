@@ -27,7 +27,7 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 		return nil
 	}
 	if err != nil {
-		return v.skip(p, err.Error(), "tare app asks one workload, and says more of why")
+		return v.skip(p, err.Error(), "tare app measures one workload and reports the reasons in detail")
 	}
 	w, err := v.open(ctx, p, settled)
 	if err != nil {

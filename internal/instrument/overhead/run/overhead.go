@@ -22,16 +22,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are what a run needs besides its plan.
+// Options are the inputs of a run in addition to its plan.
 type Options struct {
 	run.Options
 	Plan       overhead.Options
 	Targets    []subject.Target
 	Meter      Meter
-	Workload   subject.Workload // what the phases need inside the sandboxes
+	Workload   subject.Workload // programs and files that the phases need inside the sandboxes
 	FioPath    string           // path of fio inside the sandboxes; "" if no phase needs it
 	FioVersion string
-	// Free returns how many bytes can be written below Workload.Volume.
+	// Free returns the number of bytes that can be written below Workload.Volume.
 	Free func() (int64, error)
 }
 

@@ -175,7 +175,7 @@ func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
 	}
 	v.silent[v.Target.Info.Name] = true
 	return s, v.Finding(record.Finding{Code: finding.EngineSilent, Level: "warning", Target: v.Target.Info.Name,
-		Message: "the engine does not give all of its own statistics: " + err.Error(), Advice: "what tare read itself does not depend on them"})
+		Message: "the engine does not report all of its statistics: " + err.Error(), Advice: "tare's own readings do not depend on them"})
 }
 
 // Times around a calibrating load. ramp is for starting it or filling memory; margin is
@@ -258,7 +258,7 @@ func stood(l *command, p overhead.Phase, span [2]int64, work *record.Work) (*rec
 	var most time.Duration
 	var failure *record.Failure
 	fail := func(r *result, why string) {
-		failure = &record.Failure{Kind: record.FailWorkload, Detail: "the load did not do as it was told: " + why, Command: r.Command, Output: r.Said()}
+		failure = &record.Failure{Kind: record.FailWorkload, Detail: "the load did not run as configured: " + why, Command: r.Command, Output: r.Said()}
 	}
 	for i := range l.results {
 		r := &l.results[i]
@@ -270,17 +270,17 @@ func stood(l *command, p overhead.Phase, span [2]int64, work *record.Work) (*rec
 		work.Spun += spun / float64(len(l.results))
 		if late := time.Duration(r.ended - stands.Nanoseconds() - span[0]); late > most {
 			most = late
-			fail(r, fmt.Sprintf("it may have stood only %v after it was first looked at; give it more time with --settle", late))
+			fail(r, fmt.Sprintf("it may have become steady only %v after the first reading; allow more time with --settle", late))
 		}
 		if early := time.Duration(span[1] - r.ended); early > most {
 			most = early
-			fail(r, fmt.Sprintf("it ended %v before it was last looked at; give it more time with --settle", early))
+			fail(r, fmt.Sprintf("it ended %v before the last reading; allow more time with --settle", early))
 		}
 	}
 	return failure, most
 }
 
-// said returns what a load reports: how long it ran, and the CPUs it used.
+// said returns the duration and the CPU usage that a load reports.
 func said(kind overhead.PhaseKind, output string) (stood time.Duration, cpus float64, err error) {
 	if kind != overhead.PhaseSpin {
 		held, err := probe.ParseHeld(output)
@@ -298,7 +298,7 @@ func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 	free, err := v.options.Free()
 	if need := p.Bytes * int64(v.made); err == nil && need > free*9/10 {
 		return v.skip(p, fmt.Sprintf("%d files of %d MiB do not fit in 90 %% of the %d MiB that are free on the disk", v.made, p.Bytes>>20, free>>20),
-			"give tare a larger disk (TARE_DATA_DIR), or use smaller phases")
+			"use a larger disk (TARE_DATA_DIR), or smaller phases")
 	}
 	return v.working(ctx, p, fioArgs(v.options.FioPath, p), v.options.FioVersion)
 }

@@ -25,7 +25,7 @@ func TestALoadStoodForAllOfTheTimeInWhichItWasWatchedOrGivesNoFigures(t *testing
 		"one that spun before":                           {overhead.PhaseSpin, "tare-spun/1 2500000000 5000000000\n", 15e9, 0, ""},
 		"one that began to spin late":                    {overhead.PhaseSpin, "tare-spun/1 2500000000 5000000000\n", 15_250e6, time.Second / 4, "only 250ms after"},
 		"one that had ended":                             {overhead.PhaseHold, "tare-hold/1 4096 1000\ntare-held/1 5000000000\n", 13_700e6, 300 * time.Millisecond, "ended 300ms before"},
-		"one that says nothing though its end came late": {overhead.PhaseHold, "", 99e9, 0, "did not do as it was told"},
+		"one that says nothing though its end came late": {overhead.PhaseHold, "", 99e9, 0, "did not run as configured"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var work record.Work

@@ -29,7 +29,7 @@ type visit struct {
 	ids   []string        // of all sandboxes of the visit
 }
 
-// warmUp starts and removes one sandbox, and learns how much memory it takes.
+// warmUp starts and removes one sandbox to measure its memory.
 func (v *visit) warmUp(ctx context.Context) error {
 	v.tell("warming up", 1)
 	before := v.host(ctx)
@@ -154,7 +154,7 @@ func (v *visit) shrink(ctx context.Context) error {
 		soft = v.retire(clean, all)
 	}
 	if err := v.Target.Session.Discard(clean, all); err != nil {
-		return &targetError{fmt.Errorf("what it made could not be removed: %w", err)}
+		return &targetError{fmt.Errorf("cleanup failed: %w", err)}
 	}
 	v.forget(all)
 	return soft
@@ -207,7 +207,7 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 	if s, ok := subject.As[subject.PodReporter](v.Target.Session); ok && v.made > 0 {
 		var err error
 		if x.Pods, err = s.PodStates(ctx); err != nil && problem == nil {
-			problem = fmt.Errorf("the target does not say what became of its sandboxes: %w", err)
+			problem = fmt.Errorf("the state of the target's sandboxes is unknown: %w", err)
 		}
 	}
 	for _, b := range boxes {
@@ -273,7 +273,7 @@ func (v *visit) roomFor(ctx context.Context, count int) (bool, error) {
 		Advice: "use smaller --sandboxes, or a node with more memory"})
 }
 
-// learn updates how much memory a sandbox takes.
+// learn updates the memory usage per sandbox.
 func (v *visit) learn(x *record.Reading) {
 	if v.last == nil || x.Sandboxes >= v.last.Sandboxes {
 		v.last = x

@@ -57,7 +57,7 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 		return f
 	}
 	if _, e, err := probed(ctx, s.schedule, s.options.Run, probe.FillArgs(size, file), probe.ParseFilled); err != nil {
-		return &fail(record.FailError, &e, "the file for the device's ceiling could not be written: %v", err).Failure
+		return &fail(record.FailError, &e, "the file for the ceiling measurement could not be written: %v", err).Failure
 	}
 	for _, m := range []struct {
 		rw    string
@@ -103,7 +103,7 @@ func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
 	list, e, err := probed(ctx, s.schedule, s.options.Run, probe.FileSystemArgs(s.volume.Own), probe.ParseFileSystems)
 	switch {
 	case err != nil:
-		return &fail(record.FailError, &e, "what is free on the volume is not known: %v", err).Failure
+		return &fail(record.FailError, &e, "the free space of the volume is unknown: %v", err).Failure
 	case list[0].Errno == 0 && list[0].Size > 0 && float64(size) > MaxOfDisk*float64(list[0].Free):
 		return &fail(record.FailError, nil, "a file of %s does not fit in 90 %% of the %s that are free on the volume", mib(size), mib(list[0].Free)).Failure
 	}
@@ -129,7 +129,7 @@ func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration
 	}
 	claim, _, err := tool.Parse(storage.Job{Tool: storage.ToolFio}, e.Output, e.Stderr)
 	if err != nil {
-		return record.Reported{}, &fail(record.FailWorkload, &e, "what fio printed could not be read: %v", err).Failure
+		return record.Reported{}, &fail(record.FailWorkload, &e, "parse fio's output: %v", err).Failure
 	}
 	return claim, nil
 }

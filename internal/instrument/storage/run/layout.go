@@ -87,7 +87,7 @@ func (v *visit) fill(ctx context.Context, size int64, paths []string) error {
 func meaning(errno syscall.Errno) string {
 	switch errno {
 	case syscall.ENOSPC, syscall.EDQUOT:
-		return "no space is left on the volume"
+		return "no space left on the volume"
 	case syscall.EROFS:
 		return "the volume is read-only"
 	}
@@ -104,7 +104,7 @@ func (s *stage) onHost(paths []string) []string {
 		case ok:
 			out[i] = filepath.Join(s.volume.Workload.Volume, "0", rest)
 		default:
-			out[i] = p // no job has such a path
+			out[i] = p // not a path of any job
 		}
 	}
 	return out
@@ -124,7 +124,7 @@ func (s *stage) sweep() error {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, e.Name())))
 	}
 	if err != nil {
-		return fail(record.FailError, nil, "what an earlier job left on the volume could not be removed: %v", err)
+		return fail(record.FailError, nil, "files of an earlier job could not be removed from the volume: %v", err)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // shm is the mount of POSIX shared memory. Runtimes choose its size.
 const shm = "/dev/shm"
 
-// look determines what the volume is on a target, unless that is recorded already.
+// look determines the place of the volume on a target, unless it is recorded already.
 func (v *visit) look(ctx context.Context, at tool.Place) error {
 	if v.placed[v.Target.Info.Name] {
 		return nil
@@ -74,10 +74,10 @@ func (v *visit) mountPoint() string {
 func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileSystem, error) {
 	list, e, err := probed(ctx, v.schedule, v.inside, probe.FileSystemArgs(paths...), probe.ParseFileSystems)
 	if err == nil && len(list) != len(paths) {
-		err = fmt.Errorf("the probe told of %d paths instead of %d", len(list), len(paths))
+		err = fmt.Errorf("the probe reported %d paths instead of %d", len(list), len(paths))
 	}
 	if err != nil {
-		return nil, fail(record.FailError, &e, "the sandbox does not say what its file systems are: %v", err)
+		return nil, fail(record.FailError, &e, "the file systems of the sandbox are unknown: %v", err)
 	}
 	for i := range list {
 		list[i].Path = paths[i] // the host has another path for it

@@ -29,7 +29,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are what a run needs besides its plan.
+// Options are the inputs of a run in addition to its plan.
 type Options struct {
 	run.Options
 	Plan     storage.Options
@@ -196,7 +196,7 @@ func (r *schedule) absent(v storage.Volume, name string, why error) error {
 		}
 	}
 	if advice == "" {
-		advice = "leave the volume out for this target, or see docs/storage.md for what it needs"
+		advice = "leave the volume out for this target, or see docs/storage.md for its requirements"
 	}
 	level := "error"
 	if r.options.Plan.Missing == terms.MissingSkip {

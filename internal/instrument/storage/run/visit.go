@@ -27,7 +27,7 @@ type visit struct {
 	pair pair
 
 	cell  record.Cell
-	found *record.Place // what the volume is on the target, until that is recorded
+	found *record.Place // place of the volume on the target, until it is recorded
 	busy  int64         // ns spent on the layout and the job
 }
 
@@ -61,7 +61,7 @@ func (v *visit) do(ctx context.Context) error {
 	defer cancel()
 	cut := v.Target.Session.Discard(clean, lane0)
 	if ctx.Err() != nil {
-		return nil // the measurement is incomplete; Close removes what is left
+		return nil // the measurement is incomplete; Close cleans up
 	}
 	if f, ok := errors.AsType[*failure](err); ok {
 		v.cell.Failure, err = &f.Failure, nil
@@ -80,7 +80,7 @@ func (v *visit) do(ctx context.Context) error {
 		return err
 	}
 	if cut != nil {
-		return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up on %s in round %d: what it made could not be removed: %v", v.volume.Name, v.Number+1, cut)})
+		return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("gave up on %s in round %d: cleanup failed: %v", v.volume.Name, v.Number+1, cut)})
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (v *visit) job(ctx context.Context) error {
 // Engines choose their own place.
 var ownRoots = []string{"host", "floor", "oci"}
 
-// lies returns what the files are stored on.
+// lies returns the storage below the job's files.
 func (v *visit) lies() volume.On {
 	if v.volume.Kind == record.VolumeRootfs && slices.Contains(ownRoots, v.Target.Info.Kind) {
 		return v.volume.OwnOn
@@ -224,9 +224,9 @@ func (v *visit) patience() time.Duration {
 func (v *visit) ended(e subject.Executed, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && !stops(v.pair.job.Tool):
-		return fail(record.FailTimeout, &e, "%s was not done within --runtime-limit %v, and cannot stop by itself", v.pair.job.Tool, v.options.Plan.RuntimeLimit)
+		return fail(record.FailTimeout, &e, "%s did not finish within --runtime-limit %v, and cannot stop by itself", v.pair.job.Tool, v.options.Plan.RuntimeLimit)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail(record.FailTimeout, &e, "%s had not ended %v after its limit of %v: the storage hangs", v.pair.job.Tool, grace, v.options.Plan.RuntimeLimit)
+		return fail(record.FailTimeout, &e, "%s did not exit within %v after its limit of %v: the storage hangs", v.pair.job.Tool, grace, v.options.Plan.RuntimeLimit)
 	case err != nil:
 		return fail(record.FailError, &e, "%v", err)
 	case e.Exit != 0:
@@ -234,7 +234,7 @@ func (v *visit) ended(e subject.Executed, err error) error {
 	}
 	claim, version, err := tool.Parse(v.pair.job, e.Output, e.Stderr)
 	if err != nil {
-		return fail(record.FailWorkload, &e, "what %s printed could not be read: %v", v.pair.job.Tool, err)
+		return fail(record.FailWorkload, &e, "the output of %s could not be parsed: %v", v.pair.job.Tool, err)
 	}
 	v.cell.Reported = &claim
 	if version != "" {
@@ -282,7 +282,7 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 	v.kept = true
 	return v.Finding(record.Finding{Code: finding.NotDropped, Level: "warning",
 		Message: fmt.Sprintf("the node's page cache was not dropped before the jobs, only that of their files: %v", err),
-		Advice:  "run tare as root with /proc/sys/vm/drop_caches writable, or ask for no more with --drop files"})
+		Advice:  "run tare as root with /proc/sys/vm/drop_caches writable, or use --drop files"})
 }
 
 // Exit codes of shells and runtimes if a program cannot be executed or does not exist.

@@ -86,7 +86,7 @@ func parseDDRun(j storage.Job, stdout, stderr string) (output, error) {
 	}
 	switch bytes := o.Claim.Read.Bytes + o.Claim.Write.Bytes; {
 	case records == nil:
-		return output{}, fmt.Errorf("dd does not say how many records went in and out: %.200q", text)
+		return output{}, fmt.Errorf("dd did not report the records in and out: %.200q", text)
 	case *records != ddRecords{{count, 0}, {count, 0}} || bytes != count*j.BS:
 		return output{}, fmt.Errorf("dd moved %d+%d records in, %d+%d out and %d bytes instead of %d records of %d bytes",
 			records[0].whole, records[0].cut, records[1].whole, records[1].cut, bytes, count, j.BS)
@@ -143,7 +143,7 @@ func parseDD(text, direction string) (o output, records *ddRecords, err error) {
 		return o, nil, nil
 	}
 	if f.IOs = records[way].whole + records[way].cut; f.IOs > f.Bytes {
-		return output{}, nil, fmt.Errorf("%d records hold more than the %d bytes that it says: it contradicts itself", f.IOs, f.Bytes)
+		return output{}, nil, fmt.Errorf("%d records are more than the reported %d bytes: it contradicts itself", f.IOs, f.Bytes)
 	}
 	f.IOPS = float64(f.IOs) / o.Claim.Seconds
 	if in := records[0]; in.whole > 0 && in.cut == 0 && f.Bytes%in.whole == 0 {
@@ -184,7 +184,7 @@ func ddSummary(text string) (end string, records *ddRecords, err error) {
 	case n == 0:
 		return end, nil, nil
 	case n != len(found):
-		return "", nil, fmt.Errorf("it has %d lines of records instead of one in and one out: give one run at a time", n)
+		return "", nil, fmt.Errorf("it has %d lines of records instead of one in and one out: pass one run at a time", n)
 	}
 	return end, &found, nil
 }
@@ -205,7 +205,7 @@ func parseDDEnd(line string) (bytes int64, seconds float64, err error) {
 	case bytes == 0:
 		return 0, 0, errors.New("dd moved nothing")
 	case seconds == 0:
-		return 0, 0, errors.New("dd took no time that it could show: make the job larger")
+		return 0, 0, errors.New("dd took too little time to report: make the job larger")
 	}
 	rate := float64(bytes) / seconds
 	if !within(rate, maxBandwidth) {
@@ -213,7 +213,7 @@ func parseDDEnd(line string) (bytes int64, seconds float64, err error) {
 	}
 	printed, err := strconv.ParseFloat(strings.Replace(m[3], ",", ".", 1), 64)
 	if err != nil {
-		return 0, 0, fmt.Errorf("%.40q is no figure", m[3])
+		return 0, 0, fmt.Errorf("%.40q is not a number", m[3])
 	}
 	rounded := 0.5 // of the last digit
 	if strings.ContainsAny(m[3], ".,") {

@@ -194,7 +194,7 @@ func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 		return strings.Join(out, "\n")
 	})
 	for line, says := range map[string]string{
-		"[" + strings.Repeat("x", 200) + "]": "a name has",
+		"[" + strings.Repeat("x", 200) + "]": "a name must have",
 		"bs=" + strings.Repeat("4", 5000):    "bytes long",
 	} {
 		check.Contains(t, fmt.Sprintf("%.80s", line), refused(line), says)

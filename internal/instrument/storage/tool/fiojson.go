@@ -144,7 +144,7 @@ func decodeFio(text string) (*fioOutput, error) {
 		found = &fioOutput{}
 		d := json.NewDecoder(strings.NewReader(text[begin:]))
 		if err := d.Decode(found); err != nil {
-			return nil, fmt.Errorf("it is no JSON of fio's, or cut off: %w", shortened(err))
+			return nil, fmt.Errorf("it is not fio's JSON, or truncated: %w", shortened(err))
 		}
 		text = text[begin+int(d.InputOffset()):]
 	}
@@ -154,7 +154,7 @@ func decodeFio(text string) (*fioOutput, error) {
 	case len(found.Jobs)+len(found.Clients) == 0:
 		return nil, errors.New("it holds no jobs")
 	case !strings.HasPrefix(found.Version, "fio-") || len(found.Version) > 100 || !printable(found.Version):
-		return nil, fmt.Errorf("its version %.40q is not one of fio's", found.Version)
+		return nil, fmt.Errorf("%.40q is not a version of fio", found.Version)
 	}
 	return found, nil
 }
@@ -177,11 +177,11 @@ func (j *fioJob) check(first *fioJob) error {
 	case j.Error != 0:
 		return fmt.Errorf("fio gave up with error %d", j.Error)
 	case j.Mixed != nil && j.Read == nil:
-		return errors.New("reads and writes are reported as one: run it without unified_rw_reporting")
+		return errors.New("reads and writes are reported together: run it without unified_rw_reporting")
 	case j.Read == nil || j.Write == nil:
-		return errors.New("it does not say what was read and written")
+		return errors.New("reads and writes are missing")
 	case j.Group != first.Group:
-		return errors.New("it is in a group of its own, which may have run at another time: give one group at a time")
+		return errors.New("it is in another group, which may have run at another time: pass one group at a time")
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ type flow struct {
 // flow checks the figures for consistency and returns them.
 func (f *fioFlow) flow() (flow, error) {
 	if f.Runtime < 0 || f.Runtime > maxRuntime {
-		return flow{}, fmt.Errorf("it ran for %d ms, which cannot be", f.Runtime)
+		return flow{}, fmt.Errorf("invalid run time of %d ms", f.Runtime)
 	}
 	out := flow{runtime: f.Runtime}
 	out.Bytes, out.IOPS, out.Bandwidth = f.Bytes, f.IOPS, f.BW*1024
@@ -251,7 +251,7 @@ func (f *flow) check(part float64) error {
 	case !within(f.Bandwidth, maxBandwidth) || !within(f.IOPS, maxIOPS):
 		return fmt.Errorf("%g bytes/s and %g IOPS cannot be", f.Bandwidth, f.IOPS)
 	case f.Bytes > 0 && f.runtime == 0:
-		return errors.New("it took less than a millisecond, so fio gives no bandwidth: make the job larger")
+		return errors.New("it took less than a millisecond, so fio reports no bandwidth: make the job larger")
 	case f.Bytes > 0 && !near(f.Bandwidth, float64(f.Bytes)*1000/float64(f.runtime), part, max(2048, f.rounded[0])):
 		return fmt.Errorf("%d bytes in %d ms are not %g bytes/s: it contradicts itself", f.Bytes, f.runtime, f.Bandwidth)
 	case f.IOs > 0 && f.runtime > 0 && !near(f.IOPS, float64(f.IOs)*1000/float64(f.runtime), part, max(1, f.rounded[1])):
@@ -297,7 +297,7 @@ func (f *fioFlow) latency() (record.Latency, float64, error) {
 		{from.percentile(99), &l.P99}, {from.percentile(99.9), &l.P999},
 	} {
 		if !within(set.value*unit, maxLatency) {
-			return record.Latency{}, 0, fmt.Errorf("a latency of %g ns cannot be", set.value*unit)
+			return record.Latency{}, 0, fmt.Errorf("invalid latency of %g ns", set.value*unit)
 		}
 		*set.to = int64(math.Round(set.value * unit))
 	}
@@ -337,7 +337,7 @@ func together(all []flow) (flow, error) {
 	for _, f := range all {
 		sum.Bytes, sum.IOs = sum.Bytes+f.Bytes, sum.IOs+f.IOs
 		if sum.Bytes > maxBytes || sum.IOs > maxIOs {
-			return flow{}, errors.New("all its jobs together moved more than can be")
+			return flow{}, errors.New("its jobs together moved an implausible amount")
 		}
 		sum.runtime = max(sum.runtime, f.runtime)
 		if least := f.Latency.Min; least > 0 && (sum.Latency.Min == 0 || least < sum.Latency.Min) {

@@ -78,7 +78,7 @@ func (t *fioText) line(f *finder) {
 		t.figures(f, m[1], [4]string{m[7] + m[8], m[4] + m[5], m[6], m[2] + m[3]}, m[9], 1000)
 	} else if fioCut().MatchString(l.Text) {
 		f.flush()
-		f.add(output{Line: l.Number, Err: errors.New("a line of fio's that is cut off or of a form that is not known")})
+		f.add(output{Line: l.Number, Err: errors.New("a line of fio that is truncated or of an unknown format")})
 	} else if strings.HasPrefix(l.Text, "Run status group") {
 		f.flush()
 	} else if t.run != nil && t.run.last != nil {
@@ -213,7 +213,7 @@ func (f *finder) flush() {
 		o.Err = fmt.Errorf("fio's text: %w", err)
 	}
 	if o.Err == nil && o.Claim.Read.Bytes+o.Claim.Write.Bytes == 0 {
-		o.Err = errors.New("a job of fio's without figures")
+		o.Err = errors.New("a fio job without figures")
 	}
 	f.add(o)
 }
@@ -246,13 +246,13 @@ func amount(text string, base float64) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || len(prefix) > 1 {
-		return 0, fmt.Errorf("%.40q is no figure", text)
+		return 0, fmt.Errorf("%.40q is not a number", text)
 	}
 	if prefix != "" {
 		v *= math.Pow(base, float64(strings.Index("KMGTP", strings.ToUpper(prefix))+1))
 	}
 	if !within(v, maxIOPS*1e6) {
-		return 0, fmt.Errorf("%.40q is beyond all that can be", text)
+		return 0, fmt.Errorf("%.40q is implausibly large", text)
 	}
 	return v, nil
 }

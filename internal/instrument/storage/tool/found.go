@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// output is the result of one tool run, found in a text. Only what the text contains is
-// known about it.
+// output is the result of one tool run found in a text. Fields that the text does not contain are
+// unset.
 type output struct {
 	Line    int         // first line, from 1
 	Job     storage.Job // as far as the output describes it

@@ -238,7 +238,7 @@ func TestWhatIsLeftOutIsCountedAndSaid(t *testing.T) {
 	}
 	for code, want := range map[string]string{
 		FoundUnread: "notes.txt: 1 of the outputs could not be read: notes.txt:2: fio's text:", FoundDirection: "notes.txt: outputs of dd without their command",
-		FoundNumbered: "notes.txt: outputs of a job that is there more than once: 2", FoundUnknown: "imported:",
+		FoundNumbered: "notes.txt: repeated outputs of the same job: 2", FoundUnknown: "imported:",
 	} {
 		check.That(t, strings.HasPrefix(said[code], want), "%s: %q", code, said[code])
 	}

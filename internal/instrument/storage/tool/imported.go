@@ -83,9 +83,9 @@ func (g *Imported) Add(name string, text *transcript.Stream, told Told) {
 	})
 	g.Unread = append(g.Unread, bad...)
 	g.find(len(bad), FoundUnread, "warning", fmt.Sprintf("%s: %d of the outputs could not be read: %s%s", name, len(bad), strings.Join(bad[:min(len(bad), maxUnread)], "; "), more(len(bad)-maxUnread)),
-		"look at those lines: an output that was cut short has to be completed, or left out")
-	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: outputs left out: %d, since %d are kept of one text", name, left, maxFound), "split the text into several files")
-	g.find(assumed, FoundDirection, "note", fmt.Sprintf("%s: outputs of dd without their command, taken for writing: %d", name, assumed), "put the command before the output if it was reading")
+		"check those lines: complete or remove truncated outputs")
+	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: %d outputs left out: at most %d are kept per text", name, left, maxFound), "split the text into several files")
+	g.find(assumed, FoundDirection, "note", fmt.Sprintf("%s: outputs of dd without their command, assumed to be writes: %d", name, assumed), "put the command before the output if it was a read")
 	g.texts = append(g.texts, keptText{name, told, found})
 }
 
@@ -125,11 +125,11 @@ func (g *Imported) Close() {
 			rounds[at]++
 			g.take(c)
 		}
-		g.find(numbered, FoundNumbered, "note", fmt.Sprintf("%s: outputs of a job that is there more than once: %d; %s-1 is the first of each", text.name, numbered, text.told.Label),
-			"give the outputs of each target a text of its own, as tare import LABEL=FILE; texts of one label are rounds")
+		g.find(numbered, FoundNumbered, "note", fmt.Sprintf("%s: repeated outputs of the same job: %d; %s-1 is the first of each", text.name, numbered, text.told.Label),
+			"use a separate text for each target, as tare import LABEL=FILE; texts with the same label are rounds")
 	}
-	g.find(len(g.Cells), FoundUnknown, "note", "imported: these are figures that tools printed earlier; nothing was seen at a device, and the machines, their kernels and their runtimes are not known",
-		"run tare storage to have them with what happened at the device")
+	g.find(len(g.Cells), FoundUnknown, "note", "imported: these are figures printed by tools earlier; there are no device readings, and machines, kernels and runtimes are unknown",
+		"run tare storage to get them with device readings")
 }
 
 func (g *Imported) take(c record.Cell) {

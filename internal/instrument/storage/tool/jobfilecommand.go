@@ -59,7 +59,7 @@ func (j fileJob) ours(at Place) (args []string, err error) {
 	return args, nil
 }
 
-// checkOnDevice requires that a job sets how much of a device it uses.
+// checkOnDevice requires that a job limits its size on a device.
 func (j fileJob) checkOnDevice() error {
 	if j["size"] == "" {
 		return errors.New("it has no size: on a device it would take all of it")
@@ -132,7 +132,7 @@ func (j fileJob) extent(threads, files int64) (int64, error) {
 	case each == 0 && size > 0:
 		return 0, fmt.Errorf("size=%.100q leaves no byte for each of %d files: write more, or filesize=1M", j["size"], files)
 	case each == 0:
-		return 0, errors.New("it has no size: how much room it takes cannot be told before; write size=1G or filesize=1G")
+		return 0, errors.New("it has no size, so its space is unknown in advance: write size=1G or filesize=1G")
 	case step > storage.MaxFile/threads:
 		return 0, fmt.Errorf("offset_increment=%.100q for %d threads leads beyond 16T", j["offset_increment"], threads)
 	default:

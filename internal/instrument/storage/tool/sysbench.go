@@ -74,11 +74,11 @@ func (s *sysbenchText) claim() (c record.Reported, err error) {
 	c.Seconds = s.said["time"]
 	switch {
 	case !s.has("time"):
-		return c, errors.New("it has no total time: it is cut off, or no result of sysbench's fileio")
+		return c, errors.New("the total time is missing: truncated, or not a result of sysbench fileio")
 	case c.Seconds <= 0 || c.Seconds > maxRuntime/1000:
 		return c, fmt.Errorf("it ran for %g s, which cannot be measured", c.Seconds)
 	case s.out.Job.BS <= 0:
-		return c, errors.New("it does not say its block size")
+		return c, errors.New("the block size is missing")
 	}
 	if s.has("operations") {
 		err = s.counted(&c)
@@ -148,7 +148,7 @@ func (s *sysbenchText) rated(c *record.Reported) error {
 	}{{&c.Read, "reads/s", "read MiB/s"}, {&c.Write, "writes/s", "written MiB/s"}} {
 		for _, kind := range []string{side.requests, side.amounts} {
 			if !s.has(kind) {
-				return fmt.Errorf("it does not say %s: it is cut off, or no result of sysbench's fileio", kind)
+				return fmt.Errorf("%s is missing: truncated, or not a result of sysbench fileio", kind)
 			}
 		}
 		rate, moved := s.said[side.requests], s.said[side.amounts]*(1<<20)

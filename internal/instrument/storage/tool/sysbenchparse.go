@@ -165,7 +165,7 @@ func (s *sysbenchText) take(line string) error {
 		for i := 1; i < len(m); i++ {
 			v, err := sbNumber(m[i])
 			if err == nil && s.has(f.kinds[i-1]) {
-				err = errors.New("it says this twice: give one run at a time")
+				err = errors.New("it reports this twice: pass one run at a time")
 			}
 			if err != nil {
 				return err
@@ -181,7 +181,7 @@ func (s *sysbenchText) bin(m []string) error {
 	value, err := sbNumber(m[1])
 	count, err2 := sbNumber(m[2])
 	if err = errors.Join(err, err2); err == nil && len(s.bins) > 0 && value < s.bins[len(s.bins)-1].value {
-		err = errors.New("its histogram goes back: give one run at a time")
+		err = errors.New("its histogram is not ascending: pass one run at a time")
 	}
 	s.bins = append(s.bins, sbCount{value, count})
 	return err
@@ -217,7 +217,7 @@ func (s *sysbenchText) direct(flags string) bool {
 func sbNumber(text string) (float64, error) {
 	v, err := amount(strings.TrimRight(text, "bB"), 1024)
 	if err != nil || v > maxBytes {
-		return 0, fmt.Errorf("%.40q is no number, or too much", text)
+		return 0, fmt.Errorf("%.40q is not a number, or too large", text)
 	}
 	return v, nil
 }

@@ -16,7 +16,7 @@ import (
 func (v *Volume) device(a Asked) error {
 	path := v.Source
 	if !slices.Contains(a.Destroys, path) {
-		return notHere("--i-know-this-destroys "+path, "a job writes over everything on %s: that has to be allowed by name", path)
+		return notHere("--i-know-this-destroys "+path, "a job overwrites everything on %s: allow it by name", path)
 	}
 	c, err := claim(path)
 	if err != nil {
@@ -74,7 +74,7 @@ type claimed struct {
 func claim(path string) (*claimed, error) {
 	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, notHere("give the path of a block device, such as device=/dev/sdb", "open %s: %w", path, os.NewSyscallError("open", err))
+		return nil, notHere("use the path of a block device, such as device=/dev/sdb", "open %s: %w", path, os.NewSyscallError("open", err))
 	}
 	defer unix.Close(at)
 	c := &claimed{fd: -1, path: path}
@@ -86,7 +86,7 @@ func claim(path string) (*claimed, error) {
 	}
 	c.fd, err = unix.Open(fmt.Sprintf("/proc/self/fd/%d", at), unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, notHere("give a device that nobody uses and that can be written", "open %s for tare alone: %w", path, os.NewSyscallError("open", err))
+		return nil, notHere("use a writable device that is not in use", "open %s for tare alone: %w", path, os.NewSyscallError("open", err))
 	}
 	if err := c.measure(); err != nil {
 		unix.Close(c.fd)
@@ -99,18 +99,18 @@ func claim(path string) (*claimed, error) {
 func (c *claimed) identify(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("look at %s: %w", c.path, os.NewSyscallError("fstat", err))
+		return fmt.Errorf("stat %s: %w", c.path, os.NewSyscallError("fstat", err))
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFBLK {
-		return notHere("give the path of a block device, such as device=/dev/sdb", "%s is no block device", c.path)
+		return notHere("use the path of a block device, such as device=/dev/sdb", "%s is no block device", c.path)
 	}
 	c.rdev = st.Rdev
 	if c.name = disk.Name(int(unix.Major(st.Rdev)), int(unix.Minor(st.Rdev))); c.name == "" {
-		return notHere("give the path of a block device that is there", "the kernel knows no block device of %s's number", c.path)
+		return notHere("use the path of an existing block device", "the kernel knows no block device of %s's number", c.path)
 	}
 	var err error
 	if c.node, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
-		return fmt.Errorf("find where %s leads: %w", c.path, err)
+		return fmt.Errorf("resolve %s: %w", c.path, err)
 	}
 	return c.same()
 }
@@ -120,17 +120,17 @@ func (c *claimed) identify(fd int) error {
 func (c *claimed) measure() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.fd, &st); err != nil {
-		return fmt.Errorf("look at %s: %w", c.path, os.NewSyscallError("fstat", err))
+		return fmt.Errorf("stat %s: %w", c.path, os.NewSyscallError("fstat", err))
 	}
 	if st.Rdev != c.rdev {
-		return notHere("see which device is which: lsblk -o NAME,MAJ:MIN,SERIAL", "%s became another device while it was opened", c.path)
+		return notHere("identify the devices: lsblk -o NAME,MAJ:MIN,SERIAL", "%s became another device while it was opened", c.path)
 	}
 	if fixed, err := unix.IoctlGetInt(c.fd, unix.BLKROGET); err == nil && fixed != 0 {
-		return notHere("give a device that nobody uses and that can be written", "%s is read-only", c.path)
+		return notHere("use a writable device that is not in use", "%s is read-only", c.path)
 	}
 	var err error
 	if c.size, err = unix.Seek(c.fd, 0, unix.SEEK_END); err != nil {
-		return fmt.Errorf("ask for the size of %s: %w", c.path, os.NewSyscallError("lseek", err))
+		return fmt.Errorf("get the size of %s: %w", c.path, os.NewSyscallError("lseek", err))
 	}
 	return nil
 }
@@ -139,10 +139,10 @@ func (c *claimed) measure() error {
 func (c *claimed) same() error {
 	var st unix.Stat_t
 	if err := unix.Stat(c.node, &st); err != nil {
-		return notHere("see what became of the device: lsblk", "%s is not there: %w", c.node, os.NewSyscallError("stat", err))
+		return notHere("check the device: lsblk", "%s is not there: %w", c.node, os.NewSyscallError("stat", err))
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFBLK || st.Rdev != c.rdev {
-		return notHere("see which device is which: lsblk -o NAME,MAJ:MIN,SERIAL", "%s is another device than the one that was given away (%d:%d), and is left alone", c.node, unix.Major(c.rdev), unix.Minor(c.rdev))
+		return notHere("identify the devices: lsblk -o NAME,MAJ:MIN,SERIAL", "%s is not the allowed device (%d:%d), so it is not used", c.node, unix.Major(c.rdev), unix.Minor(c.rdev))
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (c *claimed) same() error {
 func (c *claimed) unused(files bool) error {
 	users, err := within(looking, func() ([]string, error) { return usersOf(c.name, files), nil })
 	if err != nil {
-		users = []string{fmt.Sprintf("who uses it could not be found out within %v", looking)}
+		users = []string{fmt.Sprintf("its users could not be determined within %v", looking)}
 	}
 	if len(users) == 0 {
 		return nil
@@ -161,12 +161,12 @@ func (c *claimed) unused(files bool) error {
 	if len(users) > most {
 		users, more = users[:most], fmt.Sprintf(" and %d more", len(users)-most)
 	}
-	return notHere("give a device that nobody uses", "%s is in use, and is left alone: %s%s", c.path, strings.Join(users, ", "), more)
+	return notHere("use a device that is not in use", "%s is in use: %s%s", c.path, strings.Join(users, ", "), more)
 }
 
 func (c *claimed) release() error {
 	if err := unix.Close(c.fd); err != nil {
-		return fmt.Errorf("let go of %s: %w", c.path, os.NewSyscallError("close", err))
+		return fmt.Errorf("release %s: %w", c.path, os.NewSyscallError("close", err))
 	}
 	return nil
 }

@@ -49,21 +49,21 @@ func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
 	loopdev.Mount(t, behind, at, 0)
 	fd := must.Get(unix.Open(path, unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0))(t)
 	unix.Close(fd)
-	refused(t, Free(path), "below the loop device "+behind+", which is mounted on "+at, "is left alone")
+	refused(t, Free(path), "below the loop device "+behind+", which is mounted on "+at, "is in use")
 }
 
 func TestALoopDeviceOnADeviceInUseIsNotTaken(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	at := t.TempDir()
 	loopdev.Mount(t, path, at, 0)
-	refused(t, Free(loopdev.On(t, path)), "mounted on "+at, "is left alone")
+	refused(t, Free(loopdev.On(t, path)), "mounted on "+at, "is in use")
 }
 
 func TestALoopDeviceOnAPartOfADeviceIsSeen(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	part := partitioned(t, path)
 	behind := loopdev.On(t, part)
-	refused(t, Free(path), "below the loop device "+behind, "is left alone")
+	refused(t, Free(path), "below the loop device "+behind, "is in use")
 }
 
 func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
 	check.Equal(t, "the parts of the partition", partsOf(name+"p1"), []string{name + "p1", name})
 	at := t.TempDir()
 	loopdev.Mount(t, part, at, 0)
-	refused(t, Free(path), "mounted on "+at, "is left alone")
+	refused(t, Free(path), "mounted on "+at, "is in use")
 }
 
 // partitioned makes one partition of 8 MiB.
@@ -120,7 +120,7 @@ func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
 	other.Stdin = held
 	must.OK(t, other.Start())
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
-	refused(t, Free(path), fmt.Sprintf("open in sleep (process %d)", other.Process.Pid), "is left alone")
+	refused(t, Free(path), fmt.Sprintf("open in sleep (process %d)", other.Process.Pid), "is in use")
 }
 
 func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
@@ -140,7 +140,7 @@ func TestADeviceThatIsPutToUseInMidRunIsLeftAlone(t *testing.T) {
 	v := taken(t, path)
 	must.OK(t, v.Check())
 	behind := loopdev.On(t, path)
-	refused(t, v.Check(), "below the loop device "+behind, "is left alone")
+	refused(t, v.Check(), "below the loop device "+behind, "is in use")
 }
 
 func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
@@ -169,5 +169,5 @@ func TestANodeThatBecameAnotherDeviceIsLeftAlone(t *testing.T) {
 	must.OK(t, os.Remove(node))
 	refused(t, v.Check(), "is not there")
 	lead(other)
-	refused(t, v.Check(), "is another device", "is left alone")
+	refused(t, v.Check(), "is not the allowed device", "so it is not used")
 }

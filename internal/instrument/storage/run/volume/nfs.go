@@ -43,18 +43,18 @@ func (v *Volume) nfs(ctx context.Context, a Asked) error {
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return notHere("see whether the server answers: showmount -e "+server(v.Source), "%s did not end within %v", ended.Command, mounting)
+		return notHere("check whether the server answers: showmount -e "+server(v.Source), "%s did not end within %v", ended.Command, mounting)
 	case err != nil:
 		return err
 	case ended.Exit != 0:
-		return notHere("see whether the server answers, and that the client is installed: apt-get install nfs-common",
+		return notHere("check whether the server answers, and that the client is installed: apt-get install nfs-common",
 			"%s: exit status %d: %s", ended.Command, ended.Exit, term.Clean(strings.TrimSpace(ended.Stderr)))
 	}
 	mine := filepath.Join(at, "tare-"+a.RunID)
 	v.letGo = append(v.letGo, removing(mine, os.RemoveAll))
 	f, err := within(mounting, func() (folder, error) { return makeFolder(mine) })
 	if err != nil {
-		return fmt.Errorf("make a folder on the NFS server: %w", err)
+		return fmt.Errorf("create a directory on the NFS server: %w", err)
 	}
 	v.take(f)
 	return nil
@@ -99,7 +99,7 @@ var clientHere = func() error {
 	}
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
-		return fmt.Errorf("ask for the kernel's release: %w", err)
+		return fmt.Errorf("get the kernel's release: %w", err)
 	}
 	release := unix.ByteSliceToString(u.Release[:])
 	for _, name := range []string{"nfs.ko", "nfs.ko.gz", "nfs.ko.xz", "nfs.ko.zst"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// passing is how long an open device is checked again. udev briefly opens every device
-// that was closed after writing, also after tare's own writes.
+// passing is the period in which an open device is checked again. After writes, including tare's own,
+// udev briefly opens a device that was closed.
 const passing = 2 * time.Second
 
 // openAnywhere returns the processes that have devices open, such as user-space file

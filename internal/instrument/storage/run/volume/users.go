@@ -132,7 +132,7 @@ func loopsOn(parts []string) []string {
 		below, fsType, err := disk.Backing(loop)
 		switch {
 		case err != nil:
-			users = append(users, fmt.Sprintf("what /dev/%s lies on could not be found out: %v", loop, err))
+			users = append(users, fmt.Sprintf("the storage below /dev/%s could not be determined: %v", loop, err))
 		case fsType == "" && slices.Contains(parts, below):
 			users = append(users, strings.Join(append([]string{"below the loop device /dev/" + loop}, mountsOf(partsOf(loop))...), ", which is "))
 		}

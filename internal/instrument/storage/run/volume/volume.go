@@ -24,7 +24,7 @@ type Volume struct {
 	storage.Volume
 	// Workload is the configuration that mounts the volume in containers.
 	Workload subject.Workload
-	// On is what the volume is stored on; empty if each target has its own.
+	// On is the storage below the volume; empty if each target has its own.
 	On On
 	// Own is a directory on the volume for measurements of the host, or "". It is
 	// stored on OwnOn. For rootfs that is the storage of tare's own directories,
@@ -42,8 +42,8 @@ type Volume struct {
 type On struct {
 	Device string // name in /proc/diskstats; "" if there is none
 	Type   string // host file system type; "" if there is none
-	// Answers is the device that serves the requests, see [disk.Below]. Memory and
-	// Unknown say why there is none.
+	// Answers is the device that serves the requests, see [disk.Below]. Memory and Unknown are the reasons
+	// if there is none.
 	Answers, Memory, Unknown string
 }
 
@@ -89,8 +89,8 @@ func notHere(advice, format string, args ...any) error {
 	return &errNotHere{fmt.Errorf(format, args...), advice}
 }
 
-// Prepare makes a volume ready before ctx ends. The error says why it is unavailable;
-// nothing is left behind then.
+// Prepare makes a volume ready before ctx ends. If the volume is unavailable, it returns the reason
+// and leaves nothing behind.
 func Prepare(ctx context.Context, v storage.Volume, a Asked) (*Volume, error) {
 	out := &Volume{Volume: v}
 	var err error

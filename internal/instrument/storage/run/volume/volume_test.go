@@ -51,7 +51,7 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 	must.That(t, err == nil && v.Workload.Device == path && "/dev/"+v.On.Device == path && v.Size == 16<<20, "got %+v, %v", v, err)
 	must.OK(t, v.Close())
 	for why, asked := range map[string]Asked{
-		"has to be allowed by name": {}, "allowed by name": {Destroys: []string{path + "/."}}, "16 MiB": {Destroys: []string{path}, Bytes: 17 << 20},
+		"overwrites everything": {}, "allow it by name": {Destroys: []string{path + "/."}}, "16 MiB": {Destroys: []string{path}, Bytes: 17 << 20},
 	} {
 		_, err := take(asked)
 		refused(t, err, why)
