@@ -9,17 +9,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// collector makes views. It is for one goroutine.
+// collector makes views. It is not safe for concurrent use.
 type collector struct {
 	meter  *bpfstat.Meter
 	filter bpfstat.Filter
 	cpus   int
-	watch  bool // there will be more looks, which can wait for a description
+	watch  bool // live view; descriptions may be delayed
 
-	listing   *bpfstat.Listing // the last
+	listing   *bpfstat.Listing // previous listing
 	described time.Time
-	took      time.Duration // by the last description
-	problems  []string      // of it
+	took      time.Duration // duration of the last description
+	problems  []string      // of the last description
 	loose     []record.Map
 }
 
@@ -28,7 +28,7 @@ func newCollector(m *bpfstat.Meter, f bpfstat.Filter) (*collector, error) {
 	return &collector{meter: m, filter: f, cpus: cpus}, err
 }
 
-// look lists what there is now, and says what it did since the look before.
+// look returns the current programs, with rates since the previous call.
 func (c *collector) look() (*View, error) {
 	l, err := c.meter.List(c.filter)
 	if err != nil {
@@ -55,13 +55,13 @@ func (c *collector) look() (*View, error) {
 	return v, nil
 }
 
-// How often programs are described anew: where they are attached and pinned, who
-// holds them, and what they occupy. It is a walk over all processes, and takes at
-// most this share of the time.
+// Descriptions (attach points, pins, holders and memory) need a walk over all
+// processes. These constants limit how often they are refreshed, and their share of the
+// time.
 const (
 	describeEvery = 10 * time.Second
 	describeShare = 1000
-	changedShare  = 100 // where programs came or went
+	changedShare  = 100 // if the set of programs changed
 )
 
 func (c *collector) due(changed bool) bool {

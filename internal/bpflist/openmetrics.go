@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// family is one of OpenMetrics. The value of what has none is "".
+// family is an OpenMetrics metric family. value returns "" if there is no sample.
 type family[T any] struct {
 	name, kind, unit, help string
 	value                  func(*T) string
@@ -20,7 +20,7 @@ var programFamilies = []family[Program]{
 		func(p *Program) string { return fmt.Sprintf("%d.%09d", p.Time/1e9, p.Time%1e9) }},
 	{"tare_bpf_program_runs", "counter", "", "Runs of the program while statistics were on.",
 		func(p *Program) string { return whole(p.Runs) }},
-	{"tare_bpf_program_recursion_misses", "counter", "", "Runs that were left out since the program was running on that CPU already.",
+	{"tare_bpf_program_recursion_misses", "counter", "", "Runs skipped because the program was already running on that CPU.",
 		func(p *Program) string { return whole(p.Misses) }},
 	{"tare_bpf_program_memory_bytes", "gauge", "bytes", "Memory of the program's instructions, without its maps.",
 		func(p *Program) string { return where(p.Memory >= 0, whole(p.Memory)) }},
@@ -29,7 +29,7 @@ var programFamilies = []family[Program]{
 var mapFamilies = []family[record.ProgramMap]{
 	{"tare_bpf_map_memory_bytes", "gauge", "bytes", "Memory of the map, without maps in it.",
 		func(a *record.ProgramMap) string { return where(a.Memory >= 0, whole(a.Memory)) }},
-	{"tare_bpf_map_inner_memory_bytes", "gauge", "bytes", "Memory of the maps in a map, each at one map only.",
+	{"tare_bpf_map_inner_memory_bytes", "gauge", "bytes", "Memory of inner maps, each counted at one map only.",
 		func(a *record.ProgramMap) string {
 			return where(a.Inner > 0 && a.InnerMemory >= 0, whole(a.InnerMemory))
 		}},
@@ -37,9 +37,8 @@ var mapFamilies = []family[record.ProgramMap]{
 		func(a *record.ProgramMap) string { return whole(a.Shared) }},
 }
 
-// writeOpenMetrics prints the counters since loading and the memory as text of
-// OpenMetrics 1.0, the form that Prometheus reads. Counters grow while statistics
-// are on only.
+// writeOpenMetrics prints the counters since loading and the memory as OpenMetrics 1.0
+// text, which Prometheus reads. Counters grow only while statistics are on.
 func (v *View) writeOpenMetrics(w io.Writer) error {
 	var all []export.Family
 	for _, f := range programFamilies {
@@ -58,7 +57,7 @@ func (v *View) writeOpenMetrics(w io.Writer) error {
 	return export.WriteOpenMetrics(w, all)
 }
 
-// of is the family with a sample for each of a list that has labels and a value.
+// of returns the family with a sample for each item that has labels and a value.
 func (f *family[T]) of(list []T, labels func(*T) figure.Labels) export.Family {
 	out := export.Family{Name: f.name, Type: f.kind, Unit: f.unit, Help: f.help}
 	for i := range list {

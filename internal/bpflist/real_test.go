@@ -205,9 +205,9 @@ func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
 	}{
 		"nothing is loaded":                    {bpfstat.Filter{}, View{}, "", "no program is loaded\n"},
 		"nothing is loaded of what was chosen": {chosen, View{}, "none is loaded at all", "no program is loaded\n"},
-		"none was chosen": {chosen, View{loaded: 12}, `of the 12 programs that are loaded none is chosen by --kmesh, --name "a*", --name "\x1b[2J", --owner "7"`,
-			"12 programs are loaded, and none of the kind that was asked for\n"},
-		"the only one was not chosen": {chosen, View{loaded: 1}, "of the 1 program that is loaded", "1 program is loaded, and none"},
+		"none was chosen": {chosen, View{loaded: 12}, `12 programs are loaded, but none matches --kmesh, --name "a*", --name "\x1b[2J", --owner "7"`,
+			"12 programs are loaded, but none matches the filter\n"},
+		"the only one was not chosen": {chosen, View{loaded: 1}, "1 program is loaded, but none", "1 program is loaded, but none"},
 		"one was chosen":              {chosen, View{Programs: []Program{{Program: record.Program{ID: 1, Kind: "xdp"}}}}, "", "xdp"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,8 +234,8 @@ func TestAListSaysHowManyThereAreBesideWhatWasNotChosen(t *testing.T) {
 	busy(t)
 	var b strings.Builder
 	err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{Names: []string{"tare_t_nosuch"}}})
-	check.That(t, errors.Is(err, errNotFound) && strings.Contains(err.Error(), `loaded none is chosen by --name "tare_t_nosuch"`) &&
-		strings.Contains(b.String(), "loaded, and none of the kind"), "%v\n%s", err, b.String())
+	check.That(t, errors.Is(err, errNotFound) && strings.Contains(err.Error(), `loaded, but none matches --name "tare_t_nosuch"`) &&
+		strings.Contains(b.String(), "loaded, but none matches the filter"), "%v\n%s", err, b.String())
 }
 
 func TestTheLiveViewFitsItsScreen(t *testing.T) {

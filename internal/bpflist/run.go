@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// The formats.
+// Output formats.
 const (
 	formatText        = "text"
 	formatJSON        = "json"
@@ -27,17 +27,17 @@ const (
 // Formats are the values of --format.
 var Formats = []string{formatText, formatJSON, formatOpenMetrics}
 
-// Options are what `tare bpf list` was asked for.
+// Options are the options of `tare bpf list`.
 type Options struct {
 	Filter bpfstat.Filter
-	// Interval is the time between two readings; 0: one reading, without rates, and
-	// statistics are left as they are.
+	// Interval is the time between two readings. With 0 there is one reading, without
+	// rates, and statistics are not enabled.
 	Interval time.Duration
 	Watch    bool   // until ctx ends
 	Format   string // "": text
 }
 
-// Check says what is wrong with them.
+// Check returns an error if options conflict.
 func (o *Options) Check() error {
 	switch {
 	case o.Interval < 0:
@@ -50,9 +50,9 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Run shows the programs on w: once, after an interval; with Watch live where w is a
-// terminal, else every interval, until ctx ends. It returns nil where a person ended
-// it, ctx's error where that did. Statistics are released on every path.
+// Run prints the programs to w once, after an interval. With Watch it repeats until ctx
+// ends, live if w is a terminal. It returns nil if the user quits, and ctx's error if
+// ctx ends. Statistics are always released.
 func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	if err := o.Check(); err != nil {
 		return err
@@ -74,7 +74,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 			return err
 		}
 		s.counted, s.before = true, before
-		defer func() { _ = release() }() // Close would tell
+		defer func() { _ = release() }() // Close reports the error
 	}
 	if o.Watch && (o.Format == "" || o.Format == formatText) && live.Possible(w) {
 		return s.watch(c).Run(ctx, w)
@@ -82,7 +82,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	return s.blocks(ctx, c)
 }
 
-// lookOnce returns all programs that are loaded, without rates.
+// lookOnce returns all loaded programs, without rates.
 func lookOnce() (v *View, err error) {
 	m, err := bpfstat.Open()
 	if err != nil {
@@ -96,7 +96,8 @@ func lookOnce() (v *View, err error) {
 	return c.look()
 }
 
-// Loaded returns in one line how many programs each owner has loaded, with some of their names.
+// Loaded returns one line with the number of programs per owner and some of their
+// names.
 func Loaded() string {
 	v, err := lookOnce()
 	if err != nil {
@@ -127,7 +128,7 @@ type shown struct {
 	printed         int
 }
 
-// look is that of the collector, with what statistics have to do with it.
+// look takes a view and adds the state of the statistics.
 func (s *shown) look(c *collector) error {
 	v, err := c.look()
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *shown) look(c *collector) error {
 	return nil
 }
 
-// watch is the live view: what [View.lines] has room for.
+// watch returns the live view. It shows as much as fits; see [View.lines].
 func (s *shown) watch(c *collector) *live.Watch[*View] {
 	var view *View
 	return &live.Watch[*View]{
@@ -170,7 +171,7 @@ func (s *shown) blocks(ctx context.Context, c *collector) error {
 	if s.options.Interval == 0 {
 		return errors.Join(ctx.Err(), s.print(), s.found())
 	}
-	// A description takes long: the interval begins behind it.
+	// A description takes long, so start the interval after it.
 	if err := s.look(c); err != nil {
 		return err
 	}
@@ -194,11 +195,11 @@ func (s *shown) blocks(ctx context.Context, c *collector) error {
 	}
 }
 
-// errNotFound is that programs were chosen of which none is loaded. What was asked for
-// has been printed then.
+// errNotFound reports that no loaded program matches the filter. The output has been
+// printed by then.
 var errNotFound = errors.New("no such program")
 
-// found is [errNotFound] where it is so.
+// found returns [errNotFound] if no program matches.
 func (s *shown) found() error {
 	if len(s.view.Programs) > 0 || s.options.Filter.Empty() {
 		return nil
@@ -206,10 +207,10 @@ func (s *shown) found() error {
 	if s.view.loaded == 0 {
 		return fmt.Errorf("%w: none is loaded at all", errNotFound)
 	}
-	return fmt.Errorf("%w: of the %s that %s loaded none is chosen by %s", errNotFound, page.Amount(s.view.loaded, "program"), are(s.view.loaded), flags(&s.options.Filter))
+	return fmt.Errorf("%w: %s %s loaded, but none matches %s", errNotFound, page.Amount(s.view.loaded, "program"), are(s.view.loaded), flags(&s.options.Filter))
 }
 
-// flags are those that choose, as they are on a command line.
+// flags formats the filter as command-line flags.
 func flags(f *bpfstat.Filter) string {
 	var all []string
 	add := func(flag string, values ...string) {

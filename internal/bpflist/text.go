@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// unknown stands for what cannot be said, none for what there was none of.
+// unknown is shown for unknown values, none for absent ones.
 const (
 	unknown = "?"
 	none    = "-"
@@ -24,7 +24,8 @@ var (
 	mapColumns     = columns("MAP>", "KIND", "NAME", "ENTRIES>", "MEMORY>", "USED BY>", "INNER MAPS", "KEPT BY")
 )
 
-// columns are those of the titles; numbers, which stand to the right, end in ">".
+// columns returns the columns with these titles. A trailing ">" aligns a column to the
+// right.
 func columns(titles ...string) (out []page.Column) {
 	for _, title := range titles {
 		title, right := strings.CutSuffix(title, ">")
@@ -33,8 +34,8 @@ func columns(titles ...string) (out []page.Column) {
 	return out
 }
 
-// writeText prints two tables, programs and the maps that they use, and what they
-// are together. The width is where the last column is broken, 0: nowhere.
+// writeText prints the tables of programs and maps, and the totals. The last column is
+// wrapped at width; 0 disables wrapping.
 func (v *View) writeText(w io.Writer, width int, colour bool) error {
 	o := page.Options{Width: width, Colour: colour}
 	t := page.Table{Columns: programColumns}
@@ -47,7 +48,7 @@ func (v *View) writeText(w io.Writer, width int, colour bool) error {
 		v.head(&t, term.Bold)
 	case v.loaded > 0:
 		t = page.Table{}
-		t.Line(0, fmt.Sprintf("%s %s loaded, and none of the kind that was asked for", page.Amount(v.loaded, "program"), are(v.loaded)), term.Plain)
+		t.Line(0, fmt.Sprintf("%s %s loaded, but none matches the filter", page.Amount(v.loaded, "program"), are(v.loaded)), term.Plain)
 	default:
 		t = page.Table{}
 		t.Line(0, "no program is loaded", term.Plain)
@@ -80,10 +81,10 @@ func (v *View) writeText(w io.Writer, width int, colour bool) error {
 	return maps.Write(w, o)
 }
 
-// lines are what a screen of that height shows: what all are together, and as many
-// programs as have room, those first that cost most.
+// lines returns what fits on a screen of that height: the totals, then the most
+// expensive programs.
 func (v *View) lines(height int) []string {
-	var b strings.Builder // it takes all
+	var b strings.Builder // its writes never fail
 	head := page.Table{}
 	v.head(&head, term.Plain)
 	v.notes(&head)
@@ -114,7 +115,7 @@ func (p *Program) core() float64 {
 	return p.Rate.Core
 }
 
-// row is a program's cells. One without a name is known by its tag.
+// row returns a program's cells. A program without a name is shown by its tag.
 func (p *Program) row() []string {
 	name := cmp.Or(p.name(), "tag "+p.Tag)
 	if p.Gone {
@@ -133,7 +134,7 @@ func (p *Program) row() []string {
 	return append(row, size(p.Memory), memory, maps, strings.Join(whose, ": "), few(p.Attached, 2), few(p.Pins, 1))
 }
 
-// maps are the memory of a program's maps and their ids, marked where others use one too.
+// maps returns the memory of a program's maps and their ids. Shared maps are marked.
 func (p *Program) maps() (memory, words string) {
 	sum, shared, known := int64(0), "", true
 	var ids []string
@@ -156,7 +157,7 @@ func (p *Program) maps() (memory, words string) {
 	return size(sum) + shared, strings.Join(ids, " ")
 }
 
-// few are the first of a list, and how many more there are.
+// few joins the first items of a list and adds the number of omitted ones.
 func few(list []string, most int) string {
 	if len(list) <= most {
 		return strings.Join(list, ", ")
@@ -164,8 +165,7 @@ func few(list []string, most int) string {
 	return fmt.Sprintf("%s, +%d", strings.Join(list[:most], ", "), len(list)-most)
 }
 
-// head says what all programs are together: their share, where there is one, and
-// what they occupy.
+// head adds the totals: CPU share, if known, and memory.
 func (v *View) head(t *page.Table, style term.Style) {
 	all := &v.Total
 	if r := all.Rate; r != nil {
@@ -184,12 +184,12 @@ func (t *Total) words() string {
 	}
 	line += fmt.Sprintf(", together %s with each map once", size(t.Memory))
 	if t.Unknown > 0 {
-		line += fmt.Sprintf(" and without %d whose memory is not known", t.Unknown)
+		line += fmt.Sprintf(" without %d of unknown memory", t.Unknown)
 	}
 	return line
 }
 
-// are is the verb of a number of things.
+// are returns "is" or "are" for a number of things.
 func are(n int) string {
 	if n == 1 {
 		return "is"
@@ -197,22 +197,22 @@ func are(n int) string {
 	return "are"
 }
 
-// notes say what stands behind the figures, and what is missing.
+// notes adds how the figures were measured and what is missing.
 func (v *View) notes(t *page.Table) {
 	switch {
 	case !v.Counted:
 		t.Line(0, "one reading, without rates; misses are since loading, as far as statistics were on", term.Dim)
 	case v.Interval > 0:
-		text := fmt.Sprintf("over %.2f s; a tail call's time is its caller's; statistics cost about 20 ns a run", v.Interval)
+		text := fmt.Sprintf("over %.2f s; the time of a tail call counts for its caller; statistics cost about 20 ns per run", v.Interval)
 		if v.Before {
 			text += ", and were on before"
 		}
 		t.Line(0, text, term.Dim)
 	}
 	if v.Came+v.Went+v.Passed > 0 {
-		text := fmt.Sprintf("programs that came in the interval: %d, that went: %d", v.Came, v.Went)
+		text := fmt.Sprintf("programs loaded in the interval: %d, unloaded: %d", v.Came, v.Went)
 		if v.Passed > 0 {
-			text += fmt.Sprintf(", that came and went within it, by the ids left out: %d of all programs, at least", v.Passed)
+			text += fmt.Sprintf(", loaded and unloaded within it: at least %d of all programs, by skipped ids", v.Passed)
 		}
 		t.Line(0, text, term.Yellow)
 	}
@@ -221,7 +221,7 @@ func (v *View) notes(t *page.Table) {
 	}
 }
 
-// count writes a number with a digit behind the point where it is small.
+// count formats a number, with one decimal if it is small.
 func count(v float64) string {
 	if v > 0 && v < 99.95 {
 		return decimal(v, 1)
@@ -229,7 +229,7 @@ func count(v float64) string {
 	return decimal(v, 0)
 }
 
-// percent writes a share of one: two digits, and more where these would say nothing.
+// percent formats a share of 1 as percent with two decimals.
 func percent(v float64) string {
 	if v > 0 && v < 0.0001 {
 		return "<0.01"
@@ -237,7 +237,7 @@ func percent(v float64) string {
 	return decimal(v*100, 2)
 }
 
-// size writes bytes; units are powers of 1024.
+// size formats bytes in powers of 1024.
 func size(n int64) string {
 	switch {
 	case n < 0:

@@ -1,9 +1,8 @@
-// Package bpflist shows which BPF programs are loaded and what they cost: as a
-// table, JSON or OpenMetrics, once or live. It is what `tare bpf list` does.
-//
-// A [collector] reads package bpfstat at both ends of an interval and makes a
-// [View], which the rest of the package prints. Shares are told both of one core and
-// of the node, since 12.99 % of a core is 1.62 % of eight.
+// Package bpflist shows the loaded BPF programs and their cost as a table, JSON or
+// OpenMetrics, once or live. It implements `tare bpf list`.
+// A [collector] reads package bpfstat at both ends of an interval and makes a [View],
+// which the rest of the package prints. CPU is shown as a share of one core and of the
+// node, because 12.99 % of a core is 1.62 % of eight.
 package bpflist
 
 import (
@@ -17,76 +16,76 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// schemaVersion of [View] as JSON.
+// schemaVersion is the version of [View] in JSON.
 const schemaVersion = 1
 
-// View is what there is to be seen at a moment.
+// View is the state at one moment.
 type View struct {
 	Schema int       `json:"schema"`
 	Time   time.Time `json:"time"`
-	// Interval is what rates are over, seconds; 0: there are none.
+	// Interval is the time that rates are over, in seconds; 0: no rates.
 	Interval float64 `json:"interval"`
 	CPUs     int     `json:"cpus"` // of the node
-	// Counted says that statistics were on; Before, that others had them on before.
+	// Counted reports whether statistics were on. Before reports whether another
+	// process had enabled them before.
 	Counted bool `json:"statistics"`
 	Before  bool `json:"statistics_before"`
 
 	Programs []Program           `json:"programs"`
-	Maps     []record.ProgramMap `json:"maps"`        // that they use
-	Loose    []record.Map        `json:"unused_maps"` // that no loaded program uses
+	Maps     []record.ProgramMap `json:"maps"`        // used by Programs
+	Loose    []record.Map        `json:"unused_maps"` // used by no loaded program
 	Total    Total               `json:"total"`
 
-	// loaded is how many programs there are beside those that were chosen, where none
-	// was; else 0.
+	// loaded is the number of loaded programs if the filter matches none, else 0.
 	loaded int
 
-	Came     int      `json:"came"` // programs, in the interval
+	Came     int      `json:"came"` // programs that appeared in the interval
 	Went     int      `json:"went"`
-	Passed   int      `json:"passed"` // came and went within it, of all programs, at least
+	Passed   int      `json:"passed"` // lower bound of programs that appeared and disappeared within it
 	Problems []string `json:"problems"`
 }
 
-// Program is one with its counters.
+// Program is a program with its counters.
 type Program struct {
 	record.Program
-	// Runs, Time (ns) and Misses are since it was loaded, as far as statistics were
-	// on.
+	// Runs, Time (ns) and Misses count since the program was loaded, while statistics
+	// were on.
 	Runs   uint64 `json:"runs"`
 	Time   uint64 `json:"run_time"`
 	Misses uint64 `json:"recursion_misses"`
-	Gone   bool   `json:"gone,omitempty"` // went in the interval; its last counters
-	// Rate is of the interval; nil: there was none.
+	Gone   bool   `json:"gone,omitempty"` // unloaded in the interval; counters are its last ones
+	// Rate is over the interval; nil: there was none.
 	Rate *Rate `json:"rate,omitempty"`
 }
 
-// Rate is what a program, or all of them, did in an interval.
+// Rate is the activity of a program, or of all, in an interval.
 type Rate struct {
 	Runs   uint64  `json:"runs"`
 	PerSec float64 `json:"runs_per_second"`
-	Mean   float64 `json:"mean"` // ns of a run; 0 where there was none
-	Core   float64 `json:"core"` // share of one core: 1 is all of it
-	Node   float64 `json:"node"` // share of all of the node's
+	Mean   float64 `json:"mean"` // ns per run; 0 without runs
+	Core   float64 `json:"core"` // share of one core
+	Node   float64 `json:"node"` // share of all cores of the node
 	Misses uint64  `json:"recursion_misses"`
 }
 
-// Total is of all programs that are shown.
+// Total is the sum over the listed programs.
 type Total struct {
 	Programs int   `json:"programs"`
 	Maps     int   `json:"maps"`
-	Shared   int   `json:"shared"`  // maps that more than one program uses
+	Shared   int   `json:"shared"`  // maps used by several programs
 	Memory   int64 `json:"memory"`  // bytes, each map once
-	Unknown  int   `json:"unknown"` // programs and maps whose memory is not known, and not in it
+	Unknown  int   `json:"unknown"` // programs and maps of unknown memory, not in Memory
 	Rate     *Rate `json:"rate,omitempty"`
 }
 
-// shortest is the least time that says anything of rates.
+// shortest is the minimum interval for rates.
 const shortest = 10 * time.Millisecond
 
-// newView puts programs together with what they did since a listing before, nil for
-// none. Those that went since are in it with their last counters.
+// newView returns the view of a listing, with rates since the listing before, if any.
+// Programs unloaded since then are included with their last counters.
 func newView(l, before *bpfstat.Listing, cpus int) *View {
 	v := &View{Schema: schemaVersion, CPUs: cpus, Programs: []Program{}, Maps: append([]record.ProgramMap{}, l.Maps...), Loose: append([]record.Map{}, l.Loose...), Problems: append([]string{}, l.Problems...)}
-	was := map[uint32]int{} // places in before
+	was := map[uint32]int{} // index in before, by id
 	if before != nil {
 		for i, c := range before.Counters {
 			was[c.ID] = i
@@ -99,7 +98,7 @@ func newView(l, before *bpfstat.Listing, cpus int) *View {
 	add := func(p record.Program, c bpfstat.Counters, gone bool) {
 		row := Program{Program: p, Runs: c.Count, Time: c.Time, Misses: c.Misses, Gone: gone}
 		if v.Interval > 0 {
-			var had bpfstat.Counters // one that was not there before began with nothing
+			var had bpfstat.Counters // 0 for a new program
 			if at, known := was[p.ID]; known {
 				had = before.Counters[at]
 			} else {
@@ -124,7 +123,7 @@ func newView(l, before *bpfstat.Listing, cpus int) *View {
 		}
 	}
 	if l.Gone > 0 {
-		v.Problems = append(v.Problems, fmt.Sprintf("programs or maps that went while they were looked at: %d", l.Gone))
+		v.Problems = append(v.Problems, fmt.Sprintf("programs or maps removed while they were read: %d", l.Gone))
 	}
 	v.sum(l)
 	if v.Interval > 0 {
@@ -133,7 +132,7 @@ func newView(l, before *bpfstat.Listing, cpus int) *View {
 	return v
 }
 
-// allMaps are those that programs use, and the others.
+// allMaps returns the maps used by programs, followed by the unused ones.
 func (v *View) allMaps() []record.ProgramMap {
 	all := slices.Clone(v.Maps)
 	for i := range v.Loose {
@@ -142,12 +141,13 @@ func (v *View) allMaps() []record.ProgramMap {
 	return all
 }
 
-// since is how much a counter grew. One that is less than before is another's.
+// since returns the growth of a counter. A smaller value than before counts as no
+// growth.
 func since(before, now uint64) uint64 {
 	return max(before, now) - before
 }
 
-// rate is what programs did that grew by so much in the interval.
+// rate returns the rate of counters that grew by this amount in the interval.
 func (v *View) rate(by *bpfstat.Counters) *Rate {
 	r := &Rate{Runs: by.Count, PerSec: float64(by.Count) / v.Interval, Core: float64(by.Time) / 1e9 / v.Interval, Misses: by.Misses}
 	r.Node = r.Core / float64(max(1, v.CPUs))
@@ -157,7 +157,7 @@ func (v *View) rate(by *bpfstat.Counters) *Rate {
 	return r
 }
 
-// sum is what all are together.
+// sum sets the totals.
 func (v *View) sum(l *bpfstat.Listing) {
 	t := &v.Total
 	maps := v.allMaps()
@@ -182,10 +182,10 @@ func (v *View) sum(l *bpfstat.Listing) {
 	}
 }
 
-// name is all of a program's name that is known, "" where it has none.
+// name returns the longest known name of the program, or "".
 func (p *Program) name() string { return cmp.Or(p.Full, p.Name) }
 
-// where is a text of what is known, else "".
+// where returns the text if the value is known, else "".
 func where(known bool, text string) string {
 	if !known {
 		return ""

@@ -168,7 +168,7 @@ func (c *collector) look(m *member) {
 	}
 	if p.cpu.next(use.CPU, at) {
 		c.lost.Backwards++
-		c.lost.Note(fmt.Sprintf("process %d: its CPU time went back", m.Pid))
+		c.lost.Note(fmt.Sprintf("process %d: its CPU time decreased", m.Pid))
 	}
 	p.vcpu.next(use.VCPU, at)
 }

@@ -26,7 +26,7 @@ type box struct {
 type charged struct {
 	*group
 	charge record.Charge
-	nested bool // the figures of another group with the same charge include it
+	nested bool // included in another group with the same charge
 	within bool // a pod's group below a group outside of the pod
 }
 
@@ -35,7 +35,7 @@ type member struct {
 	attribution.Member
 	memoryElsewhere bool     // its memory is charged to a shared group
 	cpuElsewhere    bool     // its CPU time is charged to a shared group
-	vcpuInside      bool     // with cpuElsewhere: the time of its vCPUs is not
+	vcpuInside      bool     // with cpuElsewhere: its vCPU time is charged to the sandbox
 	p               *process // nil: not read
 }
 
@@ -45,12 +45,12 @@ type search struct {
 	at       time.Time
 	cost     time.Duration
 	count    uint64 // of processes
-	stale    bool   // a group or process has gone
+	stale    bool   // a group or process no longer exists
 	problems record.Problems
 }
 
-// Interval of discoveries: soon if the number of processes changed or something has gone, else
-// late, but at least costCap times the duration of a discovery.
+// Interval of discoveries: soon if the number of processes changed or something ended,
+// else late. It is always at least costCap times the duration of a discovery.
 const (
 	soon    = 2 * time.Second
 	late    = 5 * time.Second
@@ -127,7 +127,7 @@ func (c *collector) arrange(shot *attribution.Snapshot) {
 	maps.DeleteFunc(c.processes, func(pid int, p *process) bool { return p.gone || !pids[pid] })
 }
 
-// outline returns the parts of processes that decide their charges.
+// outline returns the parts of the processes that determine their charges.
 func outline(members []attribution.Member) []record.Process {
 	out := make([]record.Process, len(members))
 	for i, m := range members {

@@ -20,7 +20,7 @@ type group struct {
 	sample cgroupstat.Sample
 	cpu    counter // ns
 
-	fullAt      time.Time // of the fields below; 0: never read
+	fullAt      time.Time // when the fields below were read; 0: never
 	read, write counter   // bytes
 	haveIO      bool
 	limit       int64 // bytes, 0: none
@@ -61,12 +61,12 @@ func (c *collector) without(err error) (gone bool) {
 	return gone
 }
 
-// atOnce is how many groups are read in full per tick. Each takes some 70 µs, mostly for
-// opening files.
+// atOnce is the number of groups read in full per tick. Each takes about 70 µs, mostly
+// for opening files.
 const atOnce = 32
 
-// readGroups samples all groups. It reads in full new groups and the ones with the oldest full
-// reading.
+// readGroups samples all groups. It also reads in full the new groups and those whose
+// full reading is oldest.
 func (c *collector) readGroups() {
 	list := make([]*group, 0, len(c.groups))
 	for _, g := range c.groups {
@@ -100,7 +100,7 @@ func (c *collector) sample(g *group) {
 		g.cpu.lost()
 	case g.cpu.next(g.sample.CPU, c.now()):
 		c.lost.Backwards++
-		c.lost.Note(fmt.Sprintf("cgroup %s: its CPU time went back", g.path))
+		c.lost.Note(fmt.Sprintf("cgroup %s: its CPU time decreased", g.path))
 	}
 }
 
@@ -122,6 +122,6 @@ func (c *collector) readFully(g *group) {
 	}
 	if back := g.read.next(r.ReadBytes, g.fullAt); g.write.next(r.WriteBytes, g.fullAt) || back {
 		c.lost.Backwards++
-		c.lost.Note(fmt.Sprintf("cgroup %s: its count of I/O went back", g.path))
+		c.lost.Note(fmt.Sprintf("cgroup %s: its count of I/O decreased", g.path))
 	}
 }

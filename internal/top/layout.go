@@ -7,7 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// column is a column of the table. On a narrow terminal those of higher rank are hidden first.
+// column is a column of the table. On a narrow terminal, columns of higher rank are
+// hidden first.
 type column struct {
 	title string
 	width int

@@ -26,8 +26,8 @@ func (m Maybe) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, v, 'f', -1, 64), nil
 }
 
-// sum is the sum of known parts. A part with a counter that went back or a reused pid makes the
-// sum unknown. A new part counts from its first reading.
+// sum is the sum of the known parts. It is unknown if a part's counter decreased or its
+// pid was reused. A new part counts from its first reading.
 type sum struct {
 	v     float64
 	any   bool
@@ -82,10 +82,10 @@ type counter struct {
 	at    time.Time
 	have  bool
 	rate  Maybe // per second
-	wrong bool  // it went back, or belongs to another process than before
+	wrong bool  // it decreased, or belongs to a different process
 }
 
-// next adds a reading, and reports whether the counter went back.
+// next adds a reading and reports whether the counter decreased.
 func (c *counter) next(v int64, at time.Time) (back bool) {
 	if c.have {
 		delta, ok := v-c.last, v >= c.last && c.last >= 0

@@ -61,7 +61,7 @@ func (s *screen) watch(tick func(context.Context, map[string]bool) (*view, error
 			switch {
 			case s.paused:
 				return 0
-			case looks == 1: // the first rates soon
+			case looks == 1: // show the first rates soon
 				return min(s.interval, 500*time.Millisecond)
 			}
 			return s.interval
@@ -114,7 +114,7 @@ func (s *screen) every(interval time.Duration) {
 	s.next = min(s.interval, time.Second)
 }
 
-// keys are the actions of keys by bubbletea's names.
+// keys maps bubbletea's key names to actions.
 var keys = map[string]func(*screen){
 	"ctrl+c": quit, "q": quit,
 	"esc": func(s *screen) {
@@ -269,15 +269,15 @@ func (s *screen) list(l *layout, room int) []string {
 	return lines[s.offset:min(len(lines), s.offset+room)]
 }
 
-// footer are the keys in the last line, the most important first. The help has all keys.
+// footer lists keys for the last line, most important first. The help lists all keys.
 var footer = []string{"h help", "q quit", "mcopin sort", "r reverse", "/ filter", "e roles", "space hold", "+- rate"}
 
 var helpLines = []string{
 	"SANDBOX   a container, or a pod with its containers",
-	"CPU%      of one CPU: of its own cgroups, and of processes beside",
+	"CPU%      of one CPU: of its own cgroups and of processes charged to shared groups",
 	"MEMORY    charged to its own cgroups, without page cache",
 	"OUTSIDE   of MEMORY, in other cgroups than the pod's (/kata_overhead/ID)",
-	"BESIDE    of processes that are charged to groups of others (RSS, PSS with --pss)",
+	"BESIDE    memory of processes charged to shared groups (RSS, PSS with --pss)",
 	"CACHE     page cache, charged to its own cgroups",
 	"IO/s      bytes read and written, as cgroups account for them",
 	"LIMIT     of the pod's memory; FULL%: how much of it is used, without page cache",
@@ -292,7 +292,7 @@ var helpLines = []string{
 	"space            hold the view; + - longer and shorter interval",
 }
 
-const goesBack = "any key goes back"
+const goesBack = "press any key to return"
 
 // helpText returns the lines of the help, at most height. The last line always shows how to
 // leave it.

@@ -108,10 +108,10 @@ func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 	must.OK(t, v.writeJSON(&b, &Selection{}, true))
 	golden.Same(t, "testdata/once.json", b.String())
 	none := &view{}
-	check.Contains(t, "text", none.text(&Selection{}, 80, false), "There are no containers or pods here.")
+	check.Contains(t, "text", none.text(&Selection{}, 80, false), "No containers or pods found.")
 	none.unprivileged = true
-	check.Contains(t, "text", none.text(&Selection{}, 80, false), "without root some may not be")
-	check.Contains(t, "text", v.text(&Selection{Engine: "podman"}, 80, false), "No sandbox is as it was asked for")
+	check.Contains(t, "text", none.text(&Selection{}, 80, false), "run as root to see all of them")
+	check.Contains(t, "text", v.text(&Selection{Engine: "podman"}, 80, false), "No sandbox matches")
 }
 
 func TestColourIsOnlyWhereItIsWanted(t *testing.T) {

@@ -14,7 +14,7 @@ type Sort string
 const (
 	SortMemory   Sort = "memory"
 	SortCPU      Sort = "cpu"
-	SortOverhead Sort = "overhead" // outside the pod's group, and beside
+	SortOverhead Sort = "overhead" // MemoryOutside plus memory of processes beside
 	SortCache    Sort = "cache"
 	SortIO       Sort = "io"
 	SortName     Sort = "name"
@@ -27,7 +27,7 @@ func ParseSort(text string) (Sort, error) {
 	if s := Sort(text); slices.Contains(sorts, s) {
 		return s, nil
 	}
-	return "", fmt.Errorf("%q is not an order: %s", text, strings.Trim(strings.ReplaceAll(fmt.Sprint(sorts), " ", ", "), "[]"))
+	return "", fmt.Errorf("invalid sort order %q (supported: %s)", text, strings.Trim(strings.ReplaceAll(fmt.Sprint(sorts), " ", ", "), "[]"))
 }
 
 // Engines and isolations of sandboxes.
@@ -76,8 +76,8 @@ func (l *Selection) of(all []Sandbox) []Sandbox {
 	return out
 }
 
-// compare compares by the figure of the sort order, the largest first. Unknown figures are last
-// in both directions.
+// compare compares by the sort order, largest first. Unknown figures are last in both
+// directions.
 func (l *Selection) compare(a, b *Sandbox) int {
 	way := 1
 	if l.Reverse {

@@ -52,7 +52,7 @@ func (v *view) troubles() string {
 	for _, one := range []struct {
 		n    int
 		what string
-	}{{p.Denied, "denied (run as root to see all)"}, {p.Reused, "pids given away"}, {p.Backwards, "counters went back"}, {p.Broken, "of an unknown form"}} {
+	}{{p.Denied, "denied (run as root to see all)"}, {p.Reused, "pids reused"}, {p.Backwards, "counters decreased"}, {p.Broken, "malformed"}} {
 		if one.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
 		}
@@ -70,11 +70,11 @@ func (v *view) troubles() string {
 func (v *view) nothing(shown []Sandbox) string {
 	switch {
 	case v.Count == 0 && v.unprivileged:
-		return "No containers or pods are to be seen here; without root some may not be."
+		return "No containers or pods found; run as root to see all of them."
 	case v.Count == 0:
-		return "There are no containers or pods here."
+		return "No containers or pods found."
 	case len(shown) == 0:
-		return "No sandbox is as it was asked for (--filter, --engine)."
+		return "No sandbox matches --filter and --engine."
 	}
 	return ""
 }

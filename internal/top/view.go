@@ -21,7 +21,7 @@ type view struct {
 	Sandboxes []Sandbox       `json:"sandboxes"`
 	Problems  record.Problems `json:"problems"`
 
-	unprivileged bool // not read as root
+	unprivileged bool // read without root
 }
 
 // schemaVersion is the version of the JSON object. Within a version names are only added.
@@ -35,7 +35,7 @@ type node struct {
 	Available Maybe `json:"memory_available"`
 	Cache     Maybe `json:"cache"`
 	CPU       Maybe `json:"cpu"`   // busy CPUs
-	Steal     Maybe `json:"steal"` // CPUs that a hypervisor took
+	Steal     Maybe `json:"steal"` // CPUs taken by the hypervisor
 	Load1     Maybe `json:"load1"`
 	PSICPU    Maybe `json:"psi_cpu"` // share of the time in which some task waited
 	PSIMemory Maybe `json:"psi_memory"`
@@ -50,9 +50,10 @@ type Own struct {
 	Memory Maybe `json:"memory"` // resident
 }
 
-// Figures are the figures of one sandbox, or of all. Those of cgroups come from memory.current
-// and memory.stat (usage_in_bytes of v1) and include the charges of ended processes. Those of
-// processes charged to shared groups ("beside") come from the processes.
+// Figures are the figures of one sandbox, or of all. Figures of cgroups come from
+// memory.current and memory.stat (usage_in_bytes of v1), and include charges of ended
+// processes. Figures of processes charged to shared groups ("beside") come from the
+// processes themselves.
 type Figures struct {
 	CPU        Maybe `json:"cpu"` // of its cgroups and of processes charged to shared groups
 	CPUOutside Maybe `json:"cpu_outside"`
@@ -86,7 +87,7 @@ type Sandbox struct {
 	Name      string   `json:"name"`
 	Engine    string   `json:"engine"`    // docker, podman, containerd, cri-o, isula, kubernetes, oci; "" if only Isolation is known
 	Isolation string   `json:"isolation"` // "kata", "gvisor", "vm" (another VMM) or ""
-	Rule      string   `json:"rule"`      // the fact that identified the engine
+	Rule      string   `json:"rule"`      // fact that identified the engine
 	Pod       string   `json:"pod"`       // the pod's id, "" for a single container
 	IDs       []string `json:"ids"`
 	Figures
@@ -114,7 +115,7 @@ func (s *Sandbox) engine() string {
 type Group struct {
 	Path   string        `json:"path"`
 	Charge record.Charge `json:"charge"`
-	Nested bool          `json:"nested"` // the figures of another group in the list include it
+	Nested bool          `json:"nested"` // included in another listed group
 	CPU    Maybe         `json:"cpu"`
 	Memory Maybe         `json:"memory"` // without page cache
 	Cache  Maybe         `json:"cache"`
@@ -135,7 +136,7 @@ type Process struct {
 	Start   uint64              `json:"start"` // clock ticks since boot
 	PPid    int                 `json:"ppid"`
 	Name    string              `json:"name"` // the kernel's name, cut to 15 characters
-	Rule    string              `json:"rule"` // the fact that decided the role
+	Rule    string              `json:"rule"` // fact that decided the role
 	Threads []int               `json:"threads,omitempty"`
 	Beside  bool                `json:"beside"` // its memory is charged to a shared group
 	CPU     Maybe               `json:"cpu"`

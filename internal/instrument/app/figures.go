@@ -10,13 +10,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// quantiles are those of latencies.
+// quantiles are the reported latency quantiles.
 var quantiles = []string{"p50", "p90", p99, "p99.9", "max"}
 
-// onlyKnown are the quantities of which there is no figure where it is not known.
+// onlyKnown lists the quantities that are left out if unknown.
 var onlyKnown = []string{"first-answer", "first-request", "pressure", "throughput-kept", "latency-times", "throughput-times", "neighbour-cpu"}
 
-// figures are those of the row. Those that compare it with other rows have no value yet.
+// figures returns the figures of the row. Figures that depend on other rows have no
+// value yet.
 func (r *row) figures() (all figure.Set) {
 	over := func(quantity string, of func(*Window) float64, more ...string) figure.Figure {
 		values := stat.Rounds{}
@@ -83,11 +84,13 @@ func (r *row) figures() (all figure.Set) {
 	return all
 }
 
-// ready reports whether the window has a time of the first answer: a neighbour comes after it.
+// ready reports whether the window has a time of the first answer. A neighbour starts
+// only after it.
 func (w *Window) ready() bool { return w.Ready > 0 && w.Neighbour == "" }
 
-// polled is how exactly first answers are known: to how many ns at worst, and how many are
-// the latest that can be, since the workload was ready when it was asked first.
+// polled returns the precision of first answers: the worst resolution in ns, how many
+// are only upper bounds, and the total. A workload ready at the first request has only
+// an upper bound.
 func polled(windows []*Window) (widest int64, atMost, asked int) {
 	for _, w := range windows {
 		switch {
@@ -103,11 +106,11 @@ func polled(windows []*Window) (widest int64, atMost, asked int) {
 	return widest, atMost, asked
 }
 
-// allRoles stands for all roles of a target together.
+// allRoles is the sum of a target's roles.
 const allRoles record.Role = "all"
 
-// used is the CPU time of a role, ns, or of all where it is known of each. What every
-// sandbox of the target has together is among it: a daemon's time is its whole.
+// used returns the CPU time of a role in ns, or of all roles if each is known. A
+// daemon's time is counted in full, although all sandboxes of the target share it.
 func (w *Window) used(role record.Role) float64 {
 	sum, known := int64(0), false
 	for _, t := range w.Seen.CPU {
@@ -118,13 +121,14 @@ func (w *Window) used(role record.Role) float64 {
 	return ifKnown(known && !(role == allRoles && w.CPUPartly), sum)
 }
 
-// Who waits, and for what.
+// Values of the labels of and resource of pressure.
 var (
 	waiters   = []string{"node", "workload", "neighbour"}
 	resources = []string{"cpu", "memory", "io"}
 )
 
-// pressure is for which share of the window one of the waiters waited for something.
+// pressure returns the share of the window in which a task of the node or cgroup waited
+// for a resource.
 func (w *Window) pressure(of, resource string) float64 {
 	p := map[string]*Pressure{"workload": w.Own, "neighbour": w.Beside}[of]
 	if of == "node" && w.Seen.HavePSI {
@@ -136,7 +140,7 @@ func (w *Window) pressure(of, resource string) float64 {
 	return map[string]float64{"cpu": p.CPU, "memory": p.Memory, "io": p.IO}[resource]
 }
 
-// ifKnown is a value, or no number where it is not known.
+// ifKnown returns v, or NaN if it is unknown.
 func ifKnown(known bool, v int64) float64 {
 	if !known {
 		return math.NaN()
@@ -144,10 +148,10 @@ func ifKnown(known bool, v int64) float64 {
 	return float64(v)
 }
 
-// Figures are all of the run's.
+// Figures returns all figures of the run.
 func (j *Judgement) Figures() []figure.Figure { return slices.Clone(j.All) }
 
-// Result is how many windows failed of how many, and what is to be mistrusted.
+// Result returns the number of failed windows, the total, and the findings.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Found
 }

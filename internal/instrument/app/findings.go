@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The codes of findings about services, besides those that other runs have too.
+// Codes of findings that only app runs have.
 const (
 	foundErrors      = "requests-failed"
 	foundRateMissed  = "rate-not-reached"
@@ -26,12 +26,12 @@ const (
 )
 
 const (
-	full    = 0.95 // share of its CPUs from which on somebody has no more to give
-	reached = 0.99 // of a rate, from which on it was reached
-	tailed  = 1000 // answers of which p99.9 is more than their largest
+	full    = 0.95 // share of its CPUs from which a process or node counts as saturated
+	reached = 0.99 // share of the requested rate that counts as reached
+	tailed  = 1000 // minimum answers for a p99.9 below the maximum
 )
 
-// where begins a sentence about a row, whose target stands before it.
+// where returns the start of a message about a row. The target is shown before it.
 func (r *row) where() string {
 	if r.neighbour == "" {
 		return ""
@@ -68,7 +68,7 @@ func (j *Judgement) findings() []record.Finding {
 		"tasks waited for a CPU (PSI), while a third or more of its CPU time was neither the client's nor a sandbox's", finding.Suspect(j.Record, "something else runs on this machine: stop it, or pin it away"))
 	if fewest >= 0 && fewest < tailed {
 		out.Add(record.Finding{Code: foundFewSamples, Level: finding.Note,
-			Message: fmt.Sprintf("in some window only %d requests were answered, of which p99.9 is the slowest one", fewest), Advice: fmt.Sprintf("load longer (-t): p99.9 takes %d answers in each window", tailed)})
+			Message: fmt.Sprintf("a window has only %d answers, so its p99.9 is the slowest one", fewest), Advice: fmt.Sprintf("use a longer load (-t): p99.9 needs %d answers in each window", tailed)})
 	}
 	if f, few := finding.TooFew(least, j.need(), 0); few && least < stat.MinRounds(figure.Confidence) {
 		out.Add(f)
@@ -77,7 +77,7 @@ func (j *Judgement) findings() []record.Finding {
 	return out
 }
 
-// need is how many rounds the table needs that compares most.
+// need returns the rounds required by the table with the most comparisons.
 func (j *Judgement) need() (most int) {
 	for _, c := range j.compared {
 		most = max(most, j.Plan.RoundsFor(c.comparisons))
@@ -85,8 +85,8 @@ func (j *Judgement) need() (most int) {
 	return most
 }
 
-// tooFew tells of the tables that can show no difference, those that need as many rounds
-// together.
+// tooFew reports tables with too few rounds to show a difference. Tables that need the
+// same number share a finding.
 func (j *Judgement) tooFew(add func(record.Finding)) {
 	type few struct{ rounds, need int }
 	var order []few
@@ -94,7 +94,7 @@ func (j *Judgement) tooFew(add func(record.Finding)) {
 	for _, c := range j.compared {
 		f := few{c.rounds, j.Plan.RoundsFor(c.comparisons)}
 		if c.rounds < stat.MinRounds(figure.Confidence) || c.rounds >= f.need {
-			continue // of less there is not even an interval
+			continue // fewer rounds do not even give an interval
 		}
 		if titles[f] == nil {
 			order = append(order, f)
@@ -108,8 +108,9 @@ func (j *Judgement) tooFew(add func(record.Finding)) {
 	}
 }
 
-// pressedByOthers is which share of the window some task waited for a CPU, 0 where it was
-// the load itself that took the CPUs, and whether whose they were is known.
+// pressedByOthers returns the share of the window in which some task waited for a CPU.
+// It is 0 if client, tare and sandboxes used most of the CPU time themselves. known is
+// false if their usage is unknown.
 func (w *Window) pressedByOthers() (share float64, known bool) {
 	if !w.Seen.HavePSI || w.CPUPartly || w.Neighbour != "" && w.BesideCPU == nil {
 		return 0, false
@@ -127,7 +128,7 @@ func (w *Window) pressedByOthers() (share float64, known bool) {
 	return w.Seen.PSICPU, true
 }
 
-// failures are windows without figures, and requests without an answer.
+// failures reports windows without figures and requests without an answer.
 func (j *Judgement) failures(r *row, add func(record.Finding)) {
 	if i := slices.IndexFunc(r.failed, func(w *Window) bool { return w.Failure != nil }); i >= 0 {
 		f := r.failed[i].Failure
@@ -152,11 +153,11 @@ func (j *Judgement) failures(r *row, add func(record.Finding)) {
 		}
 		add(record.Finding{Code: foundErrors, Level: finding.Error, Target: r.target,
 			Message: fmt.Sprintf("%s%d of %d requests failed: %s", r.where(), errors, requests, page.Listed(causes)),
-			Advice:  "they are in no latency, except those of an open loop that had no answer in time, with as long as they were waited for; see the log of the server"})
+			Advice:  "they are not in latencies, except timed-out requests of an open loop, which count with their waiting time; see the server's log"})
 	}
 }
 
-// saturated tells who had no more to give.
+// saturated reports whether the client, the node or the limit was saturated.
 func (j *Judgement) saturated(r *row, add func(record.Finding)) {
 	put := func(code, level, message, advice string) {
 		add(record.Finding{Code: code, Level: level, Target: r.target, Message: r.where() + message, Advice: advice})
@@ -164,7 +165,7 @@ func (j *Judgement) saturated(r *row, add func(record.Finding)) {
 	cell := j.All.Part("neighbour", r.neighbour).Part("target", r.target)
 	nodeBusy, throughput := cell.Of("node-busy"), cell.Of("throughput")
 	cpus, rate := float64(j.CPUs), j.Plan.Rate
-	// The largest shares of a round; CPUs are held back all of them together.
+	// Maxima over rounds. Throttled time is summed over all CPUs.
 	client, limit, held, unsent := 0.0, 0.0, 0.0, int64(0)
 	for _, w := range r.windows {
 		unsent += w.Sent.Unsent
@@ -178,22 +179,22 @@ func (j *Judgement) saturated(r *row, add func(record.Finding)) {
 	busy := cpus > 0 && nodeBusy.Known() && nodeBusy.Value >= full*cpus
 	switch {
 	case cpus > 0 && client >= full*cpus || busy && client >= cpus/2:
-		put(foundClientBound, finding.Warning, fmt.Sprintf("the client used %.2f of %d CPUs, and no more were left", client, j.CPUs),
-			"the throughput is what the client can send, not what the server can answer: ask for a rate (--rate), or use a machine with more CPUs")
+		put(foundClientBound, finding.Warning, fmt.Sprintf("the client used %.2f of %d CPUs, and no more were available", client, j.CPUs),
+			"the throughput is what the client can send, not what the server can answer: set a rate (--rate), or use a machine with more CPUs")
 	case busy:
-		put(foundNodeFull, finding.Note, fmt.Sprintf("the node was full (%.2f of %d CPUs), of which the client used at most %.2f in any round", min(nodeBusy.Value, cpus), j.CPUs, client),
-			"client and server share its CPUs: latencies hold the queue for one, and the CPU of a request says more than the throughput")
+		put(foundNodeFull, finding.Note, fmt.Sprintf("the node was saturated (%.2f of %d CPUs); the client used at most %.2f in any round", min(nodeBusy.Value, cpus), j.CPUs, client),
+			"client and server share its CPUs: latencies include waiting for a CPU, and CPU per request is more meaningful than throughput")
 	}
 	if limit >= full || held >= 1-full {
 		put(foundLimit, finding.Note, fmt.Sprintf("the server used up to %.0f %% of its CPU limit, and its CPUs, all of them together, were held back for up to %.2f s of a second", 100*limit, held),
-			"the throughput is that of the limit; raise --limit cpu=, or read the CPU of a request")
+			"the limit determines the throughput; raise --limit cpu=, or use the CPU per request")
 	}
 	if rate > 0 && throughput.Known() && throughput.Value < reached*rate {
 		put(foundRateMissed, finding.Warning, fmt.Sprintf("%s of %s requests a second were answered", page.Significant(throughput.Value), page.Significant(rate)),
 			"the server cannot keep up, or its connections are too few (-c): latencies grow with the length of the load")
 	}
 	if unsent > 0 {
-		put(foundUnsent, finding.Warning, fmt.Sprintf("%d requests were due and never sent, since no connection was free", unsent),
-			"they are in the latencies with as long as they were waited for; use more connections (-c), or a lower --rate")
+		put(foundUnsent, finding.Warning, fmt.Sprintf("%d requests were due and never sent, because no connection was free", unsent),
+			"they count in the latencies with their waiting time; use more connections (-c), or a lower --rate")
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Name of the instrument: its verb, its key in a plan, its word in a record.
+// Name is the instrument's verb, its key in a plan and its name in a record.
 const Name = "app"
 
-// Instrument is what the rest of tare knows of this one.
+// Instrument registers the app command with the rest of tare.
 var Instrument = instrument.Instrument{
 	Name:  Name,
 	Help:  "What a service of one's own pays in requests.",

@@ -12,28 +12,28 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Judgement is what can be said of a service on several targets.
+// Judgement holds the results of a service on several targets.
 type Judgement struct {
 	Record   *record.Record
 	Plan     Options
-	Baseline string     // "" where there is one target only
+	Baseline string     // "" if there is only one target
 	CPUs     int        // of the node
-	All      figure.Set // in parts by neighbour, of which the one without is first, and by target
+	All      figure.Set // grouped by neighbour, starting without one, then by target
 	Found    []record.Finding
-	Failed   int // windows without figures, or with requests that failed
+	Failed   int // windows without figures, or with failed requests
 	Total    int
 
 	rows     []*row
 	compared []compared // by table
 }
 
-// row is one target alone, or beside one neighbour.
+// row is one target, alone or beside one neighbour.
 type row struct {
 	target, neighbour string
-	windows, failed   []*Window // with figures and without, by round
+	windows, failed   []*Window // with and without figures, by round
 }
 
-// compared is how many figures were compared together, in so many rounds at most.
+// compared counts the figures compared together, and their maximum number of rounds.
 type compared struct {
 	title               string
 	comparisons, rounds int
@@ -62,14 +62,15 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return j, nil
 }
 
-// gather sorts the windows into rows, alone first and then as the neighbours were named.
+// gather sorts the windows into rows: without a neighbour first, then in the plan's
+// order of neighbours.
 func (j *Judgement) gather() {
 	seen := map[string]bool{}
 	for _, w := range record.All[Window](j.Record) {
 		at := fmt.Sprintf("%d %q %q", w.Round, w.Target, w.Neighbour)
 		switch {
 		case w.Failure != nil && w.Failure.Kind == record.FailInterrupted:
-			continue // being told to stop is no fault of the target
+			continue // interrupted; the target is not at fault
 		case seen[at]:
 			j.Record.ProblemCount++
 			j.Record.Problems = append(slices.Clip(j.Record.Problems), record.Problem{Reason: fmt.Sprintf("a window of %s in round %d is there twice", w.Target, w.Round+1)})
@@ -91,7 +92,7 @@ func (j *Judgement) gather() {
 			j.Failed++
 		}
 	}
-	planned := func(r *row) uint { // what the plan does not name, −1, comes last
+	planned := func(r *row) uint { // neighbours outside the plan come last: −1 is the largest uint
 		return uint(slices.Index(append([]string{""}, j.Plan.Neighbours...), r.neighbour))
 	}
 	rank := func(r *row) int {
@@ -105,7 +106,7 @@ func (j *Judgement) gather() {
 	}
 }
 
-// row is that of a target alone or beside a neighbour; nil where there is none.
+// row returns the row of a target and neighbour, or nil.
 func (j *Judgement) row(target, neighbour string) *row {
 	if i := slices.IndexFunc(j.rows, func(r *row) bool { return r.target == target && r.neighbour == neighbour }); i >= 0 {
 		return j.rows[i]
@@ -113,10 +114,10 @@ func (j *Judgement) row(target, neighbour string) *row {
 	return nil
 }
 
-// answers are the requests that had one.
+// answers returns the number of answered requests.
 func (w *Window) answers() int64 { return max(w.Sent.Requests-w.Sent.Errors, 0) }
 
-// inside is the CPU time of the roles that a limit of the workload holds, ns.
+// inside returns the CPU time (ns) of the roles that the workload's limit applies to.
 func inside(all []record.RoleTime) (ns int64) {
 	for _, t := range all {
 		switch t.Role {
@@ -127,8 +128,8 @@ func inside(all []record.RoleTime) (ns int64) {
 	return ns
 }
 
-// compare compares targets within each table, and each with itself alone and on the
-// host.
+// compare compares the targets of each table with the baseline, and each target with
+// itself alone and with host.
 func (j *Judgement) compare() {
 	var alone, onHost []figure.Quotient
 	var kept []figure.Pair
@@ -177,8 +178,8 @@ func (j *Judgement) compare() {
 	j.together("requests/s × alone, vs "+j.Baseline, keeping)
 }
 
-// within adds a quotient where some round has both of its sides: a ratio is of values of
-// the same round.
+// within adds a ratio if some round has both values. Ratios are of values from the same
+// round.
 func within(all []figure.Quotient, of, values, base *figure.Figure) []figure.Quotient {
 	if q := (figure.Quotient{Figure: of, Base: base.Values(), Values: values.Values()}); figure.Paired(q.Base, q.Values) {
 		all = append(all, q)
@@ -186,8 +187,8 @@ func within(all []figure.Quotient, of, values, base *figure.Figure) []figure.Quo
 	return all
 }
 
-// together notes how many figures were compared together, so that their p-values are
-// adjusted for each other.
+// together counts the figures compared together. Their p-values are adjusted for that
+// number.
 func (j *Judgement) together(title string, figures []*figure.Figure) {
 	c := compared{title: title}
 	for _, f := range figures {
@@ -198,7 +199,7 @@ func (j *Judgement) together(title string, figures []*figure.Figure) {
 	j.compared = append(j.compared, c)
 }
 
-// quotients are the values over the base's, of the rounds that have both.
+// quotients returns values divided by base, for rounds that have both.
 func quotients(values, base stat.Rounds) stat.Rounds {
 	out := stat.Rounds{}
 	for round, v := range values {
@@ -209,7 +210,7 @@ func quotients(values, base stat.Rounds) stat.Rounds {
 	return out
 }
 
-// rowsOf are the quantities that a table compares.
+// rowsOf returns the quantities that a table compares.
 func (j *Judgement) rowsOf(t figure.Set) figure.Rows {
 	out := figure.Rows{}
 	cells := t.Parts("target")

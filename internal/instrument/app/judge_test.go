@@ -150,8 +150,8 @@ func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
 		"of a request": {"", func(*Window) {}, "until a request was answered, asked again and again (resolution 1.00 ms at worst); first request: that one alone",
 			[]string{"first answer", "first request"}, "3.00 ms"},
 		"a connection is no answer, and has no request": {"tcp:8443", func(w *Window) { w.First = 0 },
-			"until a connection was accepted, which is no answer yet (tcp:8443), asked again and again (resolution 1.00 ms at worst)", []string{"first answer"}, "3.00 ms"},
-		"a line of its log is a sign of its own": {"log:up", func(w *Window) { w.First = 0 }, "by its own sign, which is no answer yet (log:up)", []string{"first answer"}, "3.00 ms"},
+			"until a connection was accepted, which is not yet an answer (tcp:8443), asked again and again (resolution 1.00 ms at worst)", []string{"first answer"}, "3.00 ms"},
+		"a line of its log is a sign of its own": {"log:up", func(w *Window) { w.First = 0 }, "by its own sign, which is not yet an answer (log:up)", []string{"first answer"}, "3.00 ms"},
 		"ready when first asked": {"", func(w *Window) {
 			if w.Round > 0 {
 				w.Unready = 0

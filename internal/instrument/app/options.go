@@ -1,4 +1,5 @@
-// Package app asks what a service of the user's own pays on a runtime, in requests.
+// Package app measures a user's own service on each runtime: throughput, latency and
+// CPU per request.
 package app
 
 import (
@@ -17,42 +18,42 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// maxNeighbours is how many there can be, each of which takes windows of its own.
+// maxNeighbours is the maximum number of neighbours. Each one needs additional windows.
 const maxNeighbours = 20
 
-// Options are what can be asked for.
+// Options are the options of an app run.
 type Options struct {
 	Title string
 	terms.Whom
 	terms.Load
-	Ready      setting.Ready // when it is ready; "": when it answers the load's URL
-	Baseline   string        // the target all others are compared with; empty: the first runtime
-	Warm       time.Duration // of the same load before each window
+	Ready      setting.Ready // readiness check; "": an answer from the URL
+	Baseline   string        // target that others are compared with; "": the first runtime
+	Warm       time.Duration // warm-up with the same load before each window
 	Neighbours []string      // see ParseNeighbour
 	Rounds     int
 	Budget     time.Duration
-	Timeout    time.Duration // of one operation on one sandbox, and until the first answer
+	Timeout    time.Duration // for one operation on one sandbox, and for the first answer
 	Seed       uint64
 	Limits     setting.Limits
 	Workload   setting.Workload // the service; see terms.Load.Serve
 	figure.Comparing
 }
 
-// mostComparisons is of how many in a table each can be shown to differ by the default
-// number of rounds: of two targets with a third in six quantities.
+// mostComparisons is the number of comparisons in a table for which the default rounds
+// suffice: two targets against a third in six quantities.
 const mostComparisons = 2 * quantities
 
-// quantities are how many a table compares of each target, alone.
+// quantities is the number of quantities that a table compares per target.
 const quantities = 6
 
-// Comparisons are how many of such targets are read together at most: in the table of
-// those alone, of each beside its neighbours with itself, or with the host.
+// Comparisons returns the largest number of comparisons in one table. A table compares
+// targets alone, each target with itself beside a neighbour, or targets with host.
 func (o *Options) Comparisons(targets []record.Target) int {
 	others, hosted := max(len(targets)-1, 0), slices.ContainsFunc(targets, func(t record.Target) bool { return t.Name == host })
 	alone, onHost := 0, others
 	for _, n := range o.Parsed() {
 		if n.Image != "" && hosted {
-			alone += others // it has no room on the host
+			alone += others // host cannot run an image
 			continue
 		}
 		alone, onHost = alone+len(targets), onHost+others
@@ -63,7 +64,7 @@ func (o *Options) Comparisons(targets []record.Target) int {
 	return max(quantities*others, alone, onHost)
 }
 
-// Defaults are the options of a measurement that says nothing.
+// Defaults returns the default options.
 func Defaults() Options {
 	o := Options{
 		Whom: terms.Everyone, Warm: 2 * time.Second,
@@ -101,12 +102,12 @@ func neighbour(s string) error {
 	return err
 }
 
-// Wrong says what is wrong between options.
+// Wrong returns the conflicts between options.
 func (o *Options) Wrong() option.FieldErrors {
 	all, names := o.CheckWhom()
 	all = append(all, terms.CheckNamed("baseline", o.Baseline, names)...)
 	w := o.Workload
-	w.Pull = w.Pull && len(o.Images()) == 0 // it may be theirs that are pulled
+	w.Pull = w.Pull && len(o.Images()) == 0 // the pull may be for a neighbour's image
 	all = append(all, terms.CheckWorkload(&w)...)
 	if o.Rate > 0 && o.Rate*o.Duration.Seconds() < 1 {
 		all = append(all, option.Wrongf("rate", "%g requests a second for %v are none: raise one of them", o.Rate, o.Duration))
@@ -114,34 +115,34 @@ func (o *Options) Wrong() option.FieldErrors {
 	return all
 }
 
-// Ahead is what it takes.
+// Ahead returns the expected duration.
 func (o *Options) Ahead(targets int) terms.Ahead {
 	a := terms.Ahead{Budget: o.Budget}
 	a.Takes(float64(targets)*float64(o.Rounds)*float64(1+len(o.Neighbours)), o.Warm+o.Duration)
 	return a
 }
 
-// MarshalJSON writes what a record holds.
+// MarshalJSON encodes the options as in a record.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }
 
-// Neighbour is what works beside, parsed.
+// Neighbour is a parsed neighbour.
 type Neighbour struct {
-	overhead.Phase          // of what the probe does: spin or hold; Name is as it was written, cleaned
-	Pattern        string   // what fio does past the page cache, its --rw; "" where it does nothing
-	Image          string   // of the user's own, whose command works; "" where the probe or fio does
-	Command        []string // in place of the image's own; nil for that
+	overhead.Phase          // load of the probe: spin or hold; Name is the cleaned input
+	Pattern        string   // fio's --rw, with direct I/O; "" if fio is not used
+	Image          string   // the user's image; "" for probe or fio
+	Command        []string // replaces the image's command; nil: the image's
 }
 
 var patterns = []string{"read", "write", "randread", "randwrite", "rw", "randrw"}
 
-// longestName is what a window has room for.
+// longestName is the maximum length of a neighbour's name in a window.
 const longestName = 256
 
-// ParseNeighbour reads "spin 2cpu", "hold 256MiB" or "storage randwrite". What begins
-// with another word is an image, as --image takes them, and perhaps its command.
+// ParseNeighbour parses "spin 2cpu", "hold 256MiB" or "storage randwrite". Any other
+// first word is an image in the form of --image, optionally followed by a command.
 func ParseNeighbour(s string) (Neighbour, error) {
 	n := Neighbour{Phase: overhead.Phase{Name: strings.Join(strings.Fields(s), " ")}}
 	kind, what, _ := strings.Cut(n.Name, " ")
@@ -166,7 +167,7 @@ func ParseNeighbour(s string) (Neighbour, error) {
 	return Neighbour{}, fmt.Errorf("%s is not a neighbour: write spin 2cpu, hold 256MiB, storage with one of %s, or an image and its command", option.Quote(s), strings.Join(patterns, ", "))
 }
 
-// Parsed are the neighbours; what [option.Check] would refuse is none.
+// Parsed returns the neighbours and skips invalid ones, which [option.Check] rejects.
 func (o *Options) Parsed() (all []Neighbour) {
 	for _, text := range o.Neighbours {
 		if n, err := ParseNeighbour(text); err == nil {
@@ -176,7 +177,7 @@ func (o *Options) Parsed() (all []Neighbour) {
 	return all
 }
 
-// Images are those of the neighbours that have one, in their order.
+// Images returns the images of the neighbours that have one, in order.
 func (o *Options) Images() (all []setting.Workload) {
 	for _, n := range o.Parsed() {
 		if n.Image != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Page is what a person reads of the run.
+// Page returns the page of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head, p.Answer = page.Head(j.Record, j.Plan.Rounds), j.answer()
@@ -42,8 +42,8 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	return p
 }
 
-// answer is how many requests a second each target answered, and what CPU time one took: a
-// sentence for each table.
+// answer states the requests per second and the CPU time per request of each target,
+// one sentence per table.
 func (j *Judgement) answer() (out []string) {
 	for _, t := range j.All.Parts("neighbour") {
 		var rates, costs []answer.Named
@@ -69,7 +69,7 @@ func (j *Judgement) answer() (out []string) {
 	return out
 }
 
-// whole says what ran where, and how it was loaded.
+// whole describes the environment and the load.
 func (j *Judgement) whole(o page.Options) *page.Section {
 	loop := "closed loop"
 	if j.Plan.Rate > 0 {
@@ -83,7 +83,7 @@ func (j *Judgement) whole(o page.Options) *page.Section {
 	return s
 }
 
-// beside ends the title of a table's sections.
+// beside returns the suffix for titles of a table's sections.
 func beside(t figure.Set) string {
 	if t.Get("neighbour") == "" {
 		return ""
@@ -91,10 +91,10 @@ func beside(t figure.Set) string {
 	return " beside " + page.Heading(t.Get("neighbour"))
 }
 
-// of is the row of a part of the figures.
+// of returns the row of these figures.
 func (j *Judgement) of(cell figure.Set) *row { return j.row(cell.Get("target"), cell.Get("neighbour")) }
 
-// requests is what the client says.
+// requests returns the table of the client's results.
 func (j *Judgement) requests(t figure.Set) *page.Section {
 	s := page.Grid(&Quantities, t, []string{"target"}, []page.Quantity{
 		{Of: "throughput", Titles: []string{"rounds (failed)"}, Cell: func(cell figure.Set) page.Cell {
@@ -143,11 +143,11 @@ func (j *Judgement) requests(t figure.Set) *page.Section {
 	return s
 }
 
-// latencies says what the latencies are of.
+// latencies describes how latencies and first answers were measured.
 func (j *Judgement) latencies() string {
-	text := "medians over the rounds; a round's latencies are of its answers: of a closed loop those that would have come during a stall are not among them (coordinated omission; --rate counts them)"
+	text := "medians over the rounds; a round's latencies are of its answers: in a closed loop, requests delayed by a stall are missing (coordinated omission; --rate counts them)"
 	if j.Plan.Rate > 0 {
-		text = "medians over the rounds; an open loop's latencies are from when a request was due; what had no answer in time, or was never sent, counts with as long as it was waited for"
+		text = "medians over the rounds; an open loop's latencies start when a request was due; timed-out or unsent requests count with their waiting time"
 	}
 	var windows []*Window
 	for _, r := range j.rows {
@@ -165,19 +165,19 @@ func (j *Judgement) latencies() string {
 	return text
 }
 
-// sign is what the first answer is.
+// sign describes what counts as the first answer.
 func (j *Judgement) sign() string {
 	ready := j.Plan.WhenReady(j.Plan.Ready)
 	switch by, _, _ := strings.Cut(string(ready), ":"); by {
 	case setting.ReadyHTTP:
 		return "a request was answered"
 	case setting.ReadyTCP:
-		return "a connection was accepted, which is no answer yet (" + page.Heading(string(ready)) + ")"
+		return "a connection was accepted, which is not yet an answer (" + page.Heading(string(ready)) + ")"
 	}
-	return "it was ready by its own sign, which is no answer yet (" + page.Heading(string(ready)) + ")"
+	return "it was ready by its own sign, which is not yet an answer (" + page.Heading(string(ready)) + ")"
 }
 
-// times is a ratio with its interval.
+// times formats a ratio with its interval.
 func times(f *figure.Figure) page.Cell {
 	c := page.InBrackets(f, page.Significant)
 	if c.Figure != nil {
@@ -186,7 +186,7 @@ func times(f *figure.Figure) page.Cell {
 	return c
 }
 
-// neighbours is what each neighbour takes.
+// neighbours returns the table of the effect of each neighbour.
 func (j *Judgement) neighbours() *page.Section {
 	columns := []page.Quantity{
 		{Of: "throughput-kept", Titles: []string{"requests/s × alone"}, Beside: page.Estimates, Draw: func(f *figure.Figure) page.Cell { return page.InBrackets(f, page.Significant) }},
@@ -206,16 +206,16 @@ func (j *Judgement) neighbours() *page.Section {
 	if s == nil {
 		return nil
 	}
-	s.Title = "what a neighbour takes"
+	s.Title = "effect of each neighbour"
 	s.Notes = []string{"× alone: how many times that of the same round without the neighbour, with the 95 % interval; vs: by how much that is more or less than the baseline keeps; its CPUs: what the neighbour's sandbox used; PSI: for which share of the time some task waited, of the whole node and of the cgroups of workload and neighbour"}
 	if partly, all := count(rows, func(w *Window) bool { return w.BesideCPU == nil }); partly > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d windows are not in its CPUs: what some process of the neighbour used was not known in them", partly, all))
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d windows are not in its CPUs, because the usage of some process of the neighbour is unknown", partly, all))
 	}
 	s.Notes = append(s.Notes, unpressed(rows)...)
 	return s
 }
 
-// count is how many windows of rows are such, of how many.
+// count returns the number of windows that match, and the total.
 func count(rows []*row, such func(*Window) bool) (n, all int) {
 	for _, r := range rows {
 		for _, w := range r.windows {
@@ -227,7 +227,7 @@ func count(rows []*row, such func(*Window) bool) (n, all int) {
 	return n, all
 }
 
-// unpressed says of whose cgroups no pressure is known, and why.
+// unpressed lists the cgroups without pressure data, with the reason.
 func unpressed(rows []*row) (notes []string) {
 	for of, reason := range []func(*Window) string{func(w *Window) string { return w.Unpressed }, func(w *Window) string { return w.UnpressedBeside }} {
 		var reasons []string
@@ -253,12 +253,12 @@ func unpressed(rows []*row) (notes []string) {
 	return notes
 }
 
-// cpu is whose CPU time a request takes.
+// cpu returns the table of CPU time per request by role.
 func (j *Judgement) cpu(t figure.Set) *page.Section {
 	var roles []string
 	var rows []*row
 	c := &page.Chart{Name: "cpu-per-request", Title: "CPU of a request" + beside(t), Kind: page.Stacked,
-		Caption: "Whose CPU time an answer takes on each target, medians over the rounds; the client's is beside it.", X: page.Axis{Title: "target"}, Y: page.Axis{Title: "CPU time", Unit: figure.Nanoseconds}}
+		Caption: "CPU time per answer by role on each target, medians over the rounds; the client's is separate.", X: page.Axis{Title: "target"}, Y: page.Axis{Title: "CPU time", Unit: figure.Nanoseconds}}
 	for i := range t {
 		role := t[i].Labels.Get("role")
 		if role != "" && role != "client" && !slices.Contains(roles, role) {
@@ -272,7 +272,7 @@ func (j *Judgement) cpu(t figure.Set) *page.Section {
 		rows = append(rows, j.of(cell))
 	}
 	s := page.Grid(&Quantities, t, []string{"target"}, []page.Quantity{
-		{Of: "cpu-per-request", Titles: roles[:1], Draw: func(f *figure.Figure) page.Cell { return page.InBrackets(f, page.Duration) }}, // all, which is first
+		{Of: "cpu-per-request", Titles: roles[:1], Draw: func(f *figure.Figure) page.Cell { return page.InBrackets(f, page.Duration) }}, // the role all comes first
 		{Of: "cpu-per-request", Titles: append(roles[1:], "client"), Key: "role", Values: append(roles[1:], "client"), Show: page.Duration},
 		{Of: "node-busy", Titles: []string{"node busy, CPUs"}, Show: page.Significant},
 	})
@@ -281,19 +281,19 @@ func (j *Judgement) cpu(t figure.Set) *page.Section {
 	}
 	s.Title, s.Notes = "CPU of a request"+beside(t), nil
 	if &t[0] == &j.All[0] {
-		s.Notes = []string{"CPU time of the window by whose processes used it, for each answer; all: of the target's roles together, without the client; the kernel's work for a process is in that process's time, and what it does in interrupts in nobody's"}
+		s.Notes = []string{"CPU time of the window per answer, by role; all: all roles of the target, without the client; kernel work for a process counts as that process's time, interrupts do not count"}
 	}
 	if partly, all := count(rows, func(w *Window) bool { return w.CPUPartly }); partly > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d windows are not in all: what some role used was not known in them", partly, all))
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d windows are not in all, because the usage of some role is unknown", partly, all))
 	}
 	if t.Get("neighbour") != "" && slices.Contains(roles, string(record.RoleDaemon)) {
-		s.Notes = append(s.Notes, "daemon, and so all: also what it does for the neighbour, which cannot be told apart")
+		s.Notes = append(s.Notes, "daemon, and thus all, includes its work for the neighbour, which cannot be separated")
 	}
 	s.Draw(c)
 	return s
 }
 
-// measured says what was done.
+// measured describes the method.
 func (j *Judgement) measured() *page.Section {
 	var asked, clients []string
 	for _, r := range j.rows {
@@ -306,14 +306,14 @@ func (j *Judgement) measured() *page.Section {
 			}
 		}
 	}
-	connections := "connections that are kept"
+	connections := "keep-alive connections"
 	if j.Plan.Anew {
 		connections = "a new connection for each request"
 	}
 	items := []page.Item{
 		{Key: "asked", Text: page.Known(page.Listed(asked))},
-		{Key: "load", Text: page.Dotted(connections, "sent by "+page.Known(page.Listed(clients)), "an answer that is no 2xx, is cut off or does not come within "+page.Duration(float64(j.Plan.Answer))+" is a failure")},
-		{Key: "windows", Text: "a sandbox of its own for each, in random order in each round: start, first answer, warm-up, window"},
+		{Key: "load", Text: page.Dotted(connections, "sent by "+page.Known(page.Listed(clients)), "an answer that is not 2xx, is truncated or takes longer than "+page.Duration(float64(j.Plan.Answer))+" is a failure")},
+		{Key: "windows", Text: "a new sandbox for each, in random order in each round: start, first answer, warm-up, window"},
 	}
 	if len(j.Plan.Neighbours) > 0 {
 		items = append(items, page.Item{Key: "neighbours", Text: "in another sandbox of the same target, at work before the warm-up and until after the window"})

@@ -2,12 +2,12 @@ package app
 
 import "github.com/tare-bench/tare/internal/core/figure"
 
-// Quantities are all that is said of a service. Each has the label target, and neighbour
-// where one worked beside.
+// Quantities lists the figures of a service. Each has the label target, and neighbour
+// if there was one.
 var Quantities = figure.Catalogue{Experiment: Name, Quantities: []figure.Quantity{
 	{Name: "throughput", Unit: figure.PerSecond, Better: figure.More, Headline: true, Is: "answers over time; failed and total are requests"},
-	{Name: "latency", Unit: figure.Nanoseconds, Better: figure.Less, Headline: true, Labels: "quantile", Is: "of answers, the median of the rounds' own; of an open loop from when a request was due", More: ": `p50`, `p90`, `p99`, `p99.9`, `max`"},
-	{Name: "errors", Unit: figure.Ratio, Better: figure.Less, Headline: true, Is: "of the requests: no answer in time, or one that is no 2xx"},
+	{Name: "latency", Unit: figure.Nanoseconds, Better: figure.Less, Headline: true, Labels: "quantile", Is: "of answers, the median over the rounds; of an open loop from when a request was due", More: ": `p50`, `p90`, `p99`, `p99.9`, `max`"},
+	{Name: "errors", Unit: figure.Ratio, Better: figure.Less, Headline: true, Is: "share of requests without a 2xx answer in time"},
 	{Name: "first-answer", Unit: figure.Nanoseconds, Better: figure.Less, Headline: true, Is: "alone: from the start of the sandbox until a request was answered, or the sign of --ready was there",
 		More: "; its verdict is `at most` where most were so when asked first, of which it is the latest that can be, and has `at_most`"},
 	{Name: "first-request", Unit: figure.Nanoseconds, Better: figure.Less, Headline: true, Is: "that request alone", More: "; absent where readiness is no `http:`"},

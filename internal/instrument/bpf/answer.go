@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// answer is what the programs cost, and who pays: a sentence for CPU, one for a limit and
-// one for memory, each where it was asked for.
+// answer returns one sentence each about CPU, the limit and memory, if they were
+// measured.
 func (j *Judgement) answer() (out []string) {
 	if q := j.Quota; q != nil {
 		text := "Whether a CPU limit counts eBPF time is not decided"
@@ -48,7 +48,7 @@ func (j *Judgement) answer() (out []string) {
 	return out
 }
 
-// reason is why the first point failed, or its requests did.
+// reason returns why the first failed point, or its requests, failed.
 func (j *Judgement) reason() string {
 	for i := range j.Rows {
 		switch r := &j.Rows[i]; {
@@ -61,7 +61,7 @@ func (j *Judgement) reason() string {
 	return ""
 }
 
-// cpuAnswer is of the point without a limit that had most requests.
+// cpuAnswer describes the point without a limit that served the most requests.
 func (j *Judgement) cpuAnswer() string {
 	var most *Row
 	for i := range j.Rows {

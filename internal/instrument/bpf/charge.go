@@ -38,7 +38,7 @@ func chargeOf(steps []quotaFacts, i int) quotaCharge {
 	return quotaCharge{own: light.each * f.rate}
 }
 
-// programs reports whether most of the charge belongs to programs.
+// programs reports whether most of the charge comes from programs.
 func (c quotaCharge) programs(f *quotaFacts) bool {
 	return f.charged() >= quotaMostly*c.own && f.bpf >= f.charged()/quotaMostly
 }
@@ -53,11 +53,11 @@ func (c quotaCharge) fact(limit float64, f *quotaFacts) string {
 		cpus(c.own), 100*f.throttled, cpus(f.throttled*limit), cpus(limit))
 }
 
-// inCalls returns the part of the programs' run time spent in the clients' own calls,
-// as a share of one core. A cgroup_sock_addr always runs there. For a sock_ops one
-// call per connection may run in softirq, on any account: when the connection is
-// established (tcp_input.c, tcp_finish_connect). Its other calls come from connect
-// itself. Where other types run is unknown.
+// inCalls returns the programs' run time in the clients' own calls, as a share of one
+// core. A cgroup_sock_addr program always runs there. A sock_ops program may run once
+// per connection in softirq, charged to any task: when the connection is established
+// (tcp_input.c, tcp_finish_connect). Its other runs come from connect itself. Where
+// other types run is unknown.
 func inCalls(m *measured, kinds map[uint32]string) float64 {
 	connects := int64(0)
 	for i := range m.load.Runs {

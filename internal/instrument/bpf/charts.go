@@ -8,22 +8,22 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 )
 
-// programsDrawn is how many programs have a line of their own.
+// programsDrawn is the maximum number of programs with their own line.
 const programsDrawn = 9
 
-// cpuChart is what the programs took by the load, all together and each.
+// cpuChart draws the CPU time by load of all programs together and of each one.
 func cpuChart(v *Judgement) *page.Chart {
 	columns, lead := pointColumns(v)
 	varies := func(i int) bool {
 		return slices.ContainsFunc(v.Rows, func(r Row) bool { return lead(&r)[i].Head != lead(&v.Rows[0])[i].Head })
 	}
-	x := 0 // the first of the numbers that vary
+	x := 0 // the first numeric column that varies
 	for x+1 < len(columns) && columns[x+1].Right && !varies(x) {
 		x++
 	}
 	c := &page.Chart{
 		Name: "cpu-by-load", Title: "CPU of eBPF by load", Kind: page.Lines,
-		Caption: "The CPU time of all chosen programs together and of each, in CPUs, less what they took while idle: medians with their 95 % intervals.",
+		Caption: "The CPU time of all chosen programs together and of each, in CPUs, minus their idle time: medians with their 95 % intervals.",
 		X:       page.Axis{Title: columns[x].Title, Unit: figure.Count}, Y: page.Axis{Title: "CPUs", Unit: figure.CPUs},
 	}
 	for i := range v.Rows {
@@ -35,7 +35,7 @@ func cpuChart(v *Judgement) *page.Chart {
 			}
 		}
 		at := page.At(panel, "", "all programs")
-		at.X, _ = strconv.ParseFloat(names[x].Head, 64) // of whole numbers
+		at.X, _ = strconv.ParseFloat(names[x].Head, 64) // always an integer
 		c.Add(at, r.All.Of("cpu", "role", "bpf").Estimate, nil)
 		seen := map[string]int{}
 		for k := range r.Programs {
@@ -51,13 +51,13 @@ func cpuChart(v *Judgement) *page.Chart {
 	return c
 }
 
-// memoryChart is what programs and maps occupy as services grow.
+// memoryChart draws the memory of programs and maps by number of services.
 func memoryChart(v *Judgement) *page.Chart {
 	if len(v.Growth) < 2 {
 		return nil
 	}
 	c := &page.Chart{
-		Name: "memory-by-services", Title: "Memory by services", Kind: page.Lines, Caption: "What programs and maps occupy with so many services, each map once.",
+		Name: "memory-by-services", Title: "Memory by services", Kind: page.Lines, Caption: "Memory of programs and maps by number of services, each map once.",
 		X: page.Axis{Title: "services", Unit: figure.Count}, Y: page.Axis{Title: "memory", Unit: figure.Bytes},
 	}
 	for i := range v.Growth {

@@ -13,10 +13,10 @@ import (
 
 const (
 	maxNamed = 5    // points in one finding
-	maxLines = 1000 // different lines that are told apart
+	maxLines = 1000 // distinct problems collected
 )
 
-// The codes of findings about BPF programs, besides those that other runs have too.
+// Codes of findings that only bpf runs have.
 const (
 	foundProgramsMoved  = "programs-came-or-went"
 	foundOthersCounted  = "others-counted"
@@ -39,11 +39,10 @@ const (
 	foundMemoryUnknown  = "memory-not-known"
 )
 
-// full is the share of its CPUs from which on somebody has no more to give.
+// full is the share of its CPUs from which a client or the node counts as saturated.
 const full = 0.95
 
-// ImportedFindings begin the codes of what was found while a client's own results were
-// read.
+// ImportedFindings is the prefix of finding codes from reading imported results.
 const ImportedFindings = "import-"
 
 func (j *judging) findings() []record.Finding {
@@ -54,7 +53,7 @@ func (j *judging) findings() []record.Finding {
 	j.ended(add)
 	j.failures(add)
 	j.problems(add)
-	if j.b.Imported == nil { // which has no programs
+	if j.b.Imported == nil { // imported results have no programs
 		j.seen(add)
 	}
 	j.misbooked(add)
@@ -63,7 +62,7 @@ func (j *judging) findings() []record.Finding {
 	j.programCautions(add)
 	j.quotaCautions(add)
 	j.costs(add)
-	if j.b.Imported == nil { // and nobody can add rounds
+	if j.b.Imported == nil { // rounds cannot be added to imported results
 		j.few(add)
 	}
 	out.Node(j.rec)
@@ -72,14 +71,14 @@ func (j *judging) findings() []record.Finding {
 
 type adding func(record.Finding)
 
-// list adds a finding about what is named, where something is.
+// list adds a finding that lists items. It adds nothing if there are none.
 func (add adding) list(code, level, message string, named []string, advice string) {
 	if len(named) > 0 {
 		add(record.Finding{Code: code, Level: level, Message: message + fewOf(named), Advice: advice})
 	}
 }
 
-// rowsThat are words about rows, of those of which there are some.
+// rowsThat returns the non-empty texts that words yields for the rows.
 func (j *judging) rowsThat(words func(r *Row, where string) string) (all []string) {
 	for i := range j.b.Rows {
 		r := &j.b.Rows[i]
@@ -90,7 +89,7 @@ func (j *judging) rowsThat(words func(r *Row, where string) string) (all []strin
 	return all
 }
 
-// when are words where something is so, else "".
+// when returns the formatted text if is is true, else "".
 func when(is bool, format string, of ...any) string {
 	if !is {
 		return ""
@@ -98,15 +97,15 @@ func when(is bool, format string, of ...any) string {
 	return fmt.Sprintf(format, of...)
 }
 
-// ended tells of a run that came to no point, and why.
+// ended reports a run that failed before its first point.
 func (j *judging) ended(add adding) {
 	if end := j.rec.End; len(j.rec.Points) == 0 && end != nil && end.Status == "failed" {
 		add(record.Finding{Code: foundRunFailed, Level: finding.Error, Message: "the run failed before anything was measured: " + end.Why,
-			Advice: "what it says is in the way; run it again without that"})
+			Advice: "fix the reported cause and run it again"})
 	}
 }
 
-// where names a point in a sentence.
+// where describes a point, for use in a sentence.
 func (j *Judgement) where(a *record.Asked) string {
 	parts := []string{page.Amount(a.Connections, "connection")}
 	if len(j.Plan.Heavy) > 1 || a.Heavy > 0 {
@@ -121,7 +120,7 @@ func (j *Judgement) where(a *record.Asked) string {
 	return strings.Join(parts, ", ")
 }
 
-// fewOf names the first few of a list.
+// fewOf joins the first few items of a list.
 func fewOf(all []string) string {
 	if n := len(all) - maxNamed; n > 0 {
 		all = append(slices.Clone(all[:maxNamed]), fmt.Sprintf("and %d more", n))
@@ -153,12 +152,12 @@ func (j *judging) failures(add adding) {
 		if strings.TrimSpace(f.Output) != "" {
 			message += ": " + finding.LastLine(f.Output)
 		}
-		add(record.Finding{Code: finding.Failed, Level: finding.Error, Message: message, Advice: "they are in no figure; the record has what came back", Tried: f.Command})
+		add(record.Finding{Code: finding.Failed, Level: finding.Error, Message: message, Advice: "they are not in any figure; the record has their output", Tried: f.Command})
 	}
 }
 
-// problems are what was seen besides figures: programs that came or went, and
-// statistics that others had on.
+// problems reports programs that appeared or disappeared, and statistics enabled by
+// other processes.
 func (j *judging) problems(add adding) {
 	var lines []string
 	phases, counted := 0, false
@@ -167,7 +166,7 @@ func (j *judging) problems(add adding) {
 		moved := false
 		for _, line := range p.Problems {
 			if othersStatistics(line) || strings.Contains(line, "requests were due") {
-				continue // findings of their own
+				continue // these have separate findings
 			}
 			moved = true
 			if !slices.Contains(lines, line) && len(lines) < maxLines {
@@ -180,14 +179,14 @@ func (j *judging) problems(add adding) {
 		counted = counted || countedFor(p)
 	}
 	add.list(foundProgramsMoved, finding.Warning, fmt.Sprintf("in %d of %d phases the programs changed: ", phases, len(j.rec.Points)), lines,
-		"their runs are in the figures only as far as they were seen; keep the mesh's agent and deployments still meanwhile, and run it again")
+		"figures include only the runs that were observed; avoid changes to the mesh's agent and deployments during the run, and run it again")
 	if counted {
-		add(record.Finding{Code: foundOthersCounted, Level: finding.Warning, Message: "runs were counted in phases without statistics: somebody else had the kernel's statistics of BPF programs on",
-			Advice: "what they cost cannot be told from those rounds, which are not in it; end bpftop and its like, or sysctl -w kernel.bpf_stats_enabled=0, and run it again"})
+		add(record.Finding{Code: foundOthersCounted, Level: finding.Warning, Message: "runs were counted in phases without statistics: another process had enabled the kernel's BPF statistics",
+			Advice: "those rounds are excluded from the overhead of statistics; stop bpftop and similar tools, or run sysctl -w kernel.bpf_stats_enabled=0, and run it again"})
 	}
 }
 
-// seen tells of rows that have a load and no programs.
+// seen reports rows with a load but without programs.
 func (j *judging) seen(add adding) {
 	without := func(programs bool) []string {
 		return j.rowsThat(func(r *Row, where string) string {
@@ -195,16 +194,16 @@ func (j *judging) seen(add adding) {
 		})
 	}
 	add.list(foundNoPrograms, finding.Error, "no program was seen under load: ", without(false),
-		"tare bpf list says what is loaded, and what the choice of programs leaves of it")
-	add.list(foundNoRuns, finding.Warning, "of the programs none ran during the load, so what they cost is not shown: ", without(true),
-		"they are attached where the load does not pass, or are called by others only; tare bpf list --interval 5s says which run: with --cgroup the clients stand in that cgroup, with --url the load goes to a server of theirs")
+		"tare bpf list shows the loaded programs and those selected")
+	add.list(foundNoRuns, finding.Warning, "no program ran during the load, so their cost is unknown: ", without(true),
+		"they are attached where the load does not pass, or only called by other programs; tare bpf list --interval 5s shows which ones run: --cgroup places the clients in that cgroup, --url sends the load to a server behind them")
 	if j.b.Memory < 0 && len(j.b.Programs) > 0 {
-		add(record.Finding{Code: foundMemoryUnknown, Level: finding.Note, Message: "of some program or map the kernel does not say what it occupies: there is no sum",
-			Advice: "it stands in fdinfo, for which tare needs CAP_BPF or root"})
+		add(record.Finding{Code: foundMemoryUnknown, Level: finding.Note, Message: "the memory of some program or map is unknown: there is no total",
+			Advice: "reading it from fdinfo needs CAP_BPF or root"})
 	}
 }
 
-// misbooked tells where the cgroup's account cannot be.
+// misbooked reports cgroup accounting that contradicts the programs' run time.
 func (j *judging) misbooked(add adding) {
 	if j.b.Quota == nil {
 		return
@@ -221,23 +220,23 @@ func (j *judging) misbooked(add adding) {
 			off = append(off, fmt.Sprintf("%sthe cgroup was charged %s, and by the tick %s", with(f), cpus(f.usage), cpus(f.ticks)))
 		}
 	}
-	add.list(foundDiffer, finding.Warning, "accounts of the same CPU time differ: ", slices.Concat(below, off),
-		"the kernel books long times in it to the wrong task when others wake up, and a program's clock goes on while others have its CPU; what programs cost is taken from their own run time, and the verdict from the larger of the two. A quiet node brings them together")
+	add.list(foundDiffer, finding.Warning, "measurements of the same CPU time differ: ", slices.Concat(below, off),
+		"the kernel may charge long kernel times to the wrong task, and a program's run-time clock continues while it is preempted; the cost of programs is their own run time, and the verdict uses the larger value. A quiet node reduces the difference")
 }
 
-// limits tell of points in which something else than the server was full.
+// limits reports points where something other than the server was saturated.
 func (j *judging) limits(add adding) {
 	add.list(foundClientBound, finding.Warning, "the client used all of its CPUs: ", j.rowsThat(func(r *Row, where string) string {
 		has := cmp.Or(r.Asked.CPUs, float64(j.b.CPUs))
 		bound := r.All.Of("cpu", "role", "client").Known() && has > 0 && r.All.Of("cpu", "role", "client").Value >= full*has && j.b.Plan.Case != record.CaseQuota
 		return when(bound, "%s (%s of %s)", where, cpus(r.All.Of("cpu", "role", "client").Value), cpus(has))
-	}), "QPS is what the client can send, not what the server can answer; give it more CPUs, or ask for a rate (--qps)")
+	}), "QPS is what the client can send, not what the server can answer; give it more CPUs, or set a rate (--qps)")
 	add.list(foundNodeFull, finding.Note, "the node was full: ", j.rowsThat(func(r *Row, where string) string {
 		return when(r.All.Of("node-busy").Known() && r.All.Of("node-busy").Value >= full, "%s (%s)", where, busy(r.All.Of("node-busy").Value))
-	}), "client, server and programs share its CPUs there: latencies are those of the queue for a CPU")
+	}), "client, server and programs share its CPUs: latencies include waiting for a CPU")
 }
 
-// programCautions are about the programs themselves.
+// programCautions reports skipped runs (recursion) and tail calls.
 func (j *judging) programCautions(add adding) {
 	var missed []string
 	for i := range j.b.Rows {
@@ -247,30 +246,30 @@ func (j *judging) programCautions(add adding) {
 			}
 		}
 	}
-	add.list(foundRecursion, finding.Warning, "programs were left out since they were running on that CPU already: ", missed,
-		"those runs are in no count and no time: what the programs do is not done for them")
+	add.list(foundRecursion, finding.Warning, "runs were skipped because the program was already running on that CPU: ", missed,
+		"those runs are not counted or timed, and the programs did no work in them")
 	for i := range j.b.Programs {
 		p := &j.b.Programs[i]
 		if slices.ContainsFunc(p.Maps, func(m record.ProgramMap) bool { return m.Kind == "prog_array" }) {
-			add(record.Finding{Code: foundTailCalls, Level: finding.Note, Message: fmt.Sprintf("programs call others through a prog_array (%s): the kernel books all of their time, and one run, to the one that was entered first", p.Name),
-				Advice: "read the sum; a program that is only called so shows no runs"})
+			add(record.Finding{Code: foundTailCalls, Level: finding.Note, Message: fmt.Sprintf("programs call others through a prog_array (%s): the kernel attributes all of their time, and one run, to the program entered first", p.Name),
+				Advice: "use the total; a program that is only tail-called shows no runs"})
 			return
 		}
 	}
 }
 
-// softirq are the kinds of programs that run, at least partly, wherever a packet is
-// worked on, at the cost of whatever task is there.
+// softirq lists the program types that also run in softirq. There the kernel charges
+// whichever task is on the CPU.
 var softirq = []string{"xdp", "sched_cls", "sched_act", "cgroup_skb", "sock_ops", "sk_skb"}
 
-// quotaCautions are what weakens a verdict.
+// quotaCautions reports what weakens the verdict on a limit.
 func (j *judging) quotaCautions(add adding) {
 	if j.b.Quota == nil {
 		return
 	}
 	if j.b.Plan.Datapath == "" && j.b.Quota.Shared {
-		add(record.Finding{Code: foundOthersRuns, Level: finding.Warning, Message: "the programs run for others than the workload, too, or not once for each of its connects: their run time is that for everyone, and what of it falls on the clients' limit cannot be told",
-			Advice: "ask the same of the reference datapath, whose programs run for the clients only: tare bpf quota without a choice of programs"})
+		add(record.Finding{Code: foundOthersRuns, Level: finding.Warning, Message: "the programs also run for other processes, or not once per connect of the workload: their run time covers everyone, and the clients' part is unknown",
+			Advice: "use the reference datapath, whose programs run only for the clients: tare bpf quota without selecting programs"})
 	}
 	var kinds []string
 	for i := range j.b.Programs {
@@ -279,12 +278,12 @@ func (j *judging) quotaCautions(add adding) {
 		}
 	}
 	if kinds != nil {
-		add(record.Finding{Code: foundSoftirq, Level: finding.Note, Message: fmt.Sprintf("programs of some kinds (%s) run in softirq, too, where the kernel charges whatever task is on that CPU", strings.Join(kinds, ", ")),
-			Advice: "the verdict is about what runs in the workload's own calls"})
+		add(record.Finding{Code: foundSoftirq, Level: finding.Note, Message: fmt.Sprintf("programs of some kinds (%s) also run in softirq, where the kernel charges whichever task is on that CPU", strings.Join(kinds, ", ")),
+			Advice: "the verdict covers only runs in the workload's own calls"})
 	}
 }
 
-// costs are what measuring takes itself.
+// costs reports the overhead of the measurement itself.
 func (j *judging) costs(add adding) {
 	price := j.rowsThat(func(r *Row, where string) string {
 		if !r.All.Of("requests-with-statistics-ratio").Versus.Different() {
@@ -292,8 +291,8 @@ func (j *judging) costs(add adding) {
 		}
 		return fmt.Sprintf("%+.1f %% QPS with %s (%s)", 100*(r.All.Of("requests-with-statistics-ratio").Value-1), where, r.All.Of("requests-with-statistics-ratio").Versus.Why)
 	})
-	add.list(foundStatisticsShow, finding.Note, "the kernel's statistics themselves show: ", price,
-		"QPS without them stands in the record; the programs' own times hold some 20 ns per run of it")
+	add.list(foundStatisticsShow, finding.Note, "the kernel's statistics have a measurable overhead: ", price,
+		"the record has QPS without them; the programs' run times include about 20 ns per run of it")
 	var own float64
 	for i := range j.rec.Points {
 		if p := &j.rec.Points[i]; p.Phase == record.PhaseLoad && p.Ended > p.Begun && j.b.CPUs > 0 {
@@ -305,8 +304,7 @@ func (j *judging) costs(add adding) {
 	}
 }
 
-// few tells of too few rounds for intervals, and of a verdict that rounds disagree
-// on.
+// few reports too few rounds for intervals, and rounds that disagree on the verdict.
 func (j *judging) few(add adding) {
 	least := 0
 	for i := range j.b.Rows {
@@ -318,7 +316,7 @@ func (j *judging) few(add adding) {
 		add(f)
 	}
 	if q := j.b.Quota; q != nil && q.Agree < q.Rounds {
-		add(record.Finding{Code: "rounds-disagree", Level: finding.Warning, Message: fmt.Sprintf("only %d of %d rounds lead to the verdict (%s) by themselves", q.Agree, q.Rounds, q.Verdict),
-			Advice: "ask for a longer --time or more --rounds, and for a quiet machine"})
+		add(record.Finding{Code: "rounds-disagree", Level: finding.Warning, Message: fmt.Sprintf("only %d of %d rounds reach the verdict (%s) on their own", q.Agree, q.Rounds, q.Verdict),
+			Advice: "use a longer --time or more --rounds, and a quiet machine"})
 	}
 }

@@ -12,13 +12,13 @@ import (
 // head identifies the run, or the imported outputs.
 func head(v *Judgement) []string {
 	if v.Imported != nil {
-		return page.Imported(v.Record, v.Imported, "the machines, programs, CPU time and limits are not known")
+		return page.Imported(v.Record, v.Imported, "the machines, programs, CPU time and limits are unknown")
 	}
 	return []string{page.Identity(v.Record, v.Plan.Rounds)}
 }
 
-// whole states the environment and the base of percentages. Published reports show
-// "12.99 %" and "1.62 %" for the same time. It is nil for imported results.
+// whole states the environment and what percentages refer to, because published reports
+// show "12.99 %" and "1.62 %" for the same time. It returns nil for imported results.
 func whole(v *Judgement, o page.Options) *page.Section {
 	if v.Imported != nil {
 		return nil
@@ -39,7 +39,7 @@ func whole(v *Judgement, o page.Options) *page.Section {
 	return s
 }
 
-// chosen describes the measured programs.
+// chosen describes the selected programs.
 func chosen(v *Judgement) string {
 	p := &v.Plan
 	if p.Datapath != "" {
@@ -94,9 +94,9 @@ func howMeasured(v *Judgement) *page.Section {
 	if items == nil && v.Imported != nil {
 		items = []page.Item{{Key: "asked", Text: "unknown"}}
 	} else if items == nil {
-		items = []page.Item{{Key: "asked", Text: "a server of tare's own, on loopback"}}
+		items = []page.Item{{Key: "asked", Text: "tare's own server, on loopback"}}
 	}
-	loop := "a closed loop: every connection asks again as soon as it has its answer; latencies are of those requests only that were sent, and a stall delays the next ones unseen (coordinated omission)"
+	loop := "a closed loop: every connection sends the next request as soon as it has an answer; latencies cover only requests that were sent, so a stall hides the delay of later ones (coordinated omission)"
 	switch {
 	case open(v):
 		loop = fmt.Sprintf("an open loop: %s requests a second are due at fixed times, and latencies count from then%s", page.Significant(p.QPS), omitted(v))
@@ -105,14 +105,14 @@ func howMeasured(v *Judgement) *page.Section {
 	}
 	connections := "a new connection for each request"
 	if p.KeepAlive {
-		connections = "connections that are kept"
+		connections = "keep-alive connections"
 	}
 	if p.URL != "" && p.Datapath == "" && v.Imported == nil {
-		found := "once for each load, where fortio's own command finds it anew for each connection (--resolve-each)"
+		found := "once per load, while the fortio command resolves it for each connection (--resolve-each)"
 		if p.ResolveEach {
-			found = "anew for each connection"
+			found = "for each connection"
 		}
-		connections += "; the host's address was found " + found
+		connections += "; the host was resolved " + found
 	}
 	if by := v.client(); by != "" {
 		connections += "; sent by " + by
@@ -140,7 +140,7 @@ func howMeasured(v *Judgement) *page.Section {
 	return s
 }
 
-// under lists texts; the first one gets the key.
+// under returns one item per text. Only the first item has the key.
 func under(key string, texts []string, most int) (items []page.Item) {
 	for _, text := range texts {
 		items = append(items, page.Item{Key: key, Text: page.Short(term.Clean(text), most)})
@@ -159,7 +159,7 @@ func (j *Judgement) client() string {
 	return ""
 }
 
-// asked are the addresses that the load went to, each once.
+// asked returns the distinct addresses of the load.
 func asked(v *Judgement) (all []string) {
 	if v.Plan.URL != "" {
 		return []string{v.Plan.URL}

@@ -5,7 +5,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 )
 
-// Instrument is what the rest of tare knows of this one.
+// Instrument registers the bpf commands with the rest of tare.
 var Instrument = instrument.Instrument{
 	Name:  Name,
 	Help:  "What eBPF programs cost, and whose limit pays.",
@@ -58,5 +58,5 @@ once, idle and under load.`,
 	},
 	Quantities: &Quantities,
 	Judge:      instrument.Judging(Judge),
-	Verbose:    "every program and map, what was asked for, and the machine",
+	Verbose:    "every program and map, the options, and the machine",
 }

@@ -49,15 +49,15 @@ type measured struct {
 	cool       *record.Point
 }
 
-// apart returns the fields that identify a point. Statistics pair two points, and
-// address and seconds may belong to a phase.
+// apart returns a with the fields cleared that do not identify a point. Statistics pair
+// two points; address and seconds may differ between phases.
 func apart(a record.Asked) record.Asked {
 	a.Statistics, a.URL, a.Seconds = false, "", 0
 	return a
 }
 
-// asks returns the identity of a point without inapplicable fields: only tare's own
-// programs have services.
+// asks returns the identity of a point without fields that do not apply: only tare's
+// own programs have services.
 func (j *judging) asks(p *record.Point) record.Asked {
 	a := apart(p.Asked)
 	if j.b.Plan.Datapath == "" {
@@ -97,7 +97,7 @@ func (j *judging) group() {
 		slices.SortStableFunc(j.measured[a], func(a, b *measured) int { return cmp.Compare(a.round, b.round) })
 		for _, m := range j.measured[a] {
 			if m.interrupted() {
-				continue // not a failure of the point
+				continue // interrupted points are not failures
 			}
 			j.b.Total++
 			if m.failure() != nil {
@@ -132,9 +132,9 @@ func (j *judging) measuredOf(p *record.Point) *measured {
 	return m
 }
 
-// sameLoad reports whether two lines may be the same load, written twice. A failure
-// and a success are different loads, as are failures at different times. Not every
-// failure records whether statistics were on.
+// sameLoad reports whether two lines may describe the same load. A failure and a
+// success are different loads, as are failures at different times. Some failures do not
+// record whether statistics were on.
 func sameLoad(a, b *record.Point) bool {
 	return (a.Failure == nil) == (b.Failure == nil) && (a.Failure == nil || a.Begun == b.Begun)
 }
@@ -161,9 +161,9 @@ func (m *measured) loaded() *record.Point {
 	return m.load
 }
 
-// programs sets the record's programs, each once. A data path reloaded at each point
-// has new ids every time. It uses the ids of one point, and from other points only
-// programs with other names.
+// programs sets the record's programs, each once. A data path that is reloaded at each
+// point gets new ids every time. programs therefore takes the ids of the point with
+// most programs. From other points it adds only programs with new names.
 func (j *judging) programs() {
 	var most []record.ProgramRun
 	for i := range j.rec.Points {
@@ -192,9 +192,10 @@ func (j *judging) programs() {
 	j.memory()
 }
 
-// memory sets the memory of all programs, and of each map once, used or not.
+// memory sets the memory of all programs and of each map. Each map counts once, whether
+// or not a program uses it.
 func (j *judging) memory() {
-	at, users := map[uint32]int{}, map[uint32]int{} // places in Maps, and programs that use it, by a map's id
+	at, users := map[uint32]int{}, map[uint32]int{} // by map id: index in Maps, number of programs that use it
 	add := func(m mapRow) {
 		if _, known := at[m.ID]; !known {
 			at[m.ID] = len(j.b.Maps)
@@ -213,7 +214,7 @@ func (j *judging) memory() {
 	}
 	for i := range j.rec.Maps {
 		a := &j.rec.Maps[i]
-		add(mapRow{a.Map, cmp.Or(cleanList(slices.Concat(a.Holders, a.Pins)), "nobody that is seen")})
+		add(mapRow{a.Map, cmp.Or(cleanList(slices.Concat(a.Holders, a.Pins)), "unknown holder")})
 	}
 	for i := range j.b.Maps {
 		m := &j.b.Maps[i]

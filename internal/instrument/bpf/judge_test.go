@@ -314,16 +314,16 @@ func TestFindingsOfLoads(t *testing.T) {
 		}},
 		{"requests that were never sent", foundUnsent, "9 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.OpenLoop, p.Sent.Unsent = true, 9 }},
 		{"a node that is more than full by its ticks", foundNodeFull, "100 connections (100 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 83 * second }},
-		{"statistics of somebody else, in words", foundOthersCounted, "somebody else", func(w *weighing, p *record.Point) {
+		{"statistics of somebody else, in words", foundOthersCounted, "another process", func(w *weighing, p *record.Point) {
 			off := w.without(0, p.Asked, 1)
-			off.Asked.Statistics, off.Problems = false, []string{"statistics were on for somebody else meanwhile"}
+			off.Asked.Statistics, off.Problems = false, []string{"statistics were on for another process"}
 		}},
 		{"a closed loop", foundClosedLoop, "coordinated omission", func(*weighing, *record.Point) {}},
 		{"a program that came", foundProgramsMoved, `in 1 of 2 phases the programs changed: program 77 "xdp" came`, func(_ *weighing, p *record.Point) { p.Problems = []string{`program 77 "xdp" came`} }},
 		{"statistics that were on before", finding.StatisticsOn, "were on before", func(w *weighing, _ *record.Point) {
 			w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on before", Advice: "off with them"}}
 		}},
-		{"runs that were counted while statistics were off", foundOthersCounted, "somebody else", func(w *weighing, p *record.Point) {
+		{"runs that were counted while statistics were off", foundOthersCounted, "another process", func(w *weighing, p *record.Point) {
 			w.without(0, p.Asked, 1).Runs = []record.ProgramRun{{ID: 11, Count: 5}}
 			w.rec.Points[len(w.rec.Points)-1].Asked.Statistics = false
 		}},
@@ -420,7 +420,7 @@ func TestAPriceIsOfRoundsThatHaveBoth(t *testing.T) {
 	w := fourLoads(3)
 	for i := range w.rec.Points {
 		if p := &w.rec.Points[i]; p.Round == 1 && !p.Asked.Statistics {
-			p.Problems = []string{"statistics were on for somebody else meanwhile"}
+			p.Problems = []string{"statistics were on for another process"}
 		}
 	}
 	b := w.judge(t)

@@ -5,51 +5,50 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Judgement is what can be said of what BPF programs cost. Shares of CPU are of one core
-// where they are called Core (1 is one CPU, all the time) and of all CPUs of the
-// node where they are called Node; the two are never mixed.
+// Judgement holds the results of a bpf run. CPU shares named Core are of one core (1 is
+// one CPU, all the time); those named Node are of all CPUs of the node.
 type Judgement struct {
 	Record   *record.Record
 	Plan     Options
 	CPUs     int // of the node
 	Programs []record.Program
-	Memory   int64 // bytes of all programs and maps, each once; -1: not known
+	Memory   int64 // bytes of all programs and maps, each once; -1: unknown
 	Maps     []mapRow
-	Shared   int   // maps that several of them use
-	Rows     []Row // of a load: a row for each point, in the order of the plan
+	Shared   int   // maps used by several programs
+	Rows     []Row // load: one per point, in plan order
 	Quota    *Quota
-	Growth   []MemoryRow // of memory: a row for each number of services
-	Imported []string    // where all points were imported from; nil: they were measured
+	Growth   []MemoryRow // memory: one per number of services
+	Imported []string    // sources of imported points; nil: measured
 	Found    []record.Finding
-	Failed   int // points that give no figures
+	Failed   int // points without figures
 	Total    int
 }
 
-// mapRow is a map, each once.
+// mapRow is a map in the list of all maps.
 type mapRow struct {
-	record.ProgramMap        // Shared is by at least so many programs
-	keeper            string // who keeps it where no program uses it, else ""
+	record.ProgramMap        // Shared is a lower bound
+	keeper            string // holders and pins of a map without a program, else ""
 }
 
-// Row is one point of a load, over the rounds.
+// Row holds the results of one load point over all rounds.
 type Row struct {
 	Asked   record.Asked
 	Rounds  int
 	Failed  int
 	Failure *record.Failure
 	All     figure.Set // see [rowFigures]
-	Errors  int64      // of all rounds
-	Fewest  int64      // requests of the round that had fewest
-	// Unsent were due in an open loop and never sent, Failures are the errors by
-	// their reason, and Lag (ns) by how much the client was late with what was due,
-	// 99th percentile of the worst round.
+	Errors  int64      // sum over rounds
+	Fewest  int64      // requests in the round with the fewest
+	// Unsent counts requests that were due in an open loop and never sent. Failures
+	// counts errors by reason. Lag (ns) is the delay between due and sent, as the 99th
+	// percentile of the worst round.
 	Unsent   int64
 	Failures map[string]int64
 	Lag      int64
 	Open     bool   // open loop
-	Client   string // what sent it, with its version
+	Client   string // load generator and version
 	Programs []ProgramRow
-	// PriceRounds are those that have requests with and without statistics.
+	// PriceRounds counts rounds with requests both with and without statistics.
 	PriceRounds int
 	price       figure.Quotient
 }
@@ -65,31 +64,31 @@ type ProgramRow struct {
 	Misses     int64
 }
 
-// Quota answers whether programs' time counts against the limit of the
-// workload's cgroup.
+// Quota states whether the programs' time counts against the limit of the workload's
+// cgroup.
 type Quota struct {
 	Limit   float64 // CPUs
 	Steps   []QuotaStep
 	Verdict QuotaVerdict
-	Because []string // the facts, with figures
-	Shared  bool     // programs ran for others than the clients, too
+	Because []string // facts behind the verdict
+	Shared  bool     // programs also ran for processes other than the clients
 	Rounds  int
-	Agree   int // rounds that by themselves lead to the same verdict
+	Agree   int // rounds with the same verdict on their own
 }
 
 // QuotaStep is one weight of the programs.
 type QuotaStep struct {
 	Heavy     int64
-	Usage     figure.Figure // of the cgroup, share of one core
-	Ticks     figure.Figure // the same by the tick
-	BPF       figure.Figure // of the programs, by their own run time, share of one core
-	Workload  figure.Figure // Usage less BPF
+	Usage     figure.Figure // CPU time of the cgroup, share of one core
+	Ticks     figure.Figure // the same, measured by timer ticks
+	BPF       figure.Figure // run time of the programs, share of one core
+	Workload  figure.Figure // Usage minus BPF
 	Throttled figure.Figure // share of the periods
 	QPS       figure.Figure
-	facts     []quotaFacts // in the order of the rounds
+	facts     []quotaFacts // in round order
 }
 
-// QuotaVerdict is what the steps show.
+// QuotaVerdict is the conclusion drawn from the steps.
 type QuotaVerdict string
 
 // The verdicts.
@@ -99,11 +98,11 @@ const (
 	QuotaUndecided QuotaVerdict = "not decided"              // the limit was not reached, or the figures disagree
 )
 
-// MemoryRow is what programs and maps occupy with so many services.
+// MemoryRow is the memory of programs and maps at one number of services.
 type MemoryRow struct {
 	Services  int
 	Programs  int64 // bytes
 	Maps      int64 // each once
 	Each      []record.ProgramMem
-	UnderLoad int64 // bytes of both while it was loaded; -1: it was not
+	UnderLoad int64 // bytes of both under load; -1: unknown
 }

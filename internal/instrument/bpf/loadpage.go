@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// pointColumns are what tells points apart: their connections, and whatever else
-// the plan varies.
+// pointColumns returns the columns that identify a point: the number of connections and
+// everything else the plan varies.
 func pointColumns(v *Judgement) (columns []page.Column, show func(*Row) []page.Cell) {
 	var cells []func(*record.Asked) string
 	column := func(varies bool, title string, right bool, cell func(*record.Asked) string) {
@@ -38,7 +38,7 @@ func pointColumns(v *Judgement) (columns []page.Column, show func(*Row) []page.C
 	}
 }
 
-// pointMatrix begins a table with a row for each point.
+// pointMatrix returns a table with one row per point.
 func pointMatrix(v *Judgement) *page.Table {
 	columns, lead := pointColumns(v)
 	m := &page.Table{Columns: columns}
@@ -53,8 +53,9 @@ func pointMatrix(v *Judgement) *page.Table {
 	return m
 }
 
-// ownTable begins a table with a row for each number of something that tare's own
-// programs have; others are as they are.
+// ownTable returns a table with one row per value of a setting, such as the number of
+// services. Only tare's own programs have such settings; for other programs the row
+// says "as they are".
 func ownTable[T any](v *Judgement, title string, all []T, number func(*T) int64) *page.Table {
 	m := &page.Table{Columns: []page.Column{{Title: title, Right: true}}}
 	if v.Plan.Datapath == "" {
@@ -70,7 +71,8 @@ func ownTable[T any](v *Judgement, title string, all []T, number func(*T) int64)
 	return m
 }
 
-// cpuByLoad is the table of the published report, with both shares of the CPU.
+// cpuByLoad returns the table of the published report, with CPU as a share of a core
+// and of the node.
 func cpuByLoad(v *Judgement) *page.Section {
 	if v.Imported != nil || !slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Rounds > 0 }) {
 		return nil
@@ -92,13 +94,13 @@ func cpuByLoad(v *Judgement) *page.Section {
 	m.AddUnless("throttled periods %", page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(r.All.Of("limit-throttled"), page.Hundred) }))
 	m.AddUnless("busy "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(r.All.Of("node-busy"), page.Hundred) }))
 	s.Table = m
-	s.Notes = []string{"medians over the rounds, in brackets the 95 % interval; " + page.None + " not known. client: the app that makes the load; busy: all CPUs that were not idle, by the kernel's ticks of 10 ms, and 100 at most; eBPF: run time of all programs that were chosen, less what they take while idle; part of it is in the client's and the server's, in whose calls they run"}
+	s.Notes = []string{"medians over the rounds, in brackets the 95 % interval; " + page.None + " unknown. client: the load generator; busy: CPUs that were not idle, by the kernel's ticks of 10 ms, at most 100; eBPF: run time of all selected programs minus their idle run time; client and server include it for runs in their own calls"}
 	s.Draw(cpuChart(v))
 	return s
 }
 
-// requestsByLoad is what the client says, and what of a request's time is the
-// programs'.
+// requestsByLoad returns the table of what the client reported, with the programs' time
+// per request.
 func requestsByLoad(v *Judgement) *page.Section {
 	if len(v.Rows) == 0 {
 		return nil
@@ -134,7 +136,7 @@ func requestsByLoad(v *Judgement) *page.Section {
 	if all := pricePairs(v); all >= fewestPairs {
 		s.Notes = append(s.Notes, "QPS × by statistics: QPS with the kernel's statistics over QPS without, in the same round; ~ where no difference was shown")
 	} else if all > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("what the kernel's statistics cost is not shown: of fewer than %d rounds it is noise (--rounds)", fewestPairs))
+		s.Notes = append(s.Notes, fmt.Sprintf("the overhead of the kernel's statistics is not shown: with fewer than %d rounds it is noise (--rounds)", fewestPairs))
 	}
 	return s
 }
@@ -146,8 +148,8 @@ func itemsOf(s *page.Section) []page.Item {
 	return s.Lists[0].Items
 }
 
-// fewestPairs is how many rounds a price takes. The ratio of one or two pairs is
-// whatever the machine did meanwhile; of three the median leaves an outlier out.
+// fewestPairs is the minimum number of rounds for a statistics overhead. With one or
+// two pairs the ratio is mostly noise. The median of three ignores one outlier.
 const fewestPairs = 3
 
 func priceCell(r *Row) page.Cell {
@@ -165,7 +167,7 @@ func priceCell(r *Row) page.Cell {
 	return c
 }
 
-// pricePairs is the most rounds that a price is of.
+// pricePairs returns the largest number of rounds behind a statistics overhead.
 func pricePairs(v *Judgement) (most int) {
 	for i := range v.Rows {
 		most = max(most, v.Rows[i].PriceRounds)
@@ -173,7 +175,8 @@ func pricePairs(v *Judgement) (most int) {
 	return most
 }
 
-// open tells whether the load came at a fixed rate, whatever became of the answers.
+// open reports whether the load was an open loop: requests due at a fixed rate,
+// regardless of the answers.
 func open(v *Judgement) bool {
 	return slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Open })
 }
@@ -182,10 +185,10 @@ func loopNote(v *Judgement) string {
 	if open(v) {
 		return "latencies of an open loop, from when a request was due" + omitted(v)
 	}
-	return "latencies of a closed loop: those that would have come during a stall are not among them (coordinated omission)"
+	return "latencies of a closed loop: requests delayed by a stall are missing (coordinated omission)"
 }
 
-// omitted says whether an open loop's latencies are those of all requests.
+// omitted states whether an open loop's latencies cover all requests.
 func omitted(v *Judgement) string {
 	var uncounted, bounds int64
 	for i := range v.Rows {
@@ -204,7 +207,7 @@ func omitted(v *Judgement) string {
 	return text
 }
 
-// plural is the word for one or for several.
+// plural returns one if n is 1, else several.
 func plural(n int64, one, several string) string {
 	if n == 1 {
 		return one

@@ -115,6 +115,6 @@ func openLoop() *weighing {
 	load.Sent.OpenLoop, load.Sent.Errors = true, 12
 	load.ClientCPU = share(40, 100)
 	load.Runs = []record.ProgramRun{{ID: 41, Name: "cgroup_connect4", Count: 100, Time: 100_000, Misses: 4}}
-	load.Problems = []string{"program 99 xdp_authz came meanwhile: its runs count from the next phase on"}
+	load.Problems = []string{"program 99 xdp_authz was loaded: its runs count from the next phase on"}
 	return l
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// growth is what programs and maps occupy with so many services, in the order of
-// the plan.
+// growth returns the memory of programs and maps for each number of services, in plan
+// order.
 func (j *judging) growth() (rows []MemoryRow) {
 	of := map[int]*memoryValues{}
 	for _, asked := range j.asked {
@@ -27,7 +27,7 @@ func (j *judging) growth() (rows []MemoryRow) {
 	return rows
 }
 
-// memoryValues are sums of bytes, of each round.
+// memoryValues holds the memory of each round, in bytes.
 type memoryValues struct {
 	programs, maps, loaded []int64
 	each                   []record.ProgramMem // of the first round
@@ -47,7 +47,7 @@ func (f *memoryValues) add(m *measured) {
 	}
 }
 
-// occupied adds up programs and maps, each once.
+// occupied returns the total memory of programs and of maps, counting each once.
 func occupied(all []record.ProgramMem) (programs, maps int64) {
 	type key struct {
 		of bool
@@ -68,7 +68,8 @@ func occupied(all []record.ProgramMem) (programs, maps int64) {
 	return programs, maps
 }
 
-// largest is the most of the rounds; -1 where it is not known of one, or of none.
+// largest returns the maximum over rounds, or -1 if a round is unknown or there are
+// none.
 func largest(all []int64) int64 {
 	if len(all) == 0 || slices.Contains(all, -1) {
 		return -1

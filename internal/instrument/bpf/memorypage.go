@@ -9,13 +9,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// growthTable is what programs and maps occupy as services grow.
+// growthTable returns the table of memory by number of services.
 func growthTable(v *Judgement) *page.Section {
 	if len(v.Growth) == 0 {
 		return nil
 	}
 	s := &page.Section{Title: "memory by services", Style: term.Bold}
-	if v.Plan.Datapath == "" { // how many services their maps hold nobody says
+	if v.Plan.Datapath == "" { // the number of services in their maps is unknown
 		s.Title = "memory"
 	}
 	m := ownTable(v, "services", v.Growth, func(g *MemoryRow) int64 { return int64(g.Services) })
@@ -35,12 +35,12 @@ func growthTable(v *Judgement) *page.Section {
 	if items != nil {
 		s.Lists = []page.List{{Items: items}}
 	}
-	s.Notes = []string{"each map once, before the load; " + page.None + " not known, or not loaded; where rounds differ the largest"}
+	s.Notes = []string{"each map once, before the load; " + page.None + " unknown, or not loaded; the maximum if rounds differ"}
 	s.Draw(memoryChart(v))
 	return s
 }
 
-// mebibytes is an amount in MiB without its unit, which stands in the title.
+// mebibytes formats an amount in MiB without the unit, which is in the column title.
 func mebibytes(n int64) page.Cell {
 	if n < 0 {
 		return page.Words(page.None)
@@ -48,7 +48,7 @@ func mebibytes(n int64) page.Cell {
 	return page.Words(page.Significant(float64(n) / (1 << 20)))
 }
 
-// growthText compares the fewest services with the most.
+// growthText compares the smallest number of services with the largest.
 func growthText(all []MemoryRow) string {
 	few, many := &all[0], &all[0]
 	for i := range all {
@@ -76,7 +76,7 @@ func moreOrLess(bytes int64) string {
 	return page.Size(float64(bytes)) + " more"
 }
 
-// sizeOf is size for amounts on both sides of zero.
+// sizeOf formats a size that may be negative.
 func sizeOf(n float64) string {
 	if n < 0 {
 		return "-" + page.Size(-n)
@@ -84,7 +84,7 @@ func sizeOf(n float64) string {
 	return page.Size(n)
 }
 
-// underLoad is the largest difference that the load made, whichever way.
+// underLoad describes the largest change in memory under load, in either direction.
 func underLoad(all []MemoryRow) string {
 	var most int64
 	known := false
@@ -108,13 +108,13 @@ func underLoad(all []MemoryRow) string {
 	return "up to " + moreOrLess(most) + " under load"
 }
 
-// growthEach are the maps that are not of the same size everywhere; all of them
-// where that is asked for.
+// growthEach returns the maps and programs whose memory depends on the number of
+// services. Verbose pages list all of them.
 func growthEach(v *Judgement, o page.Options) *page.Section {
 	type key struct {
 		isMap bool
 		name  string
-		nth   int // of its name
+		nth   int // index among equal names
 	}
 	var order []key
 	of := map[key]map[int]record.ProgramMem{}

@@ -1,5 +1,5 @@
-// Package bpf measures the cost of eBPF programs, and which CPU limit they count
-// against.
+// Package bpf measures the cost of eBPF programs and determines which CPU limit it
+// counts against.
 package bpf
 
 import (
@@ -32,8 +32,8 @@ const (
 	maxLoad        = 24 * time.Hour
 	maxRequest     = time.Hour
 
-	// shortest is the minimum duration of a scaled load. A crowded machine may not
-	// connect in less.
+	// shortest is the minimum duration of a scaled load. On a busy machine, connecting may
+	// take longer than a shorter load.
 	shortest = 500 * time.Millisecond
 
 	maxChosen = 100
@@ -74,8 +74,8 @@ type Options struct {
 	loaded func() string
 }
 
-// ShowLoaded sets the function that lists the loaded programs, for a command line
-// without a choice.
+// ShowLoaded sets the function that lists the loaded programs. The list is shown in the
+// error if a command line selects none.
 func (o *Options) ShowLoaded(loaded func() string) { o.loaded = loaded }
 
 // Choice selects loaded programs.
@@ -121,8 +121,7 @@ func DefaultsOfLoad() Options {
 	}
 }
 
-// DefaultsOfQuota returns the defaults of the question which limit the programs count
-// against.
+// DefaultsOfQuota returns the defaults of bpf quota.
 func DefaultsOfQuota() Options {
 	o := DefaultsOfLoad()
 	o.Case, o.CPUs, o.Connections, o.Duration, o.Rounds = record.CaseQuota, 1, []int{64}, 3*time.Second, 3
@@ -130,7 +129,7 @@ func DefaultsOfQuota() Options {
 	return o
 }
 
-// DefaultsOfMemory returns the defaults for measuring the memory of services.
+// DefaultsOfMemory returns the defaults of bpf memory.
 func DefaultsOfMemory() Options {
 	o := DefaultsOfLoad()
 	o.Case, o.Services, o.Connections, o.Duration, o.Rounds = record.CaseMemory, []int{1, 100, 1000}, []int{100}, 3*time.Second, 1
@@ -141,27 +140,27 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	option.Text(s, &o.Case, "case", "a load on programs, the question whose limit pays for them, or what services cost in memory",
 		option.NoFlag, option.Choices(record.CaseLoad, record.CaseQuota, record.CaseMemory))
-	option.Text(s, &o.Datapath, "datapath", "reference: programs of tare's own (quota's default, where none are chosen)", option.Must(datapath), option.NoDefault)
+	option.Text(s, &o.Datapath, "datapath", "reference: tare's own programs (default of quota if none are selected)", option.Must(datapath), option.NoDefault)
 	o.Choice.Declare(s)
 	o.settleChoice(s)
-	option.Text(s, &o.URL, "url", "who is asked (default: a server of tare's own on loopback)", option.OmitEmpty, option.Must(address))
+	option.Text(s, &o.URL, "url", "server to load (default: tare's own server on loopback)", option.OmitEmpty, option.Must(address))
 	option.Var(s, &o.Connections, "connections", "at once; a list sweeps: 100,500,1000", option.OneOrMore(option.Integer), option.OmitEmpty,
 		option.Flag("connections", "c"), option.Some("write at least one number from 1 to 100000"),
 		option.Bounds(1, maxConnections, "a number of connections"), option.Once("each number of connections is measured once"))
-	option.Var(s, &o.QPS, "qps", "requests per second, due at fixed times and counted from then (open loop); 0: as many as it can", option.Number,
+	option.Var(s, &o.QPS, "qps", "requests per second, due at fixed times (open loop); 0: unlimited", option.Number,
 		option.OmitEmpty, option.Bounds(0, maxQPS, "a rate", ", 0 for as many as it can"))
-	option.Bool(s, &o.KeepAlive, "keep_alive", "many requests on one connection, instead of one each", option.OmitEmpty, option.Flag("keepalive"))
-	option.Bool(s, &o.ResolveEach, "resolve_each", "find the address of the URL's host anew for each connection, instead of once for a load", option.OmitEmpty)
+	option.Bool(s, &o.KeepAlive, "keep_alive", "send many requests per connection instead of one", option.OmitEmpty, option.Flag("keepalive"))
+	option.Bool(s, &o.ResolveEach, "resolve_each", "resolve the URL's host for each connection instead of once per load", option.OmitEmpty)
 	option.Time(s, &o.Duration, "duration", "of the load at each point", option.Flag("time", "t"), option.Bounds(minLoad, maxLoad, "a load"))
-	option.Time(s, &o.Idle, "idle", "how long is looked before each load, and after it", option.Bounds(minLoad, maxLoad, "a time to look at"))
-	terms.Rounds(s, &o.Rounds, "times that every point is visited")
+	option.Time(s, &o.Idle, "idle", "how long the idle node is measured before and after each load", option.Bounds(minLoad, maxLoad, "a time to look at"))
+	terms.Rounds(s, &o.Rounds, "measurements of every point")
 	o.declareLimit(s)
 	option.Var(s, &o.Heavy, "heavy", "rounds of a loop in the reference datapath's programs; a list makes them heavier step by step", option.ListOf(option.Integer64), option.OmitEmpty,
 		option.Some("write at least one, such as 0,10000,65535"), option.AtMost(maxPoints), option.Bounds(0, maxHeavy, "a number of rounds"), option.Once("each weight is measured once"))
 	option.Var(s, &o.Services, "services", "in the reference datapath's map; a list sweeps: 1,100,1000", option.OneOrMore(option.Integer), option.OmitEmpty,
 		option.Some("write at least one number from 1 to 131070"), option.Bounds(1, maxServices, "a number of services"), option.Once("each number of services is measured once"))
 	terms.Budget(s, &o.Budget, "round")
-	terms.Timeout(s, &o.Timeout, "for one request; what is not answered by then has failed")
+	terms.Timeout(s, &o.Timeout, "for one request")
 	terms.Seed(s, &o.Seed, "points")
 	terms.ScaleFlag(s, func(scale float64) error {
 		o.Duration = max(time.Duration(float64(o.Duration)*scale), min(o.Duration, shortest))
@@ -173,12 +172,12 @@ func (o *Options) Declare(s *option.Set) {
 // Declare declares the options that select programs.
 func (o *Choice) Declare(s *option.Set) {
 	texts := option.ListOf(option.TextOf[string]())
-	option.Bool(s, &o.Kmesh, "kmesh", "the programs of Kmesh, known by their pins and maps", option.OmitEmpty)
-	option.Var(s, &o.Names, "names", "programs whose short or whole name is like this: cgroup_*", texts,
+	option.Bool(s, &o.Kmesh, "kmesh", "the programs of Kmesh, recognized by their pins and maps", option.OmitEmpty)
+	option.Var(s, &o.Names, "names", "programs whose short or full name matches a glob: cgroup_*", texts,
 		option.OmitEmpty, option.Flag("name"), option.AtMost(maxChosen), option.Must(pattern))
-	option.Var(s, &o.Pins, "pins", "the program that is pinned here, or all in this folder", option.Repeated(texts),
+	option.Var(s, &o.Pins, "pins", "the program pinned at this path, or all in this directory", option.Repeated(texts),
 		option.OmitEmpty, option.Flag("pin"), option.AtMost(maxChosen), option.Must(rooted))
-	option.Var(s, &o.Cgroups, "cgroups", "programs that are attached to this folder of cgroup v2", option.Repeated(texts),
+	option.Var(s, &o.Cgroups, "cgroups", "programs attached to this cgroup v2 directory", option.Repeated(texts),
 		option.OmitEmpty, option.Flag("cgroup"), option.AtMost(maxChosen), option.Must(rooted))
 	option.Var(s, &o.Owners, "owners", "programs of an owner that bpf list names (kmesh, cilium, systemd), or held by a process, by its name or pid",
 		option.ListOf(option.Written(func(s string) (Owner, error) { return Owner(s), nil }, nil, option.Schema{"type": []string{"string", "integer"}})),
@@ -187,8 +186,8 @@ func (o *Choice) Declare(s *option.Set) {
 		option.OmitEmpty, option.Flag("id"), option.AtMost(maxChosen), option.Bounds(1, 1<<32-1, "an id"))
 }
 
-// settleChoice lets flags replace the plan's choice. An empty name selects nothing,
-// unlike no choice.
+// settleChoice lets flags replace the plan's choice of programs. An empty name selects
+// nothing; a missing name does not filter.
 func (o *Options) settleChoice(s *option.Set) {
 	s.Before(func(context.Context) error {
 		if s.Given("kmesh") && o.Kmesh || s.Given("name", "pin", "cgroup", "owner", "id") {
@@ -213,8 +212,8 @@ func (o *Options) settleChoice(s *option.Set) {
 	})
 }
 
-// declareLimit declares the clients' limit; one flag sets the limit and the number of
-// clients.
+// declareLimit declares the clients' CPU limit. The flag sets both the limit and the
+// number of clients.
 func (o *Options) declareLimit(s *option.Set) {
 	cpus := option.Number
 	cpus.Parse, cpus.Type = func(text string) (float64, error) {
@@ -234,8 +233,8 @@ func (o *Options) declareLimit(s *option.Set) {
 		option.Some("write 1 or more"), option.Bounds(1, maxInstances, "a number of clients"))
 }
 
-// parseCPUs parses a limit: CPUs ("1", "0.5"), milli-CPUs ("250m"), or several clients
-// with a part each ("4x250m").
+// parseCPUs parses a limit in CPUs ("1", "0.5") or milli-CPUs ("250m"). A limit per
+// client has a count in front ("4x250m").
 func parseCPUs(s string) (cpus float64, instances int, err error) {
 	instances = 1
 	each := strings.TrimSpace(s)
@@ -254,7 +253,7 @@ func parseCPUs(s string) (cpus float64, instances int, err error) {
 
 func datapath(name string) error {
 	if name != "" && name != DatapathReference {
-		return fmt.Errorf("%s is not known: write reference, or leave it empty and choose programs", option.Quote(name))
+		return fmt.Errorf("unknown datapath %s: write reference, or leave it empty and select programs", option.Quote(name))
 	}
 	return nil
 }
@@ -298,19 +297,19 @@ func (o *Options) Wrong() option.FieldErrors {
 	}
 	others, own := o.Datapath == "", o.Datapath == DatapathReference
 	if others && o.empty() && o.loaded != nil {
-		return append(all, option.Wrongf("datapath", "no programs are chosen: use --kmesh, --pin, --id, --owner, --name or --cgroup, or --datapath reference for programs of tare's own; loaded here: %s; tare bpf list shows all", o.loaded()))
+		return append(all, option.Wrongf("datapath", "no programs are chosen: use --kmesh, --pin, --id, --owner, --name or --cgroup, or --datapath reference for tare's own programs; loaded here: %s; tare bpf list shows all", o.loaded()))
 	}
 	wrong(others && o.empty(), "datapath", "no programs are chosen: write reference, or kmesh, names, pins, cgroups, owners or ids")
 	wrong(own && !o.empty(), "datapath", "tare's own programs are measured alone: leave out kmesh, names, pins, cgroups, owners and ids")
 	wrong(others && !slices.Equal(o.Heavy, []int64{0}), "heavy", "only tare's own programs can be made heavier: write datapath: reference")
 	wrong(others && !slices.Equal(o.Services, []int{1}), "services",
-		"they are in the map of tare's own programs, and nobody else's are made: leave them out, or write datapath: reference")
+		"only tare's own programs have a map of services: leave them out, or write datapath: reference")
 	wrong(own && strings.HasPrefix(strings.ToLower(o.URL), "https:"), "url",
 		"tare's own programs lead services to it, whose addresses no certificate has: write an http address, or choose programs")
 	wrong(others && o.URL == "", "url", "programs that are loaded already see the load to a server of theirs only: write its address")
 	wrong(own && o.ResolveEach, "resolve_each", "tare's own programs lead services to one address: leave it out, or choose programs")
 	wrong(o.Timeout > maxRequest, "timeout", fmt.Sprintf("%v is not a time for one request: up to %v is allowed", o.Timeout, maxRequest))
-	wrong(o.Case == record.CaseQuota && o.CPUs == 0, "cpus", "the question is whose limit pays: write one, such as 1")
+	wrong(o.Case == record.CaseQuota && o.CPUs == 0, "cpus", "quota needs a CPU limit: write one, such as 1")
 	for i, n := range o.Connections {
 		if n < o.Instances {
 			all = append(all, option.Wrongf("connections", "%d are fewer than the %d clients that share them", n, o.Instances).At(i))
@@ -319,7 +318,8 @@ func (o *Options) Wrong() option.FieldErrors {
 	return all
 }
 
-// Ahead returns the expected duration: each point with and without statistics.
+// Ahead returns the expected duration. Each point is measured with and without
+// statistics.
 func (o *Options) Ahead(int) terms.Ahead {
 	a := terms.Ahead{Budget: o.Budget}
 	a.Takes(float64(o.Rounds)*float64(len(o.Services)*len(o.Heavy)*len(o.Connections)), 2*o.Duration+2*o.Idle)

@@ -9,13 +9,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Page is what a person reads of the run.
+// Page returns the page of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head, p.Answer = head(j), j.answer()
 	cpu := cpuByLoad(j)
 	p.Add(quotaTable(j), growthTable(j))
-	if j.Quota == nil { // the table of the limit has it
+	if j.Quota == nil { // the quota table already has CPU
 		p.Add(cpu)
 		cpu = nil
 	}
@@ -33,13 +33,12 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	return p
 }
 
-// Result is how many points failed of how many, and what is to be mistrusted.
+// Result returns the number of failed points, the total, and the findings.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Found
 }
 
-// Figures are all of the run's: of every point, of its programs, of the quota's
-// steps, and of memory.
+// Figures returns all figures of the run: points, programs, quota steps and memory.
 func (j *Judgement) Figures() (all []figure.Figure) {
 	for i := range j.Rows {
 		r := &j.Rows[i]
@@ -66,7 +65,8 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 	return all
 }
 
-// memory is that of all programs and maps, of each, and of each number of services.
+// memory returns the memory figures: in total, per program and map, and per number of
+// services.
 func (j *Judgement) memory() (all []figure.Figure) {
 	all = append(all, exactly("memory", figure.Of("of", "both"), j.Memory))
 	for i := range j.Programs {
@@ -108,7 +108,8 @@ func (j *Judgement) memory() (all []figure.Figure) {
 	return all
 }
 
-// exactly is a figure that was read and not estimated; below 0 it is not known.
+// exactly returns a figure with a value that was read, not estimated. It is unknown if
+// n is negative.
 func exactly(quantity string, labels figure.Labels, n int64) figure.Figure {
 	f := Quantities.New(quantity, figure.Estimate{}, labels)
 	if n >= 0 {

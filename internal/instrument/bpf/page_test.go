@@ -96,7 +96,7 @@ func TestWhatAReportSays(t *testing.T) {
 		"nor one that did not send all": {unanswered(0, 1), "",
 			[]string{"1 request had no answer in time or was never sent"}, []string{"free of coordinated omission"}},
 		"one that did and had its answers is": {unanswered(0, 0), "", []string{"free of coordinated omission"}, nil},
-		"of two rounds there is no price":     {meshLoads(2), "", []string{"of fewer than 3 rounds it is noise"}, []string{"0.98×"}},
+		"of two rounds there is no price":     {meshLoads(2), "", []string{"with fewer than 3 rounds it is noise"}, []string{"0.98×"}},
 		"of three there is":                   {meshLoads(3), "", []string{"~ 0.98×"}, nil},
 		"the weight of a program is its instructions, its code and its maps": {meshLoads(2), "programs: 3", []string{
 			"| instructions | machine code | memory | in maps |", "| 412 | 2.26 KiB | 8.00 KiB | 22.1 MiB |", "| · | · | 28.0 KiB | 5.50 MiB |"}, nil},
@@ -148,8 +148,8 @@ func TestWhatIsOfTheReferenceDatapathOnlyIsRefusedOfOtherPrograms(t *testing.T) 
 	}{
 		"chosen programs":                       {chosen, ""},
 		"chosen programs, by https":             {func(b *Options) { chosen(b); b.URL = "https://10.0.0.1/" }, ""},
-		"chosen programs with services":         {func(b *Options) { chosen(b); b.Services = []int{1, 100} }, "services: they are in the map of tare's own programs"},
-		"chosen programs with one other number": {func(b *Options) { chosen(b); b.Services = []int{9} }, "services: they are in the map of tare's own programs"},
+		"chosen programs with services":         {func(b *Options) { chosen(b); b.Services = []int{1, 100} }, "services: only tare's own programs have a map of services"},
+		"chosen programs with one other number": {func(b *Options) { chosen(b); b.Services = []int{9} }, "services: only tare's own programs have a map of services"},
 		"the reference datapath with services":  {func(b *Options) { b.Services = []int{1, 100} }, ""},
 		"the reference datapath and a server":   {func(b *Options) { b.URL = "http://10.0.0.1:8080/" }, ""},
 		"the reference datapath, by https":      {func(b *Options) { b.URL = "https://10.0.0.1/" }, "url: tare's own programs lead services to it"},

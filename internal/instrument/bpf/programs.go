@@ -61,15 +61,15 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 	})
 	of("left out", func(p *ProgramRow) page.Cell { return counted(p.Misses, page.Dot) })
 	s.Table = m
-	s.Notes = []string{"each: time of one run; memory: of the program and its maps, of which a shared one is in each that uses it"}
+	s.Notes = []string{"each: time of one run; memory: of the program and its maps; a shared map counts for each program that uses it"}
 	if left > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("not shown: %s, of programs that did not run, or of which %d took more at the same point; --details shows all", page.Amount(left, "row"), maxProgramsOfPoint))
+		s.Notes = append(s.Notes, fmt.Sprintf("not shown: %s, of programs that did not run or are not among the top %d of their point; --details shows all", page.Amount(left, "row"), maxProgramsOfPoint))
 	}
 	return s
 }
 
-// programOf returns the program of a row. A program that was reloaded is found by
-// name, unless the number of services varies, because then its maps differ in size.
+// programOf returns the program of a row. A reloaded program is found by name. If the
+// number of services varies, it is not: its maps then differ in size.
 func programOf(v *Judgement, row *ProgramRow) *record.Program {
 	i := slices.IndexFunc(v.Programs, func(p record.Program) bool { return p.ID == row.ID })
 	if i < 0 && len(v.Plan.Services) <= 1 {
@@ -97,8 +97,8 @@ func unlessNone(n int64, text string) page.Cell {
 	return page.Words(text)
 }
 
-// shown returns as many items as a section may show. The section states how many are
-// left out.
+// shown returns the items that fit on a page. It adds a note with the number of omitted
+// items.
 func shown[T any](s *page.Section, all []T, o page.Options) []T {
 	if o.Verbose || len(all) <= maxProgramsShown {
 		return all
@@ -107,7 +107,7 @@ func shown[T any](s *page.Section, all []T, o page.Options) []T {
 	return all[:maxProgramsShown]
 }
 
-// counted formats a number that should be 0.
+// counted formats a number that is normally 0 and highlights any other value.
 func counted(n int64, none string) page.Cell {
 	if n == 0 {
 		return page.Words(none)
@@ -200,8 +200,8 @@ func bpfHolders(all []record.Program) []page.List {
 	return []page.List{{Items: items}}
 }
 
-// mapsTable returns the section with all maps that the programs use or a process
-// holds, each once.
+// mapsTable returns the section with all maps that a program uses or a process holds,
+// each once.
 func mapsTable(v *Judgement, o page.Options) *page.Section {
 	if v.Maps == nil {
 		return nil

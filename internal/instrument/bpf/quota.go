@@ -24,10 +24,10 @@ type quotaFacts struct {
 	throttled         float64 // throttled share of the periods
 	qps               float64
 	rate              float64 // started requests per second
-	each              float64 // charge per request, CPU seconds; for medians the maximum over rounds
+	each              float64 // charge per request, CPU seconds; in medians the maximum over rounds
 	client            float64 // usage of the control, which may have no group
 	node              float64 // busy share of the node
-	edge              float64 // share of the limit that a window can hold in excess
+	edge              float64 // share of the limit by which a window can exceed it
 }
 
 // values returns all values that medians are computed of.
@@ -35,12 +35,12 @@ func (f *quotaFacts) values() []*float64 {
 	return []*float64{&f.usage, &f.ticks, &f.bpf, &f.own, &f.throttled, &f.qps, &f.rate, &f.each, &f.client, &f.node, &f.edge}
 }
 
-// charged returns the usage charged to the cgroup. It is the larger known value, since
-// cpuacct sometimes books long kernel times elsewhere.
+// charged returns the usage charged to the cgroup. It is the larger of the known
+// values, because cpuacct sometimes charges long kernel times to another task.
 func (f *quotaFacts) charged() float64 { return most(f.usage, f.ticks) }
 
-// taken returns the joint usage of workload and programs, as far as it was spent in
-// the clients' own calls.
+// taken returns the usage of the workload with the programs that ran in the clients'
+// own calls.
 func (f *quotaFacts) taken() float64 { return most(f.own, f.charged()) }
 
 // most returns the largest known value, or NaN.
@@ -57,7 +57,7 @@ func most(values ...float64) float64 {
 // allRounds is the round number of medians over all rounds.
 const allRounds = -1
 
-// quota answers which limit the programs count against.
+// quota determines whether the programs' time counts against the limit.
 func (j *judging) quota() *Quota {
 	q := &Quota{Limit: j.b.Plan.CPUs}
 	steps, control := j.quotaSteps()
@@ -179,8 +179,8 @@ func medians(steps []*QuotaStep, round int) (all []quotaFacts) {
 	return all
 }
 
-// median returns the figures of a step in one round, or in [allRounds]; nil if there
-// are none.
+// median returns the figures of a step in one round, or over [allRounds]. It returns
+// nil if there are none.
 func (s *QuotaStep) median(round int) *quotaFacts {
 	if s == nil {
 		return nil
@@ -199,7 +199,7 @@ func (s *QuotaStep) median(round int) *quotaFacts {
 	out.each = math.NaN()
 	for _, f := range in.facts {
 		if out.each = most(out.each, f.each); stat.Finite(f.bpf) && !stat.Finite(f.own) {
-			out.own = math.NaN() // one round with runs for others is enough
+			out.own = math.NaN() // one round with runs for other processes is enough
 		}
 	}
 	return out
@@ -226,7 +226,7 @@ func (s *QuotaStep) figures(limit float64) {
 	s.BPF = of("quota-bpf", func(f *quotaFacts) float64 { return f.bpf })
 	s.Workload = of("quota-workload", func(f *quotaFacts) float64 {
 		if f.usage < f.bpf || math.IsNaN(f.own) {
-			return math.NaN() // misbooked or spent for others: unknown
+			return math.NaN() // misaccounted or spent for other processes: unknown
 		}
 		return f.usage - f.bpf
 	})
@@ -234,8 +234,8 @@ func (s *QuotaStep) figures(limit float64) {
 	s.QPS = of("quota-requests", func(f *quotaFacts) float64 { return f.qps })
 }
 
-// misbooked returns an inconsistent measurement of a step. Either the cgroup was
-// charged less than its programs ran (below), or clock and ticks disagree.
+// misbooked returns the facts of an inconsistent step. Either the cgroup was charged
+// less than its programs ran (below), or clock and ticks disagree.
 func (s *QuotaStep) misbooked(limit float64) (f *quotaFacts, below bool) {
 	for i := range s.facts {
 		if f := &s.facts[i]; f.own > (1+quotaSlack)*f.usage && f.own > quotaSlack*limit {

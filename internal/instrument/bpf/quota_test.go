@@ -209,16 +209,16 @@ func TestTimeOfChosenProgramsIsTheClientsWhereTheyRanOnceForEachConnectOfTheirs(
 		says   string
 	}{
 		"once each":             {within, nil, kindSockAddr, QuotaShared, "clearly above the limit"},
-		"once less":             {within, func(p *record.Point) { p.Runs[0].Count = max(0, p.Runs[0].Count-1) }, kindSockAddr, QuotaUndecided, "ran for others, too"},
-		"and while it was idle": {within, func(p *record.Point) { p.Runs[0].Count += int64(map[string]int{record.PhaseIdle: 1}[p.Phase]) }, kindSockAddr, QuotaUndecided, "ran for others, too"},
+		"once less":             {within, func(p *record.Point) { p.Runs[0].Count = max(0, p.Runs[0].Count-1) }, kindSockAddr, QuotaUndecided, "also ran for other processes"},
+		"and while it was idle": {within, func(p *record.Point) { p.Runs[0].Count += int64(map[string]int{record.PhaseIdle: 1}[p.Phase]) }, kindSockAddr, QuotaUndecided, "also ran for other processes"},
 		"once each, beside one of others below the noise": {within, func(p *record.Point) {
 			p.Runs = append(p.Runs, record.ProgramRun{ID: 12, Name: "others", Count: 7, Time: p.Runs[0].Time / 1000})
 		}, kindSockAddr, QuotaShared, "clearly above the limit"},
 		"once each, beside one of others above it": {within, func(p *record.Point) {
 			p.Runs = append(p.Runs, record.ProgramRun{ID: 12, Name: "others", Count: 7, Time: p.Runs[0].Time / 10})
-		}, kindSockAddr, QuotaUndecided, "ran for others, too"},
-		"of another kind":         {within, nil, kindSockOps, QuotaUndecided, "ran for others, too"},
-		"longer than their limit": {held{usage: 0.2, ticks: 0.2, bpf: 0.9, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the clients' own work is not known"},
+		}, kindSockAddr, QuotaUndecided, "also ran for other processes"},
+		"of another kind":         {within, nil, kindSockOps, QuotaUndecided, "also ran for other processes"},
+		"longer than their limit": {held{usage: 0.2, ticks: 0.2, bpf: 0.9, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the clients' own work is unknown"},
 		"for too little of it":    {held{usage: 0.2, ticks: 0.2, bpf: 0.05, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the reference datapath, whose programs can be made heavier"},
 		"for less than the limit": {held{usage: 0.15, ticks: 0.15, bpf: 0.12, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the limit was not reached"},
 	} {

@@ -8,7 +8,8 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// quotaTable answers whose limit pays, and shows why.
+// quotaTable states whether eBPF time counts against the limit, with the figures behind
+// the verdict.
 func quotaTable(v *Judgement) *page.Section {
 	q := v.Quota
 	if q == nil {
@@ -28,12 +29,12 @@ func quotaTable(v *Judgement) *page.Section {
 		s.Notes = []string{fmt.Sprintf("the limit of %s is %s %% of a core and %s %% of the node; usage: what the clients' cgroup was charged; workload: that less eBPF", cpuLimit(q.Limit), page.Hundred(q.Limit), page.Hundred(q.Limit/float64(v.CPUs)))}
 	}
 	if !q.Shared && q.clockAhead() {
-		s.Notes = append(s.Notes, "eBPF is above usage in a step: a program's clock goes on while others have its CPU, and only what it ran is charged, or the kernel booked it to another task: it is no part of usage there")
+		s.Notes = append(s.Notes, "eBPF is above usage in a step: a program's clock continues while it is preempted, but only its run time is charged, or the kernel charged another task: it is not part of usage there")
 	}
 	return s
 }
 
-// quotaWhy are the facts behind the answer.
+// quotaWhy lists the facts behind the verdict.
 func quotaWhy(v *Judgement) *page.Section {
 	q := v.Quota
 	if q == nil {
@@ -41,13 +42,13 @@ func quotaWhy(v *Judgement) *page.Section {
 	}
 	items := under("because", q.Because, page.LongestMessage)
 	if q.Rounds > 0 {
-		items = append(items, page.Item{Key: "rounds", Text: fmt.Sprintf("%d of %d lead to this by themselves", q.Agree, q.Rounds)})
+		items = append(items, page.Item{Key: "rounds", Text: fmt.Sprintf("%d of %d reach this verdict on their own", q.Agree, q.Rounds)})
 	}
 	return &page.Section{Title: "whose limit pays: why", Style: term.Bold, Lists: []page.List{{Items: items}}}
 }
 
-// clockAhead tells whether programs ran for longer than the cgroup was charged in a step:
-// their clock goes on while others have the CPU, which the charge does not.
+// clockAhead reports whether programs ran longer in a step than the cgroup was charged.
+// The run-time clock continues while other tasks have the CPU; the charge does not.
 func (q *Quota) clockAhead() bool {
 	return slices.ContainsFunc(q.Steps, func(t QuotaStep) bool { return t.Usage.Known() && t.BPF.Value > t.Usage.Value })
 }
@@ -57,7 +58,7 @@ func quotaMatrix(v *Judgement, q *Quota) *page.Table {
 	of := func(title string, show func(*QuotaStep) page.Cell) { m.AddUnless(title, page.Each(q.Steps, show)) }
 	of("usage "+ofACore, func(t *QuotaStep) page.Cell { return page.InBrackets(&t.Usage, page.Hundred) })
 	of("by tick "+ofACore, func(t *QuotaStep) page.Cell { return page.Value(&t.Ticks, page.Hundred) })
-	// What ran for others, too, is no part of the clients' usage.
+	// Programs that also run for others are not part of the clients' usage.
 	programs := "of it eBPF "
 	switch {
 	case q.Shared:

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// rows sets the points with a load, over all rounds.
+// rows sets the points that have a load, over all rounds.
 func (j *judging) rows() {
 	for _, asked := range j.asked {
 		all := j.measured[asked]
@@ -53,7 +53,7 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 				row.addSent(p.Sent, len(with) == 0)
 				with[m.round] = p.Sent.QPS
 			}
-		case p.Sent != nil && !countedFor(p): // otherwise statistics were on as well
+		case p.Sent != nil && !countedFor(p): // otherwise another process had statistics on
 			without[m.round] = p.Sent.QPS
 		}
 	}
@@ -134,7 +134,7 @@ func latency(of func(*record.Sent) int64) func(*measured, float64, int) float64 
 	}
 }
 
-// part returns a time as a share of another.
+// part returns ns as a fraction of another time.
 func part(ns int64, of float64) float64 {
 	if ns < 0 || of <= 0 {
 		return math.NaN()
@@ -153,8 +153,9 @@ func (m *measured) requests() float64 {
 // took returns the duration of the load phase, ns.
 func (m *measured) took() float64 { return float64(m.load.Ended - m.load.Begun) }
 
-// bpfCore returns the programs' CPU time during the load minus that while idle, as a
-// share of one core. It is NaN if no program ran. A negative difference is noise.
+// bpfCore returns the programs' CPU time under load minus their CPU time while idle, as
+// a share of one core. It is NaN if no program ran. A negative difference is noise and
+// becomes 0.
 func (m *measured) bpfCore() float64 {
 	if !m.ran() {
 		return math.NaN()
@@ -224,8 +225,8 @@ func (f *programValues) add(m *measured) {
 	}
 }
 
-// program returns the program from another round. It is found by id, or by name if the
-// data path is reloaded at each point. Programs with equal names are matched in order.
+// program returns the entry of a program, also across rounds. It is found by id. If the
+// data path was reloaded, it is found by name; equal names are matched in order.
 func (f *programValues) program(r *record.ProgramRun, here map[string]bool) *programRounds {
 	key, known := f.called[r.ID]
 	for n := 0; !known || here[key]; n++ {
@@ -267,14 +268,14 @@ func paired(a, b stat.Rounds) (ofA, ofB stat.Rounds) {
 	return ofA, ofB
 }
 
-// countedFor reports whether another process had statistics on in a phase without
-// statistics.
+// countedFor reports whether another process enabled statistics during a phase without
+// them.
 func countedFor(p *record.Point) bool {
 	return !p.Asked.Statistics && (len(p.Runs) > 0 || slices.ContainsFunc(p.Problems, othersStatistics))
 }
 
-// othersStatistics reports whether a problem is that another process had statistics
-// on.
+// othersStatistics reports whether a problem says that another process enabled
+// statistics.
 func othersStatistics(line string) bool { return strings.HasPrefix(line, "statistics were on") }
 
 // labelsOf returns the labels of a point: everything a plan can vary.

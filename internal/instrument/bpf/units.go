@@ -7,14 +7,14 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 )
 
-// Shares of CPU are of one core or of the node, and every title says of which, in
-// words so short that a table has both.
+// CPU shares are of one core or of the node. Column titles name the unit briefly, so
+// that a table fits both.
 const (
 	ofACore   = "core %"
 	ofTheNode = "node %"
 )
 
-// ofNode turns a share of one core into one of the node's.
+// ofNode converts a share of one core into a share of the node.
 func ofNode(of *figure.Figure, cpus int) *figure.Figure {
 	f := Quantities.New("cpu-share", of.Estimate, of.Labels)
 	f.Rounds = of.Rounds
@@ -30,7 +30,7 @@ func ofNode(of *figure.Figure, cpus int) *figure.Figure {
 	return &f
 }
 
-// cpuLimit is a number of CPUs: "1 CPU", "0.2 CPUs".
+// cpuLimit formats a number of CPUs: "1 CPU", "0.2 CPUs".
 func cpuLimit(cpus float64) string {
 	text := strconv.FormatFloat(cpus, 'g', 4, 64)
 	if text == "1" {

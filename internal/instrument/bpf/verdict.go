@@ -8,9 +8,9 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// The thresholds of the verdict on a limit, as fractions of the limit or of each
-// other. Comparisons with the limit also allow the quota of one period, since a window
-// may start in the middle of a period.
+// Thresholds of the verdict on a limit, as fractions of the limit or of each other.
+// Comparisons with the limit also allow the quota of one period, since a window may
+// start in the middle of a period.
 const (
 	quotaSlack  = 0.10 // workload and programs may exceed the limit by this and still count as within it
 	quotaBeyond = 0.20 // beyond the limit if they exceed it by this
@@ -33,7 +33,7 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 	case q.limit <= 0:
 		return QuotaUndecided, []string{"the plan has no limit"}
 	case len(steps) == 0:
-		return QuotaUndecided, []string{"no point under the limit gave figures: see why they failed, and run it again"}
+		return QuotaUndecided, []string{"no point under the limit has figures: check why they failed, and run it again"}
 	}
 	for i := range steps {
 		if because := q.beyond(&steps[i], chargeOf(steps, i)); because != nil {
@@ -74,17 +74,17 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 	return QuotaShared, append(append([]string{within}, facts...), without)
 }
 
-// untold returns why the steps cannot show anything, or nil. Possible reasons are an
-// unknown run time, a run time shared with others, and a run time beyond the limit
-// without a known usage of the clients.
+// untold returns why the steps cannot show anything, or nil. The run time may be
+// unknown or shared with other processes. Or it exceeds the limit while the clients'
+// own usage is unknown.
 func (q quotaQuestion) untold(steps []quotaFacts) []string {
 	lightest, heaviest := &steps[0], &steps[len(steps)-1]
 	switch {
 	case math.IsNaN(heaviest.bpf):
-		return []string{"what the programs took is not known: their statistics have to be on, and the programs have to be seen to run"}
+		return []string{"the programs' CPU time is unknown: statistics must be on, and the programs must run"}
 	case math.IsNaN(heaviest.own):
-		return append([]string{"programs ran for others, too, or not once for each of the clients' connects: what they took of the clients' limit cannot be told",
-			"the reference datapath's programs run for the clients only: tare bpf quota without a choice of programs would decide it for this kernel"}, q.facts(heaviest)...)
+		return append([]string{"programs also ran for other processes, or not once per connect of the clients: their part of the clients' limit is unknown",
+			"the reference datapath's programs run only for the clients: tare bpf quota without selecting programs would decide it for this kernel"}, q.facts(heaviest)...)
 	case !q.unexplained(lightest):
 		return nil
 	}
@@ -92,7 +92,7 @@ func (q quotaQuestion) untold(steps []quotaFacts) []string {
 	if q.loop {
 		lighter = "a step with lighter programs before it (--heavy 0,…)"
 	}
-	return append([]string{fmt.Sprintf("the programs ran for %s in the clients' own calls, and the clients' own work is not known, so nothing shows that this is beyond the limit: %s would decide it", cpus(lightest.own), lighter)}, q.facts(lightest)...)
+	return append([]string{fmt.Sprintf("the programs ran for %s in the clients' own calls, and the clients' own work is unknown, so exceeding the limit is not shown: %s would decide it", cpus(lightest.own), lighter)}, q.facts(lightest)...)
 }
 
 // shows reports whether the charge of a step is sufficient proof.
@@ -100,11 +100,11 @@ func (q quotaQuestion) shows(f *quotaFacts, charge quotaCharge) bool {
 	return charge.holds(q.limit, f) && q.missing(f, charge) == ""
 }
 
-// beyond returns the figures of a step in which programs ran beyond the limit, or nil.
-// It needs the usage of the clients, which could otherwise be the excess. Run time
-// alone is proof only for programs that run just for the clients, and only if most of
-// it is not charged to them. The run-time clock continues while a task is throttled,
-// and charged time is within the limit.
+// beyond returns the facts of a step in which programs ran beyond the limit, or nil. It
+// needs the clients' own usage, which could otherwise explain the excess. Run time
+// alone proves it only for programs that run just for the clients. Most of that run
+// time must also be missing from the charge, because the run-time clock continues while
+// a task is throttled.
 func (q quotaQuestion) beyond(f *quotaFacts, charge quotaCharge) []string {
 	bound := q.limit * (1 + quotaBeyond + f.edge)
 	switch {
@@ -112,7 +112,7 @@ func (q quotaQuestion) beyond(f *quotaFacts, charge quotaCharge) []string {
 	case f.own > bound && !f.waited(bound) && !charge.programs(f):
 		return append([]string{fmt.Sprintf("%sthe programs alone ran for %s in the clients' own calls, %.0f %% of the limit of %s", q.with(f), cpus(f.own), 100*f.own/q.limit, cpus(q.limit))}, q.facts(f)...)
 	case f.charged() > bound && f.own >= quotaWorth*q.limit:
-		return append([]string{fmt.Sprintf("%sthe cgroup took %s, most of it in programs, and the limit is %s", q.with(f), cpus(f.charged()), cpus(q.limit))}, q.facts(f)...)
+		return append([]string{fmt.Sprintf("%sthe cgroup took %s, most of it in programs; the limit is %s", q.with(f), cpus(f.charged()), cpus(q.limit))}, q.facts(f)...)
 	}
 	return nil
 }
@@ -129,35 +129,35 @@ func (f *quotaFacts) waited(bound float64) bool {
 	return f.node >= quotaCrowd && f.charged() <= bound
 }
 
-// missing returns why a step shows nothing and what would help, or "".
+// missing returns why a step proves nothing and what would help, or "".
 func (q quotaQuestion) missing(f *quotaFacts, charge quotaCharge) string {
 	bound := q.limit * (1 + quotaSlack + f.edge)
 	switch {
 	case f.charged() > q.limit*(1+quotaBeyond+f.edge):
-		return fmt.Sprintf("the limit itself was not kept: the cgroup took %s of %s, and the programs %s of that: look who else sets this cgroup's quota", cpus(f.charged()), cpus(q.limit), cpus(f.bpf))
+		return fmt.Sprintf("the limit was not enforced: the cgroup used %s of %s, and the programs %s of that: check what else sets this cgroup's quota", cpus(f.charged()), cpus(q.limit), cpus(f.bpf))
 	case f.bpf < quotaWorth*q.limit && !charge.holds(q.limit, f):
-		return fmt.Sprintf("the programs took only %.0f %% of the limit, with which they fit in it either way: %s would decide it", 100*f.bpf/q.limit, q.heavier())
+		return fmt.Sprintf("the programs took only %.0f %% of the limit, which fits either way: %s would decide it", 100*f.bpf/q.limit, q.heavier())
 	case f.charged() > bound:
 		return fmt.Sprintf("%s of %s is too much to be within the limit and too little to be beyond it: a longer --time would decide it", cpus(f.charged()), cpus(q.limit))
 	case f.own > bound && charge.holds(q.limit, f) && f.waited(bound) && f.own <= quotaClock*f.charged():
 		return ""
 	case f.own > bound && (f.waited(bound) || charge.programs(f)):
-		return fmt.Sprintf("by their own clock the programs ran for %s of %s, and the cgroup was charged %s, on a node that was %s busy: the clock goes on while a program waits for a CPU. A quiet node would decide it",
+		return fmt.Sprintf("by their own clock the programs ran for %s of %s, and the cgroup was charged %s, on a node with CPU usage %s: the clock continues while a program waits for a CPU. A quiet node would decide it",
 			cpus(f.own), cpus(q.limit), cpus(f.charged()), busy(f.node))
 	case f.own > bound:
 		return fmt.Sprintf("%s of %s is too much to be within the limit and too little to be beyond it: a longer --time would decide it", cpus(f.own), cpus(q.limit))
 	case !(f.throttled > 0):
-		return "the quota never held the cgroup back: the limit was not reached. More connections (-c), or a lower --cpus, would decide it"
+		return "the quota never throttled the cgroup: the limit was not reached. More connections (-c), or a lower --cpus, would decide it"
 	}
 	return ""
 }
 
-// free returns the usage of the same load without a limit. why is set if that usage
-// did not clearly exceed both the limit and the usage under it: then the limit may not
-// be the cause.
+// free describes the usage of the same load without a limit. That usage must clearly
+// exceed the limit and the usage under it. Otherwise the limit may not be the cause,
+// and why says so.
 func (q quotaQuestion) free(f, free *quotaFacts) (fact, why string) {
 	if free == nil {
-		return "", "the same load without a limit was not measured, so nothing shows that the limit kept it down: let a run come to its end" + map[bool]string{true: ", or begin with a lighter --heavy"}[q.loop]
+		return "", "the same load without a limit was not measured, so the effect of the limit is not shown: let the run finish" + map[bool]string{true: ", or begin with a lighter --heavy"}[q.loop]
 	}
 	// Run time may include preemption.
 	taken := most(free.charged(), free.client)
@@ -167,9 +167,9 @@ func (q quotaQuestion) free(f, free *quotaFacts) (fact, why string) {
 	under := f.taken()
 	switch {
 	case !stat.Finite(taken):
-		return "", "what the same load takes without a limit is not known, so nothing shows that the limit kept it down"
+		return "", "the usage of the same load without a limit is unknown, so the effect of the limit is not shown"
 	case taken <= q.limit*(1+quotaSlack+free.edge), taken < quotaFree*under:
-		return "", fmt.Sprintf("without a limit the same load took %s, %.2f times as much, on a node that was %s busy: not clearly above the limit of %s. More connections (-c)%s or a quieter machine would decide it, or a lower --cpus, such as %.2g",
+		return "", fmt.Sprintf("without a limit the same load took %s, %.2f times as much, on a node with CPU usage %s: not clearly above the limit of %s. More connections (-c)%s or a quieter machine would decide it, or a lower --cpus, such as %.2g",
 			cpus(taken), taken/under, busy(free.node), cpus(q.limit), map[bool]string{true: ", heavier programs (--heavy)"}[q.loop], q.limit/2)
 	}
 	return fmt.Sprintf("without a limit the same load took %s, %.2f times as much, clearly above the limit: it could have", cpus(taken), taken/under), ""
@@ -180,7 +180,7 @@ func (q quotaQuestion) heavier() string {
 	if q.loop {
 		return "heavier programs (--heavy)"
 	}
-	return "the reference datapath, whose programs can be made heavier (tare bpf quota without a choice of programs),"
+	return "the reference datapath, whose programs can be made heavier (tare bpf quota without selecting programs),"
 }
 
 // facts returns the figures of a step as text.
@@ -200,7 +200,7 @@ func (q quotaQuestion) facts(f *quotaFacts) []string {
 		all = append(all, "the cgroup was charged "+strings.Join(charged, ", "))
 	}
 	if stat.Finite(f.throttled) {
-		all = append(all, fmt.Sprintf("it was held back in %.0f %% of the quota's periods", 100*f.throttled))
+		all = append(all, fmt.Sprintf("it was throttled in %.0f %% of the quota's periods", 100*f.throttled))
 	}
 	return all
 }
@@ -229,7 +229,7 @@ func cpus(v float64) string {
 // busy formats the busy share of a node.
 func busy(v float64) string {
 	if !stat.Finite(v) {
-		return "nobody knows how"
+		return "unknown"
 	}
 	return fmt.Sprintf("%.0f %%", 100*min(v, 1))
 }

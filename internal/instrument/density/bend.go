@@ -10,13 +10,13 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// worthNaming is by how much of the slope before it the slope after a bend differs at least.
+// worthNaming is the minimum relative change of the slope at a bend.
 const worthNaming = 0.2
 
-// segments are the stretches between bends of what the node's memory rose by, over how
-// many sandboxes were there. A bend is a count at which the slopes on both sides have
-// intervals that lie apart, adjusted for how many counts were tried, and differ by a fifth;
-// of several the one at which they lie furthest apart, and then those on either side.
+// segments adds the slope of the node's memory over the number of sandboxes, for each
+// segment between bends. At a bend the slopes on both sides differ by at least a fifth
+// and their intervals do not overlap. The intervals are adjusted for the number of
+// counts tried. The best-fitting bend comes first, then the bends on either side of it.
 func segments(t *Target, byRound map[int][]stat.Point) {
 	var rounds [][]stat.Point
 	for _, r := range slices.Sorted(maps.Keys(byRound)) {
@@ -39,7 +39,7 @@ func segments(t *Target, byRound map[int][]stat.Point) {
 	}
 }
 
-// bendsOf are the places of bends, at most so deep into halves.
+// bendsOf returns the bends. It splits the range recursively, at most deep levels.
 func bendsOf(rounds [][]stat.Point, deep int) (bends []float64) {
 	tried := shared(rounds)
 	if len(tried) < 3 || deep == 0 {
@@ -64,7 +64,7 @@ func bendsOf(rounds [][]stat.Point, deep int) (bends []float64) {
 	return append(bends, bendsOf(within(rounds, at, math.Inf(1)), deep-1)...)
 }
 
-// squares is how far points lie off a line, squared and summed.
+// squares returns the sum of squared residuals of points from a line.
 func squares(rounds [][]stat.Point, f stat.Fit) (sum float64) {
 	for _, points := range rounds {
 		for _, p := range points {
@@ -75,7 +75,7 @@ func squares(rounds [][]stat.Point, f stat.Fit) (sum float64) {
 	return sum
 }
 
-// within are the points of each round from one place to another.
+// within returns the points of each round in a range.
 func within(rounds [][]stat.Point, from, to float64) (out [][]stat.Point) {
 	for _, points := range rounds {
 		out = append(out, slices.DeleteFunc(slices.Clone(points), func(p stat.Point) bool { return p.X < from || p.X > to }))
@@ -83,7 +83,7 @@ func within(rounds [][]stat.Point, from, to float64) (out [][]stat.Point) {
 	return out
 }
 
-// shared are the places that most rounds have.
+// shared returns the counts that most rounds have.
 func shared(rounds [][]stat.Point) (places []float64) {
 	times := map[float64]int{}
 	for _, points := range rounds {

@@ -248,7 +248,7 @@ func TestBoundsHaveNoRatio(t *testing.T) {
 		j, l := Judgement{Until: Until{Latency: 2}}, finding.List{}
 		j.findLatency(&l, target)
 		times := target.Steps[1].All.Of("start-latency-times")
-		if times.Known() != c.known || (len(l) == 1 && strings.HasSuffix(l[0].Message, "known as the latest only")) == c.known {
+		if times.Known() != c.known || (len(l) == 1 && strings.HasSuffix(l[0].Message, "are only upper bounds")) == c.known {
 			t.Errorf("%s: %+v, %+v", name, times, l)
 		}
 	}

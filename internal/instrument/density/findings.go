@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Codes of findings that only a density has.
+// Codes of findings that only density runs have.
 const (
 	codeGuard      = "guard-stopped"
 	codeTripped    = "guard-tripped"
@@ -38,14 +38,14 @@ func (j *Judgement) find() {
 			from, _ := strconv.Atoi(slopes[k].Labels.Get("from"))
 			l.Add(record.Finding{Code: codeBend, Level: finding.Note, Target: t.Info.Name,
 				Message: fmt.Sprintf("memory bends at %s: one more costs %s below and %s above", page.Sandboxes(from), page.Growth(slopes[k-1].Value), page.Growth(slopes[k].Value)),
-				Advice:  "the table by role says whose it is"})
+				Advice:  "the table by role shows which role uses it"})
 		}
 		findRecovery(&l, t)
 	}
 	j.Findings = l
 }
 
-// findEnds says why visits ended, each reason once.
+// findEnds reports why visits ended, each reason once.
 func (j *Judgement) findEnds(l *finding.List, t *Target) {
 	said := map[string]bool{}
 	for _, d := range t.Ends {
@@ -63,10 +63,10 @@ func (j *Judgement) findEnd(d *record.Density) (f record.Finding, ok bool) {
 	text := func(what string) string { return there + what + ": " + term.Clean(d.Detail) }
 	switch d.Why {
 	case record.EndTripped:
-		return record.Finding{Code: codeTripped, Level: finding.Warning, Message: text(", when what is never touched was touched; nothing more was begun, and all were removed"),
-			Advice: "a cost came that nothing before it foretold, or others took it: raise --keep-free"}, true
+		return record.Finding{Code: codeTripped, Level: finding.Warning, Message: text(", when the reserve was touched; nothing more was started, and all sandboxes were removed"),
+			Advice: "the cost rose unexpectedly, or other processes used it: raise --keep-free"}, true
 	case record.EndOthers:
-		return record.Finding{Code: codeOthers, Level: finding.Warning, Message: text(""), Advice: "weigh on a node where nobody else works, and look whether the workload grows while it idles"}, true
+		return record.Finding{Code: codeOthers, Level: finding.Warning, Message: text(""), Advice: "measure on a node without other load, and check whether the workload grows while idle"}, true
 	case record.EndFailure:
 		if d.Failure == nil {
 			return f, false
@@ -81,18 +81,18 @@ func (j *Judgement) findEnd(d *record.Density) (f record.Finding, ok bool) {
 		return f, true
 	case record.EndResource:
 		if d.Resource == j.Until.Resource {
-			return f, false // it is what was asked for
+			return f, false // the requested end
 		}
-		return record.Finding{Code: codeGuard, Level: finding.Warning, Message: text(" by the guard, before " + j.Plan.Until), Advice: "a node with more of it goes further"}, true
+		return record.Finding{Code: codeGuard, Level: finding.Warning, Message: text(" by the guard, before " + j.Plan.Until), Advice: "use a node with more of it"}, true
 	case record.EndMost, record.EndBudget:
 		return record.Finding{Code: codeNotReached, Level: finding.Warning, Message: text(", before " + j.Plan.Until), Advice: "raise --most or --budget to go further"}, true
 	}
 	return f, false
 }
 
-// findLatency says that it cannot be told whether starts take so many times as long: at
-// the first step of which neither is shown, also for want of an interval, where no round
-// decided it.
+// findLatency reports that the latency end is undecided if no round reached it. It
+// names the first step where starts are neither clearly slower nor clearly not,
+// possibly for lack of an interval.
 func (j *Judgement) findLatency(l *finding.List, t *Target) {
 	decided := slices.ContainsFunc(t.Ends, func(d *record.Density) bool { return d.Why == record.EndAsked })
 	if j.Until.Latency == 0 || decided {
@@ -106,7 +106,7 @@ func (j *Judgement) findLatency(l *finding.List, t *Target) {
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		if first := &t.Steps[0]; i > 0 && (first.start().AtMost || s.start().AtMost) {
-			undecided(s, "most workloads were ready when first asked, so that starts are known as the latest only")
+			undecided(s, "most workloads were ready at the first poll, so their start times are only upper bounds")
 			return
 		}
 		if e := s.All.Of("start-latency-times").Estimate; e.Known() && (!e.Bounded || e.Lo < j.Until.Latency && e.Hi >= j.Until.Latency) {
@@ -120,13 +120,13 @@ func (j *Judgement) findLatency(l *finding.List, t *Target) {
 	}
 }
 
-// findRecovery says what did not come back.
+// findRecovery reports memory that did not recover, and leftovers.
 func findRecovery(l *finding.List, t *Target) {
 	for _, d := range t.Ends {
 		if d.Back < 0 {
 			l.Add(record.Finding{Code: codeNotBack, Level: finding.Warning, Target: t.Info.Name,
 				Message: fmt.Sprintf("round %d: the node still used %s more than before, and not within %s of it, when it was no longer waited", d.Round+1, page.Memory(float64(d.Remaining)), page.Memory(float64(d.Within))),
-				Advice:  "wait longer with --recover; what stays is the kernel's, the engine's, or what is listed as left"})
+				Advice:  "raise --recover; the rest belongs to the kernel, the engine, or the listed leftovers"})
 		}
 	}
 	// The finding runtime-left lists the cgroups that the run removed.
@@ -139,6 +139,6 @@ func findRecovery(l *finding.List, t *Target) {
 	}
 	if left != nil {
 		l.Add(record.Finding{Code: codeLeft, Level: finding.Warning, Target: t.Info.Name,
-			Message: "bore the id of a sandbox that was removed: " + strings.Join(left, ", "), Advice: "report it to the runtime; tare clean removes what bears a run's id"})
+			Message: "left with the id of a removed sandbox: " + strings.Join(left, ", "), Advice: "report it to the runtime; tare clean removes leftovers with a run's id"})
 	}
 }

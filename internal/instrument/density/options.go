@@ -12,32 +12,32 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// maxSandboxes is how many can be asked for: a line of a record knows no more lanes.
+// maxSandboxes is the maximum number of sandboxes, the limit on lanes in a record.
 const maxSandboxes = 10_000
 
-// Options are what a density can be asked for.
+// Options are the options of a density run.
 type Options struct {
 	Title string
 	terms.Whom
 	Until    string        // see ParseUntil
-	Step     int           // sandboxes a step; 0: steps double what is there
-	Most     int           // that may be there, whatever is asked for
-	KeepFree int64         // bytes of memory that have to be left; 0: see Floor
-	AtOnce   int           // starts that are released together
-	Rounds   int           // each goes all the way and back on every target
-	Hold     time.Duration // how long the sandboxes of a step are watched idle
-	Settle   time.Duration // that is waited before what is left is believed
-	Recover  time.Duration // at most, for the machine to come back
+	Step     int           // sandboxes per step; 0: double the number each time
+	Most     int           // maximum number of sandboxes, whatever the end
+	KeepFree int64         // bytes of memory to leave free; 0: see Floor
+	AtOnce   int           // starts released together
+	Rounds   int           // each fills and empties every target once
+	Hold     time.Duration // how long idle sandboxes are observed in each step
+	Settle   time.Duration // wait before reading the free amounts
+	Recover  time.Duration // maximum wait for the machine to recover
 	Budget   time.Duration
 	Timeout  time.Duration // of one operation
 	Seed     uint64
-	Ready    setting.Ready // when a workload is ready; "": nobody asks
+	Ready    setting.Ready // readiness check; "": none
 	DryRun   bool
 	Limits   setting.Limits   // of every container; none by default
-	Workload setting.Workload // a program of the user's own in the probe's place; the zero value is none
+	Workload setting.Workload // program to run instead of the probe; zero: the probe
 }
 
-// Defaults are the options of a density that says nothing.
+// Defaults returns the default options.
 func Defaults() Options {
 	return Options{
 		Whom: terms.Everyone, Until: "memory", Most: 1000, AtOnce: 1, Rounds: 3,
@@ -49,26 +49,26 @@ func Defaults() Options {
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	o.DeclareWhom(s)
-	option.Text(s, &o.Until, "until", "where it ends: memory, pids (what is left of them comes near to what is never touched), latency=2x (a start takes so many times that of the first step), failure (a start fails), or a number of sandboxes",
+	option.Text(s, &o.Until, "until", "when to stop: memory or pids (the rest nears the reserve), latency=2x (starts take this multiple of the first step's), failure (a start fails), or a number of sandboxes",
 		option.Must(func(text string) error { _, err := ParseUntil(text); return err }))
-	option.Int(s, &o.Step, "step", "sandboxes that are added in a step (default: steps double what is there, from 4)", option.Bounds(1, maxSandboxes, "a number of sandboxes"), option.OmitEmpty)
-	option.Int(s, &o.Most, "most", "sandboxes that are never exceeded", option.Bounds(1, maxSandboxes, "a number of sandboxes"))
-	option.Var(s, &o.KeepFree, "keep_free", "memory that is never touched (default: 5 % of all, and at least 512Mi)", terms.Memory, option.OmitEmpty, option.AtLeast(int64(1<<20), "bytes leave the node nothing", "512Mi"))
+	option.Int(s, &o.Step, "step", "sandboxes added per step (default: double each time, from 4)", option.Bounds(1, maxSandboxes, "a number of sandboxes"), option.OmitEmpty)
+	option.Int(s, &o.Most, "most", "maximum number of sandboxes", option.Bounds(1, maxSandboxes, "a number of sandboxes"))
+	option.Var(s, &o.KeepFree, "keep_free", "memory to leave free (default: 5 % of the total, at least 512Mi)", terms.Memory, option.OmitEmpty, option.AtLeast(int64(1<<20), "bytes leave the node nothing", "512Mi"))
 	option.Int(s, &o.AtOnce, "at_once", "starts that are released together", option.Bounds(1, 100, "a number of starts"))
-	terms.Rounds(s, &o.Rounds, "rounds, each going all the way and back on every target")
-	option.Time(s, &o.Hold, "hold", "how long the sandboxes of a step are watched idle", option.AtLeast(100*time.Millisecond, "is too short to see anything", "2s"))
-	option.Time(s, &o.Settle, "settle", "that is waited before what is left is believed", option.AtLeast(100*time.Millisecond, "is shorter than what a sandbox needs to take what it takes", "2s"))
-	option.Time(s, &o.Recover, "recover", "at most, for the machine to come back", option.AtLeast(time.Second, "is too short for memory to come back", "30s"))
+	terms.Rounds(s, &o.Rounds, "rounds, each filling and emptying every target once")
+	option.Time(s, &o.Hold, "hold", "how long idle sandboxes are observed in each step", option.AtLeast(100*time.Millisecond, "is too short to see anything", "2s"))
+	option.Time(s, &o.Settle, "settle", "wait before the free amounts are read", option.AtLeast(100*time.Millisecond, "is shorter than what a sandbox needs to take what it takes", "2s"))
+	option.Time(s, &o.Recover, "recover", "maximum wait for the machine to recover", option.AtLeast(time.Second, "is too short for memory to come back", "30s"))
 	terms.Budget(s, &o.Budget, "step")
 	terms.Timeout(s, &o.Timeout, "for one operation on one sandbox")
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Ready(s, &o.Ready)
-	option.Bool(s, &o.DryRun, "dry_run", "say how far it would go, by a trial of a few sandboxes, and make nothing else", option.OmitEmpty)
+	option.Bool(s, &o.DryRun, "dry_run", "predict the number of sandboxes from a trial of a few, and start nothing else", option.OmitEmpty)
 	terms.Limits(s, &o.Limits, true, "none")
 	terms.Workload(s, &o.Whom, &o.Workload)
 }
 
-// Wrong says what is wrong between options.
+// Wrong returns the conflicts between options.
 func (o *Options) Wrong() option.FieldErrors {
 	all, _ := o.CheckWhom()
 	all = append(all, terms.CheckWorkload(&o.Workload)...)
@@ -80,8 +80,8 @@ func (o *Options) Wrong() option.FieldErrors {
 	return all
 }
 
-// tooFewToCompare refuses steps whose starts can never be told to be slower than those of
-// the first: of fewer than four against four no ratio has an interval.
+// tooFewToCompare rejects steps that are too small to compare with the first one. A
+// ratio needs at least four starts on each side to have an interval.
 func (o *Options) tooFewToCompare() option.FieldErrors {
 	first := o.Next(0)
 	switch second := o.Next(first) - first; {
@@ -93,17 +93,18 @@ func (o *Options) tooFewToCompare() option.FieldErrors {
 	return nil
 }
 
-// Ahead is what it takes: how far it goes is the question.
+// Ahead returns the expected duration, which is only limited by the budget. How many
+// sandboxes fit is not known in advance.
 func (o *Options) Ahead(int) terms.Ahead { return terms.Ahead{Budget: o.Budget} }
 
-// MarshalJSON writes what a record holds.
+// MarshalJSON encodes the options as in a record.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }
 
-// Until is where a density ends: at one of the resources, at a failure, where starts take
-// so many times as long as at first, or at a count. One of the fields is set.
+// Until is the end of a run: a resource, a failure, a slowdown of starts relative to
+// the first step, or a count. Exactly one field is set.
 type Until struct {
 	Resource string // Memory, PIDs
 	Failure  bool
@@ -111,13 +112,13 @@ type Until struct {
 	Count    int
 }
 
-// The resources that an end can be.
+// Resources that can end a run.
 const (
 	Memory = "memory"
 	PIDs   = "pids"
 )
 
-// ParseUntil reads "memory", "pids", "failure", "latency=2x" or a number of sandboxes.
+// ParseUntil parses "memory", "pids", "failure", "latency=2x" or a number of sandboxes.
 func ParseUntil(text string) (Until, error) {
 	switch text {
 	case Memory, PIDs:
@@ -133,14 +134,14 @@ func ParseUntil(text string) (Until, error) {
 	} else if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= maxSandboxes {
 		return Until{Count: n}, nil
 	}
-	return Until{}, fmt.Errorf("%s is no end: write memory, pids, failure, latency=2x, or a number of sandboxes from 1 to %d", option.Quote(text), maxSandboxes)
+	return Until{}, fmt.Errorf("invalid end %s: write memory, pids, failure, latency=2x, or a number of sandboxes from 1 to %d", option.Quote(text), maxSandboxes)
 }
 
-// firstStep is the first of the steps that double what is there: enough starts for a
-// median to which the later ones are compared.
+// firstStep is the size of the first step if steps double. It has enough starts for a
+// median that later steps are compared with.
 const firstStep = 4
 
-// Next is how many sandboxes are there after the step that follows so many.
+// Next returns the number of sandboxes after the next step.
 func (o *Options) Next(there int) int {
 	next := max(2*there, firstStep)
 	if o.Step > 0 {
@@ -149,7 +150,7 @@ func (o *Options) Next(there int) int {
 	return min(next, o.Top())
 }
 
-// Top is how many sandboxes there are at most.
+// Top returns the maximum number of sandboxes.
 func (o *Options) Top() int {
 	if u, err := ParseUntil(o.Until); err == nil && u.Count > 0 {
 		return min(u.Count, o.Most)
@@ -157,7 +158,7 @@ func (o *Options) Top() int {
 	return o.Most
 }
 
-// Floor is how much memory of so much has to be left, bytes.
+// Floor returns the memory to leave free, in bytes, given the total.
 func (o *Options) Floor(total int64) int64 {
 	if o.KeepFree > 0 {
 		return o.KeepFree

@@ -1,9 +1,8 @@
-// Package density answers how many sandboxes a node holds until a stated end, what one
-// more costs on the way there, how starts slow down, what breaks first, and how the
-// machine comes back.
-//
-// Here is what a record comes to: its judgement, figures and page. Package run performs
-// the plan, under a guard that looks ahead.
+// Package density measures how many sandboxes fit on a node until a given end. It also
+// measures the cost of one more sandbox, how starts slow down, what fails first, and
+// how the machine recovers.
+// This package has the judgement of a record, its figures and its page. Package run
+// executes the plan under a guard that predicts usage.
 package density
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Page is what a person reads of the run.
+// Page returns the page of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head, p.Answer = page.Head(j.Record, j.Plan.Rounds), j.answer()
@@ -31,8 +30,8 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	return p
 }
 
-// answer is how many sandboxes there were at once, why no more, and what one more costs: a
-// sentence a target.
+// answer states the number of sandboxes, why it ended there, and the cost of one more,
+// one sentence per target.
 func (j *Judgement) answer() (out []string) {
 	for i := range j.Targets {
 		t := &j.Targets[i]
@@ -67,7 +66,7 @@ func (j *Judgement) answer() (out []string) {
 	return out
 }
 
-// whole says what ran where, and how.
+// whole describes the environment and the steps.
 func (j *Judgement) whole(o page.Options) *page.Section {
 	p := &j.Plan
 	s := page.Run(j.Record, p.Seed, "", o.Verbose)
@@ -78,7 +77,7 @@ func (j *Judgement) whole(o page.Options) *page.Section {
 	return s
 }
 
-// howFar is the first thing to be read: how many were there, and what broke first.
+// howFar returns the main table: how many sandboxes ran and what ended it.
 func (j *Judgement) howFar() *page.Section {
 	rows := slices.DeleteFunc(slices.Clone(j.Targets), func(t Target) bool { return !t.All.Of("reached").Known() })
 	if len(rows) == 0 {
@@ -96,10 +95,11 @@ func (j *Judgement) howFar() *page.Section {
 	m.Add("memory back in", page.Each(rows, func(t *Target) page.Cell { return recovered(t.All.Of("recovery", "of", "memory")) }))
 	m.AddUnless("left", page.Each(rows, func(t *Target) page.Cell { return leftOver(t.such("left")) }))
 	return &page.Section{Title: "how far until " + j.Plan.Until, Style: term.Bold, Table: m, Notes: []string{
-		"medians of the rounds; least memory left: of any look at the node, also while something was started; memory back: from the beginning of the removal until the node used no more than before but for a twentieth of what the sandboxes took, at least 16 MiB, others' change taken off; left: cgroups, processes and mounts that bear the id of a removed sandbox, the most of any round"}}
+		"medians of the rounds; least memory left: minimum of all readings, also during starts; memory back: from the start of the removal until the node's usage was as before, within a twentieth of the sandboxes' usage or 16 MiB, without changes by other processes; left: cgroups, processes and mounts that bear the id of a removed sandbox, the most of any round"}}
 }
 
-// recovered is a time of the rounds that came back, and how many did not: those have none.
+// recovered formats the recovery time. Rounds without recovery have no time; their
+// number is shown.
 func recovered(f *figure.Figure) page.Cell {
 	c := page.Value(f, page.Duration)
 	if f.Failed > 0 {
@@ -108,7 +108,8 @@ func recovered(f *figure.Figure) page.Cell {
 	return c
 }
 
-// leftOver is how many there are of all, and which of them could not be read in each round.
+// leftOver formats the total number of leftovers. It names the kinds that could not be
+// read in every round.
 func leftOver(left []*figure.Figure) page.Cell {
 	n, rounds := 0.0, 0
 	for i := range left {
@@ -126,7 +127,7 @@ func leftOver(left []*figure.Figure) page.Cell {
 	return c
 }
 
-// endedBy is why the visits ended, each reason once.
+// endedBy lists why the visits ended, each reason once.
 func endedBy(t *Target) string {
 	var all []string
 	for _, d := range t.Ends {
@@ -159,7 +160,7 @@ func leastLeft(t *Target) string {
 	return page.Memory(float64(slices.Min(all)))
 }
 
-// foreseen is what the trials said. Where there were rounds they say it better.
+// foreseen returns the predictions of a dry run. Other runs measure the number instead.
 func (j *Judgement) foreseen() *page.Section {
 	if !j.Plan.DryRun {
 		return nil
@@ -188,17 +189,17 @@ func (j *Judgement) foreseen() *page.Section {
 		if by := (*t).Trial.Resource; by != "" {
 			return page.Words(page.Heading(by))
 		}
-		return page.Words("what was asked for")
+		return page.Words("request")
 	}))
 	memory("one takes at most", func(r *record.Room) int64 { return r.Each })
 	memory("left now", func(r *record.Room) int64 { return r.Before })
 	memory("never touched", func(r *record.Room) int64 { return r.Floor })
 	memory("kept above", func(r *record.Room) int64 { return r.Spare })
 	return &page.Section{Title: "dry run: how far it would go until " + j.Plan.Until, Style: term.Bold, Table: m, Notes: []string{
-		"from a trial of 3 sandboxes on each target, which were removed; nothing else was started. One takes at most: the most that one of them took or had by itself, with what others took or gave back meanwhile, so that more may fit"}}
+		"from a trial of 3 sandboxes on each target, which were removed; nothing else was started. One takes at most: the maximum usage of one of them, including changes by other processes, so more may fit"}}
 }
 
-// bySteps is one target step by step.
+// bySteps returns the table of a target's steps.
 func (j *Judgement) bySteps(t *Target) *page.Section {
 	if len(t.Steps) == 0 {
 		return nil
@@ -233,12 +234,12 @@ func (j *Judgement) bySteps(t *Target) *page.Section {
 	}
 	s.Title = page.Heading(t.Info.Name) + " by step"
 	s.Notes = []string{
-		"start: " + started(t) + rounds + ", with the larger half of its 95 % interval; × first: how many times as long as in the first step, of all starts, each compared with those of its own round, with its interval; MiB each: what the node's memory in use rose by, others' change taken off, by sandbox, and of it by role; CPU: of all roles, while idle"}
+		"start: " + started(t) + rounds + ", with the larger half of its 95 % interval; × first: ratio to the first step, of all starts, each compared within its round, with its interval; MiB each: growth of the node's memory usage per sandbox, without other processes, and of it by role; CPU: of all roles, while idle"}
 	s.Draw(j.charts(t)...)
 	return s
 }
 
-// started is how exactly starts are known that last until the workload is ready.
+// started describes the precision of start times that end at readiness.
 func started(t *Target) (text string) {
 	var all []*seen
 	for i := range t.Steps {
@@ -255,14 +256,14 @@ func started(t *Target) (text string) {
 	return text + page.ReadyAtMost(atMost, asked) + "; "
 }
 
-// charts are start latency and memory over how many are there.
+// charts draws start latency and memory by number of sandboxes.
 func (j *Judgement) charts(t *Target) []*page.Chart {
 	name := page.Heading(t.Info.Name)
 	latency := &page.Chart{Name: "start-latency", Title: name + ": start latency", Kind: page.Lines,
 		Caption: "How long a start took in each step, over how many sandboxes were there after it, with the 95 % interval where there is one.",
 		X:       page.Axis{Title: "sandboxes"}, Y: page.Axis{Title: "start latency", Unit: figure.Nanoseconds}}
 	memory := &page.Chart{Name: "memory-per-sandbox", Title: name + ": memory by sandbox", Kind: page.Lines,
-		Caption: "What the node's memory in use rose by, others' change taken off, by sandbox, and of it by role.",
+		Caption: "Growth of the node's memory usage per sandbox, without other processes, in total and by role.",
 		X:       page.Axis{Title: "sandboxes"}, Y: page.Axis{Title: "memory by sandbox", Unit: figure.Bytes}}
 	for i := range t.Steps {
 		s := &t.Steps[i]
@@ -281,7 +282,7 @@ func (j *Judgement) charts(t *Target) []*page.Chart {
 	return []*page.Chart{latency, memory}
 }
 
-// oneMore is what one more costs between bends.
+// oneMore returns the table of the cost of one more sandbox, between bends.
 func (j *Judgement) oneMore() *page.Section {
 	m := page.Names("target", "sandboxes")
 	var rows []*figure.Figure

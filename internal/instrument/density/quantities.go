@@ -5,8 +5,8 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// Quantities are all that is said of how many sandboxes a node holds. Each has the label
-// target, and those of a step sandboxes.
+// Quantities lists the figures of a density run. Each has the label target, and figures
+// of a step also sandboxes.
 var Quantities = figure.Catalogue{Experiment: Name, Quantities: []figure.Quantity{
 	{Name: "reached", Unit: figure.Count, Better: figure.More, Headline: true, Labels: "until", Is: "sandboxes that were there at once when it ended"},
 	{Name: "start-latency", Unit: figure.Nanoseconds, Better: figure.Less, Is: "of the starts of a step the median of each round, and the median of these",
@@ -21,7 +21,7 @@ var Quantities = figure.Catalogue{Experiment: Name, Quantities: []figure.Quantit
 		More: "; `of` is `cgroups`, `processes` or `mounts`, these of rounds in which they could be read"},
 }}
 
-// put appends a figure of a target's.
+// put appends a figure of the target.
 func (t *Target) put(quantity string, e figure.Estimate, rounds stat.Rounds, labels ...string) *figure.Figure {
 	t.All = append(t.All, Quantities.New(quantity, e, figure.Of(append([]string{"target", t.Info.Name}, labels...)...)))
 	f := &t.All[len(t.All)-1]

@@ -9,8 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// answer is how long it takes to start a container: a sentence for one at a time, one for
-// each number of lanes, one for the host and the floor, and one for each target that failed.
+// answer states how long it takes to start a container. There is a sentence for one at
+// a time and for each number of lanes, one for host and floor, and one for each failed
+// target.
 func (j *Judgement) answer() (out []string) {
 	var failed []string
 	for _, t := range j.tables() {
@@ -45,13 +46,13 @@ func (j *Judgement) answer() (out []string) {
 	return append(answer.NotWeighed(j.Found), out...)
 }
 
-// byReturn reports whether targets of the row end with different stamps, so that what can be
-// compared is when their calls returned.
+// byReturn reports whether targets of the row end at different stamps. They are then
+// compared by the time their calls returned.
 func byReturn(row figure.Set) bool {
 	return slices.ContainsFunc(row.Parts("target"), func(c figure.Set) bool { return compared(c) != &c[0] })
 }
 
-// asked is the row that says how long a start takes: run, or else start, or the first.
+// asked returns the row of a start: run, else start, else the first operation.
 func (t *table) asked() figure.Set {
 	for _, op := range []setting.Op{setting.Run, setting.Start} {
 		if row := t.Part("op", string(op)); row.Get("op") != "" {
@@ -61,7 +62,7 @@ func (t *table) asked() figure.Set {
 	return t.Parts("op")[0]
 }
 
-// sentence is about one row of the runtimes, the fastest first.
+// sentence describes one row of the runtimes, fastest first.
 func (j *Judgement) sentence(t *table, row figure.Set, runtimes []answer.Named) string {
 	what := row.Get("op")
 	switch {
@@ -82,7 +83,7 @@ func (j *Judgement) sentence(t *table, row figure.Set, runtimes []answer.Named) 
 	return text + "."
 }
 
-// limitsSentence says what no runtime can be faster than.
+// limitsSentence states the lower bound for every runtime.
 func limitsSentence(op string, limits []answer.Named, withRuntimes bool) string {
 	if !withRuntimes {
 		return fmt.Sprintf("%s: %s.", op, answer.Plain(limits))

@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// lanesCharts are how the lanes' own latencies are distributed, and of each operation
-// the batch of the median makespan, lane by lane.
+// lanesCharts draws the distribution of the lanes' latencies. For each operation it
+// also draws the batch with the median makespan, lane by lane.
 func (j *Judgement) lanesCharts(t *table) []*page.Chart {
 	n := page.Lanes(t.lanes)
 	spread := &page.Chart{
@@ -53,17 +53,17 @@ func (j *Judgement) lanesCharts(t *table) []*page.Chart {
 	return all
 }
 
-// mostLanes is how many of one batch are drawn.
+// mostLanes is the maximum number of lanes drawn per batch.
 const mostLanes = 100
 
-// drawBatch appends the lanes in the order in which they began.
+// drawBatch adds the lanes of a batch, ordered by start.
 func drawBatch(c *page.Chart, b *record.Batch, done record.Stamp) {
 	lanes := slices.Clone(b.Samples)
 	slices.SortStableFunc(lanes, func(a, b record.Sample) int { return cmp.Compare(a.Start, b.Start) })
 	rows := min(len(lanes), mostLanes)
 	for i := range rows {
 		s := &lanes[i*len(lanes)/rows]
-		ended, _ := s.Time(done) // every lane of a batch that has a makespan has it
+		ended, _ := s.Time(done) // present in every lane, since the batch has a makespan
 		at := page.At(b.Target, strconv.Itoa(i+1), "waiting")
 		at.X, at.X2 = 0, float64(s.Start-b.Released)
 		at.Text = fmt.Sprintf("lane %d", s.Lane)

@@ -152,7 +152,7 @@ func middle(values []float64) figure.Estimate {
 	return figure.Estimate{N: len(values), Value: stat.Summarize(values, figure.Confidence).Median}
 }
 
-// told has a tool's figures for several operations together.
+// told collects a tool's figures for several operations together.
 type told struct {
 	quantity string
 	rounds   stat.Rounds

@@ -12,17 +12,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The bounds above which something is worth a finding.
+// Thresholds above which a finding is reported.
 const (
-	skewBound  = 0.20 // of the makespan between the first lane's start and the last's
-	earlyBound = 0.10 // of the time to the first instruction that a call returned before it,
-	earlyLeast = 1e6  // ns: less is what an exec takes on its way
+	skewBound  = 0.20 // release skew as a fraction of the makespan
+	earlyBound = 0.10 // early return as a fraction of the time to the first instruction
+	earlyLeast = 1e6  // ns; an exec can take this long
 )
 
-// ImportedFindings begin the codes of what was found while others' results were read.
+// ImportedFindings is the prefix of finding codes from reading imported results.
 const ImportedFindings = "import-"
 
-// findings are what is to be mistrusted.
+// findings returns what limits the trust in the results.
 func (j *Judgement) findings() []record.Finding {
 	var out finding.List
 	out.TakeOver(j.Record, ImportedFindings, finding.StartsThrottled)
@@ -46,8 +46,8 @@ func (j *Judgement) findings() []record.Finding {
 	return out
 }
 
-// failures sums up what went wrong, one finding for each target, operation and
-// number of lanes, warm-up included, with the first cause.
+// failures adds one finding per target, operation and number of lanes that failed, with
+// the first cause. Warm-up is included.
 func failures(rec *record.Record, add func(record.Finding)) {
 	type sum struct {
 		*record.Batch // the first
@@ -64,7 +64,7 @@ func failures(rec *record.Record, add func(record.Finding)) {
 		for k := range b.Samples {
 			f := b.Samples[k].Failure
 			if f != nil && f.Kind == record.FailInterrupted {
-				continue // no fault of the target
+				continue // the target is not at fault
 			}
 			s := sums[at]
 			if s.total++; f != nil {
@@ -84,8 +84,8 @@ func failures(rec *record.Record, add func(record.Finding)) {
 	}
 }
 
-// fewRounds tells once for each number of rounds that is too small, and where
-// if it is one place only.
+// fewRounds adds one finding per number of rounds that is too small. The finding names
+// the target and operation if there is only one.
 func fewRounds(t *table, need int, add func(record.Finding)) {
 	where := map[int][]figure.Labels{}
 	for _, f := range t.times() {
@@ -108,16 +108,16 @@ func fewRounds(t *table, need int, add func(record.Finding)) {
 	}
 }
 
-// unsteady reports, of all cells of a table together or else of those of one target,
-// that the first round is unlike the others, or that the rounds drifted.
+// unsteady reports a first round that differs from the others, and drift over the
+// rounds. It tests all cells of a table together, then those of each target.
 func (j *Judgement) unsteady(t *table, add func(record.Finding)) {
 	targets := names(j.Record.Targets)
 	if len(targets) != 1 {
-		targets = append([]string{""}, targets...) // all of them
+		targets = append([]string{""}, targets...) // "": all targets together
 	}
-	tests := len(j.tables()) * len(targets) // that are read together
+	tests := len(j.tables()) * len(targets) // for the multiple-testing correction
 	cold, changed := "caches were still cold; raise --warmup", "something warmed up, filled up or throttled; raise --warmup, or look"
-	if j.imported() != nil { // it cannot be measured again
+	if j.imported() != nil { // imported results cannot be measured again
 		cold, changed = "caches may have been cold: read the others without it", "something filled up or throttled: look"
 	}
 	first, drift := false, false
@@ -148,7 +148,7 @@ func (j *Judgement) unsteady(t *table, add func(record.Finding)) {
 	}
 }
 
-// means says what a ratio of so many rows is.
+// means describes a ratio over a number of rows.
 func means(rows int) string {
 	if rows == 1 {
 		return "1 row"
@@ -162,11 +162,11 @@ func (j *Judgement) cellFindings(t *table, cell figure.Set, rows int, add func(r
 		add(record.Finding{Code: code, Level: level, Target: target, Op: op, Lanes: t.lanes, Message: message, Advice: advice})
 	}
 	if m := stat.Bimodal(figure.Ordered(time.Values()), rows); m.Bimodal {
-		put(finding.Bimodal, finding.Warning, fmt.Sprintf("two heaps: about %s in %d rounds and about %s in %d",
+		put(finding.Bimodal, finding.Warning, fmt.Sprintf("two groups of times: about %s in %d rounds and about %s in %d",
 			finding.Brief(m.Low), m.LowN, finding.Brief(m.High), m.N-m.LowN),
-			"the median sits in one of them or between; look for a cache, a lock or a timer that is hit in some rounds only")
+			"the median is in one of them or between; look for a cache, lock or timer that affects only some rounds")
 	}
-	own := limit(j.target(target)) // of those the lane makes the operation itself
+	own := limit(j.target(target)) // on host and floor, tare's lanes do the operation themselves
 	if by, shown := early(time, returned(cell)); shown && !own {
 		put(finding.ReturnedEarly, finding.Warning, "returned "+finding.Brief(by)+" before the workload ran",
 			"the time of the call is not that of the operation: compare "+op+", which ends with the first instruction, and not its call")
@@ -174,17 +174,17 @@ func (j *Judgement) cellFindings(t *table, cell figure.Set, rows int, add func(r
 	skew := cell.Of("release-skew").Value
 	if share := skew / time.Value; time.Known() && share > skewBound {
 		put(finding.Skew, finding.Note, fmt.Sprintf("from the first lane's start to the last's %s pass, %.0f %% of the makespan", finding.Brief(skew), 100*share),
-			"the operation is hardly longer than releasing the lanes takes; read the lanes' own latencies instead of the makespan")
+			"the operation is hardly longer than the release of the lanes; use the lanes' own latencies instead of the makespan")
 	}
-	// One lane leaves CPUs idle, on which tare does no harm.
+	// With one lane, tare runs on CPUs that are idle anyway.
 	if share := cell.Of("own-cpu-share").Value; time.Known() && share > finding.OwnBound && t.lanes > 1 && !own {
 		put(finding.OwnCost, finding.Note, fmt.Sprintf("tare itself used %.1f %% of the machine's CPU time in these batches", 100*share),
 			"the times may be that much too long; use a machine with more CPUs, and fewer lanes at once")
 	}
 }
 
-// early is by how much calls returned before the workload's first instruction, if that is
-// shown in the rounds and is more than their noise.
+// early returns by how much calls returned before the workload's first instruction.
+// shown reports whether the difference exceeds the noise between rounds.
 func early(first, call *figure.Figure) (by float64, shown bool) {
 	var off []float64
 	for _, r := range first.Rounds {

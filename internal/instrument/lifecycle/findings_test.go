@@ -158,7 +158,7 @@ func TestFindings(t *testing.T) {
 			w.latency = func(n string, op subject.Op, lane, round int) int64 {
 				return noise(n, op, lane, round) * int64(1+pick.IntN(2))
 			}
-		}, []string{"bimodal"}, "two heaps: about 1"},
+		}, []string{"bimodal"}, "two groups of times: about 1"},
 		{"five rounds are too few", func(w *written) { w.rounds = 5 }, []string{"too-few-rounds"}, "5 rounds give no 95 % interval"},
 		{"six are not", func(w *written) { w.rounds = 6 }, nil, ""},
 		{"steal in every round is found", node(func(n *record.Node) { n.Steal = 0.02 }), []string{"steal"}, "median round 2.0 %"},

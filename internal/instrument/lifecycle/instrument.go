@@ -5,7 +5,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 )
 
-// Instrument is what the rest of tare knows of this one.
+// Instrument registers the lifecycle command with the rest of tare.
 var Instrument = instrument.Instrument{
 	Name:  Name,
 	Help:  "How long each operation takes on each target.",

@@ -11,16 +11,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// times are those of one operation on one target.
+// times collects the times of one operation on one target.
 type times struct {
 	target         *record.Target
 	op             setting.Op
-	released       int  // operations
-	first, without bool // whether operations that succeeded have the first instruction, or lack it
+	released       int  // number of operations
+	first, without bool // whether any successful operation has a first instruction, or lacks one
 	by             map[record.Stamp]stat.Rounds
 }
 
-// timesOf begins with some batches.
+// timesOf returns the times of the batches.
 func timesOf(target *record.Target, op string, batches []*record.Batch) *times {
 	t := &times{target: target, op: setting.Op(op), by: map[record.Stamp]stat.Rounds{}}
 	for _, b := range batches {
@@ -47,18 +47,18 @@ func (t *times) add(b *record.Batch) {
 	}
 }
 
-// whole reports whether no lane failed and none is missing.
+// whole reports whether all lanes are present and none failed.
 func whole(b *record.Batch) bool {
 	failed, total := Outcomes(b)
 	return failed == 0 && total == len(b.Samples) && total == b.Lanes
 }
 
-// guestClock is record.Target.Clock of a workload that has a clock of its own.
+// guestClock is the value of record.Target.Clock for a workload with its own clock.
 const guestClock = "guest"
 
-// done is the stamp that ends the time of an operation. A call of start or run may
-// return before or after the workload runs, so it is the first instruction if every
-// operation that succeeded has it, and the definition's stamp if not.
+// done returns the stamp that ends an operation. A start or run call may return before
+// or after the workload runs. Such operations therefore end at the first instruction if
+// every successful one has it. Otherwise the definition's stamp is used.
 func (t *times) done() record.Stamp {
 	done := t.called()
 	if done == record.StampReturned && t.target.Clock != guestClock && (t.op == setting.Start || t.op == setting.Run) && t.first && !t.without {
@@ -67,11 +67,11 @@ func (t *times) done() record.Stamp {
 	return done
 }
 
-// called is the stamp that the definition names.
+// called returns the stamp in the operation's definition.
 func (t *times) called() record.Stamp { return t.target.Operations[string(t.op)].Done }
 
-// span is the time to a stamp: a lane's own latency where there is one lane,
-// from the release to the last lane's stamp where there are more.
+// span returns the time to a stamp. With one lane it is the lane's own latency. With
+// more lanes it is the time from the release to the last lane's stamp.
 func span(b *record.Batch, stamp record.Stamp) (float64, bool) {
 	if len(b.Samples) == 0 {
 		return 0, false
@@ -91,16 +91,16 @@ func span(b *record.Batch, stamp record.Stamp) (float64, bool) {
 	return float64(last - b.Released), true
 }
 
-// Intervals follow how narrow the intervals of a table's medians and of its comparisons
-// become, batch by batch: a run that adds rounds until they are narrow enough need not
-// judge all of its record after each. They are stricter than those of the report, see
-// [stat.StopConfidence].
+// Intervals tracks the widths of the intervals of a table, for its medians and
+// comparisons, batch by batch. A run that adds rounds until they are narrow enough then
+// does not have to judge the whole record after each round. The intervals are stricter
+// than those of the report; see [stat.StopConfidence].
 type Intervals struct {
 	baseline string
 	all      []*times
 }
 
-// NewIntervals begins to follow the operations at one number of lanes.
+// NewIntervals returns the intervals of the operations at one number of lanes.
 func NewIntervals(targets []record.Target, o *Options) *Intervals {
 	v := &Intervals{baseline: instrument.Baseline(o.Baseline, targets)}
 	for _, op := range o.Ops {
@@ -113,7 +113,7 @@ func NewIntervals(targets []record.Target, o *Options) *Intervals {
 	return v
 }
 
-// Add takes a measured batch.
+// Add adds a measured batch.
 func (v *Intervals) Add(b *record.Batch) {
 	for _, t := range v.all {
 		if t.target.Name == b.Target && string(t.op) == b.Op {
@@ -122,11 +122,10 @@ func (v *Intervals) Add(b *record.Batch) {
 	}
 }
 
-// Widest is the widest interval, as a share of its median or, of a comparison, of the
-// baseline, and where it is. Infinite
-// while an interval is not known. The targets that are named to be left out do not
-// count, and neither does an operation that never succeeded, unless there is nothing
-// else: more rounds would not help either.
+// Widest returns the width of the widest interval, and its place. The width is relative
+// to the median or, for a comparison, to the baseline. It is infinite while an interval
+// is unknown. Targets in leftOut do not count. Neither does an operation that never
+// succeeded, unless there is nothing else, because more rounds would not help.
 func (v *Intervals) Widest(leftOut ...string) (worst float64, where string) {
 	failed := ""
 	for _, t := range v.all {
@@ -147,7 +146,7 @@ func (v *Intervals) Widest(leftOut ...string) (worst float64, where string) {
 				continue
 			}
 			with, stamp := base.done(), stamp
-			if (with == record.StampFirst) != (stamp == record.StampFirst) { // as the report compares them
+			if (with == record.StampFirst) != (stamp == record.StampFirst) { // as in the report
 				with, stamp = base.called(), t.called()
 			}
 			if len(base.by[with]) == 0 || len(t.by[stamp]) == 0 {

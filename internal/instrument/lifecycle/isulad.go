@@ -11,19 +11,18 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// isulad is the table of the iSulad performance report (2020), to stand beside
-// its own and those made after it: trimmed means in milliseconds, and their
-// differences in percent. It decides nothing.
-//
-// It has the percentages of the plan's subject against each other target, as the report has
-// them; without a subject those of each other target against the baseline.
+// isulad returns the table of the iSulad performance report (2020), for comparison with
+// that report and later ones. It has trimmed means in milliseconds and their
+// differences in percent. No verdict depends on it.
+// With a subject in the plan, the percentages compare the subject with each other
+// target, as in the report. Without one, they compare each target with the baseline.
 func (j *Judgement) isulad(t *table) *page.Section {
 	targets, against := names(j.Record.Targets), j.Plan.Subject
 	subject := slices.Contains(targets, against)
 	if !subject {
 		against = j.Baseline
 	}
-	// The means show no difference by themselves, so each time is compared with the pivot's.
+	// Trimmed means have no interval, so the verdict comes from the times.
 	set := slices.Clone(t.Set)
 	for i := range set {
 		set[i].Versus = nil
@@ -47,7 +46,7 @@ func (j *Judgement) isulad(t *table) *page.Section {
 		table.Add(page.Heading(name)+" (avg)", page.Each(rows, func(row *figure.Set) page.Cell {
 			return page.Value(row.Part("target", name).Of("trimmed-mean"), milliseconds)
 		}))
-		if name == against { // it stands in every part
+		if name == against { // repeated in every part of a split table
 			table.Columns[i+1].Group = 0
 		}
 	}
@@ -67,20 +66,19 @@ func (j *Judgement) isulad(t *table) *page.Section {
 			}
 			return page.Versus(from, to, compared(cell).Versus)
 		}))
-		table.Columns[len(table.Columns)-1].Group = table.Columns[i+1].Group // beside the target's own
+		table.Columns[len(table.Columns)-1].Group = table.Columns[i+1].Group // next to the target's own column
 	}
 	s := &page.Section{
 		Title: fmt.Sprintf("%s: mean without the largest and the smallest of %s (iSulad report, 2020)", page.Lanes(t.lanes), page.Amount(t.rounds, "round")),
 		Style: term.Bold, Table: table, Detail: !subject,
 	}
 	if fewer != nil {
-		s.Notes = []string{"of fewer rounds, those without a failure: " + strings.Join(fewer, ", ")}
+		s.Notes = []string{"fewer rounds without a failure: " + strings.Join(fewer, ", ")}
 	}
 	return s
 }
 
-// milliseconds are whole ones as in the report, with decimals where a whole
-// one would say too little.
+// milliseconds formats whole milliseconds as in the report. Small values get decimals.
 func milliseconds(ns float64) string {
 	decimals := 2
 	switch ms := ns / 1e6; {

@@ -1,9 +1,8 @@
-// Package lifecycle is the first instrument: how long create, start, stop, rm and
-// run take on each target, and the operations of pods, one at a time or many at
-// once.
-//
-// Here are its options, its judgement of a record, its figures and its page; they
-// need nothing but a record. Package run below it schedules.
+// Package lifecycle is the first instrument. It measures how long create, start, stop,
+// rm and run take on each target, one at a time or many at once. Pod operations are
+// measured too.
+// This package has the options, the judgement of a record, its figures and its page.
+// They depend only on a record. Package run below it schedules the operations.
 package lifecycle
 
 import (
@@ -17,19 +16,19 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Name of the instrument: its verb, its key in a plan, its word in a record.
+// Name is the instrument's verb, its key in a plan and its name in a record.
 const Name = "lifecycle"
 
-// Judgement is what can be said of a lifecycle run.
+// Judgement holds the results of a lifecycle run.
 type Judgement struct {
 	Record   *record.Record
 	Plan     Options
-	Baseline string     // "" when there is one target only
-	All      figure.Set // in parts by lanes, op and target; the first of each target is the time
+	Baseline string     // "" if there is only one target
+	All      figure.Set // grouped by lanes, op and target; the first of each group is the time
 	Found    []record.Finding
 	Failed   int // operations, warm-up included
 	Total    int
-	Unproven int // of which it cannot be known whether they failed; not among Total
+	Unproven int // operations whose outcome is unknown; not in Total
 }
 
 // Judge judges a record of a lifecycle run, finished or not.
@@ -64,8 +63,8 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return j, nil
 }
 
-// Outcomes are how many operations of a batch failed, of how many. Being told to stop
-// is no fault of the target.
+// Outcomes returns the numbers of failed and of all operations in a batch. Interrupted
+// operations count as neither, because the target is not at fault.
 func Outcomes(b *record.Batch) (failed, total int) {
 	if b.Summary != nil {
 		return int(b.Summary.Failed), int(b.Summary.Count)
@@ -81,7 +80,7 @@ func Outcomes(b *record.Batch) (failed, total int) {
 	return failed, total
 }
 
-// imported are where the batches come from, nil if one was measured.
+// imported returns the sources of the batches, or nil if any was measured.
 func (j *Judgement) imported() (sources []string) {
 	for i := range j.Record.Batches {
 		if j.Record.Batches[i].Source == "" {
@@ -92,7 +91,7 @@ func (j *Judgement) imported() (sources []string) {
 	return sources
 }
 
-// table is the figures at one number of lanes.
+// table holds the figures at one number of lanes.
 type table struct {
 	figure.Set
 	lanes, rounds int
@@ -106,7 +105,7 @@ func (j *Judgement) tables() (all []table) {
 	return all
 }
 
-// Rounds are the measured rounds that were begun at one number of lanes.
+// Rounds returns the number of measured rounds started at a number of lanes.
 func (j *Judgement) Rounds(lanes int) (n int) {
 	for i := range j.Record.Batches {
 		if b := &j.Record.Batches[i]; b.Lanes == lanes && b.Phase == record.PhaseMeasure {
@@ -116,7 +115,7 @@ func (j *Judgement) Rounds(lanes int) (n int) {
 	return n
 }
 
-// times are the first figures of all operations and targets of a table.
+// times returns the first figure of each operation and target.
 func (t *table) times() (all []*figure.Figure) {
 	for _, cell := range t.Parts("op", "target") {
 		all = append(all, &cell[0])
@@ -124,7 +123,7 @@ func (t *table) times() (all []*figure.Figure) {
 	return all
 }
 
-// Absent says why a target has no such operation, "" where it has one.
+// Absent returns why a target lacks an operation, or "" if it has it.
 func Absent(t *record.Target, op setting.Op) string {
 	def, ok := t.Operations[string(op)]
 	if !ok {
@@ -133,7 +132,7 @@ func Absent(t *record.Target, op setting.Op) string {
 	return def.Absent
 }
 
-// Comparisons are how many a table of such targets has.
+// Comparisons returns the number of comparisons in a table of these targets.
 func (o *Options) Comparisons(targets []record.Target) (n int) {
 	base := slices.IndexFunc(targets, func(t record.Target) bool { return t.Name == instrument.Baseline(o.Baseline, targets) })
 	for _, op := range o.Ops {
@@ -146,13 +145,13 @@ func (o *Options) Comparisons(targets []record.Target) (n int) {
 	return n
 }
 
-// pairs are the times of a table with those of one target.
+// pairs returns each time of a table with the same operation's time on the baseline.
 func pairs(t figure.Set, with string) (all []figure.Pair) {
 	for _, row := range t.Parts("op") {
 		base := row.Part("target", with)
 		for _, cell := range row.Parts("target") {
 			was, is := &base[0], &cell[0]
-			if a, b := returned(base), returned(cell); byFirst(was) != byFirst(is) && a.Known() && b.Known() { // one lacks it
+			if a, b := returned(base), returned(cell); byFirst(was) != byFirst(is) && a.Known() && b.Known() { // one has no first instruction
 				was, is = a, b
 			}
 			if cell.Get("target") != with && was.N > 0 && is.N > 0 && was.Quantity == is.Quantity {
@@ -163,7 +162,7 @@ func pairs(t figure.Set, with string) (all []figure.Pair) {
 	return all
 }
 
-// byFirst reports whether a time ends with the workload's first instruction.
+// byFirst reports whether a time ends at the workload's first instruction.
 func byFirst(f *figure.Figure) bool { return f.Until == string(record.StampFirst) }
 
 // returned is the time until the call returned.
@@ -171,8 +170,8 @@ func returned(cell figure.Set) *figure.Figure {
 	return cell.Of("time-to", "stamp", string(record.StampReturned))
 }
 
-// compared is the time that was compared with the baseline: until the call returned if the
-// baseline's ends with another stamp.
+// compared returns the time that was compared with the baseline. If the two end at
+// different stamps, it is the time until the call returned.
 func compared(cell figure.Set) *figure.Figure {
 	if r := returned(cell); cell[0].Versus == nil && r.Versus != nil {
 		return r
@@ -180,11 +179,11 @@ func compared(cell figure.Set) *figure.Figure {
 	return &cell[0]
 }
 
-// Result is how many operations failed of how many, warm-up included, and what is
-// to be mistrusted.
+// Result returns the numbers of failed and of all operations, warm-up included, and the
+// findings.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Found
 }
 
-// Figures are all of the run's.
+// Figures returns all figures of the run.
 func (j *Judgement) Figures() []figure.Figure { return slices.Clone(j.All) }

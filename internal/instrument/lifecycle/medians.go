@@ -35,8 +35,8 @@ func (j *Judgement) compares(t *record.Target) bool {
 }
 
 // medians returns the main table: the median of each operation, its interval, and the
-// ratio to the baseline. Host and floor are no choice of runtime and not compared
-// here; see [Judgement.limits].
+// ratio to the baseline. Host and floor are not runtimes and are not compared here; see
+// [Judgement.limits].
 func (j *Judgement) medians(t *table) *page.Section {
 	s, name := &page.Section{Title: "one at a time, " + page.Amount(t.rounds, "round"), Style: term.Bold, Table: j.mediansTable(t)}, "latency"
 	if t.lanes > 1 {
@@ -49,7 +49,7 @@ func (j *Judgement) medians(t *table) *page.Section {
 		}
 	}
 	if known != nil && !slices.Contains(known, "latency") && !slices.Contains(known, "makespan") {
-		s.Title = fmt.Sprintf("%s, %s: what was told of several operations together", page.Lanes(t.lanes), page.Amount(t.rounds, "round"))
+		s.Title = fmt.Sprintf("%s, %s: averages over several operations", page.Lanes(t.lanes), page.Amount(t.rounds, "round"))
 	}
 	s.Notes = j.mediansNotes(t, s.Table, known)
 	c := &page.Chart{
@@ -64,8 +64,8 @@ func (j *Judgement) medians(t *table) *page.Section {
 	return s
 }
 
-// mediansTable puts host and floor first, then the baseline, and repeats them in every
-// part.
+// mediansTable orders the columns: host and floor, the baseline, then the others. Host,
+// floor and baseline are repeated if the table is split.
 func (j *Judgement) mediansTable(t *table) *page.Table {
 	table, order := page.Names("operation"), slices.Clone(j.Record.Targets)
 	rank := func(t *record.Target) int {
@@ -117,8 +117,8 @@ func (j *Judgement) mediansTable(t *table) *page.Table {
 }
 
 // moments are the intermediate times shown below an operation. For a pod in a cluster
-// these are all that were reported. Other operations show the call's return or the
-// first instruction, unless it ends the operation, and readiness.
+// they are all reported times. Other operations show the call's return or the first
+// instruction, unless the operation ends there, and readiness.
 var moments = []string{string(record.StampScheduled), string(record.StampNodeSandbox), string(record.StampSandbox),
 	string(record.StampNodeStarted), string(record.StampRunning), callReturned, firstInstruction, string(record.StampReady), string(record.StampExited)}
 
@@ -127,9 +127,9 @@ const (
 	firstInstruction = "first instruction"
 )
 
-// moment returns the time to a moment on one target. The first instruction is shown
-// for operations that lead to it. A guest's clock is not the host's, so for guests the
-// first output seen by the host is shown instead.
+// moment returns the time to an intermediate stamp on one target. The first instruction
+// is shown only for start and run. A guest's clock differs from the host's, so for
+// guests it is the first output seen by the host.
 func (j *Judgement) moment(row, cell figure.Set, name string) page.Cell {
 	op := cell.Get("op")
 	if op == "" { // the target does not implement the operation
@@ -193,7 +193,7 @@ func (j *Judgement) mediansNotes(t *table, shown *page.Table, known []string) []
 	if slices.ContainsFunc(t.times(), byFirst) {
 		notes = append(notes, "start and run end with the workload's first instruction where that is known, else with the call's return")
 		if slices.ContainsFunc(t.Parts("op"), byReturn) {
-			notes = append(notes, "targets of which one lacks the first instruction are compared by the call's return, in its row")
+			notes = append(notes, "if one of two targets lacks the first instruction, they are compared by the call's return, in its row")
 		}
 	}
 	guest := false
@@ -206,10 +206,10 @@ func (j *Judgement) mediansNotes(t *table, shown *page.Table, known []string) []
 	}
 	for _, told := range []string{"mean-latency", "time-per-operation"} {
 		if slices.Contains(known, told) {
-			notes = append(notes, told+", told of several operations together: "+Quantities.Quantity(told).Is)
+			notes = append(notes, told+", from several operations together: "+Quantities.Quantity(told).Is)
 		}
 	}
-	// Operations of a container are also shown next to those of a container in a pod.
+	// Containers in a pod and standalone containers share the table.
 	var pods []string
 	for i := range j.Record.Targets {
 		if t := &j.Record.Targets[i]; Absent(t, setting.RunPod) == "" {
@@ -220,7 +220,7 @@ func (j *Judgement) mediansNotes(t *table, shown *page.Table, known []string) []
 		op := setting.Op(f.Labels.Get("op"))
 		return op == setting.Create || op == setting.Run
 	}) {
-		notes = append(notes, "run of "+strings.Join(pods, ", ")+" begins with the pod, and create takes place in one; of the others a container stands alone")
+		notes = append(notes, "run of "+strings.Join(pods, ", ")+" starts with the pod, and create runs in a pod; other targets use a standalone container")
 	}
 	if slices.ContainsFunc(t.times(), func(f *figure.Figure) bool { return f.Known() && !f.Bounded }) {
 		notes = append(notes, "±? too few rounds for an interval")

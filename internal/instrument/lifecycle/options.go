@@ -12,35 +12,35 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// maxLanes is how many operations can be released together.
+// maxLanes is the maximum number of operations released together.
 const maxLanes = 1000
 
-// Options are what a lifecycle can be asked for.
+// Options are the options of a lifecycle run.
 type Options struct {
 	Title string
 	terms.Whom
-	Baseline  string // the target all others are compared with; empty: the first runtime
-	Subject   string // the target whose column of the iSulad form is compared with every other; empty: the others with the baseline
-	Lanes     []int  // the batch sizes to sweep
+	Baseline  string // target that others are compared with; "": the first runtime
+	Subject   string // target compared with every other in the iSulad table; "": others against the baseline
+	Lanes     []int  // batch sizes to measure
 	Ops       []setting.Op
-	Rounds    int           // at least; Precision may add more
-	Warmup    int           // rounds that are not counted
-	Precision float64       // 0.05: go on until every interval is within ±5 %; 0: exactly Rounds
-	Budget    time.Duration // no new round is begun after it
+	Rounds    int           // minimum; Precision may add more
+	Warmup    int           // rounds before the measured ones
+	Precision float64       // 0.05: add rounds until every interval is within ±5 %; 0: exactly Rounds
+	Budget    time.Duration // no round starts after it
 	Timeout   time.Duration // of one operation on one lane
-	Seed      uint64        // of the order of targets in each round; 0: taken from the clock and recorded
+	Seed      uint64        // for the order of targets in each round; 0: taken from the clock
 	Limits    setting.Limits
-	Workload  setting.Workload // a program of the user's own in the probe's place; the zero value is none
-	Ready     setting.Ready    // when a workload is ready; "": nobody asks
-	Cache     terms.Cache      // what of the page cache an operation finds
+	Workload  setting.Workload // program to run instead of the probe; zero: the probe
+	Ready     setting.Ready    // readiness check; "": none
+	Cache     terms.Cache      // page cache state before an operation
 	figure.Comparing
 }
 
-// mostComparisons is of how many in a table each can be shown to differ by the default
-// number of rounds: of 21 targets in 5 operations.
+// mostComparisons is the number of comparisons in a table for which the default rounds
+// suffice, each on its own: 21 targets in 5 operations.
 const mostComparisons = 100
 
-// Defaults are the options of a lifecycle that says nothing.
+// Defaults returns the default options.
 func Defaults() Options {
 	return Options{
 		Whom: terms.Everyone, Lanes: []int{1}, Ops: slices.Clone(setting.Ops), Rounds: stat.RoundsFor(mostComparisons, stat.Holm), Warmup: 1,
@@ -57,7 +57,7 @@ func (o *Options) Declare(s *option.Set) {
 	option.Var(s, &o.Lanes, "lanes", "operations released at once; a list sweeps: 1,10,100", option.OneOrMore(option.Integer),
 		option.Flag("lanes", "n"), option.Some("write at least one number from 1 to 1000"),
 		option.Bounds(1, maxLanes, "a number of lanes"), option.Once("each number of lanes is measured once"))
-	option.List(s, &o.Ops, "ops", "operations to weigh", option.Some("write at least one, such as run"),
+	option.List(s, &o.Ops, "ops", "operations to measure", option.Some("write at least one, such as run"),
 		option.Must(known), option.Once("each operation is measured once"))
 	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "measured rounds, each visiting every target once")
@@ -71,7 +71,7 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Ready(s, &o.Ready)
 	terms.DeclareCache(s, &o.Cache, "operation")
 	s.Before(func(context.Context) error {
-		if s.Given("ops") { // tables show them in the order of a life, however they were named
+		if s.Given("ops") { // tables show operations in lifecycle order
 			slices.SortStableFunc(o.Ops, func(a, b setting.Op) int { return slices.Index(setting.Ops, a) - slices.Index(setting.Ops, b) })
 		}
 		return nil
@@ -83,7 +83,7 @@ func known(op setting.Op) error {
 	return err
 }
 
-// Wrong says what is wrong between options.
+// Wrong returns the conflicts between options.
 func (o *Options) Wrong() option.FieldErrors {
 	all, names := o.CheckWhom()
 	all = append(all, terms.CheckWorkload(&o.Workload)...)
@@ -93,11 +93,12 @@ func (o *Options) Wrong() option.FieldErrors {
 	return all
 }
 
-// Ahead is what it takes: how long operations last is the question.
+// Ahead returns the expected duration, which is only limited by the budget. How long
+// operations take is not known in advance.
 func (o *Options) Ahead(int) terms.Ahead { return terms.Ahead{Budget: o.Budget} }
 
-// MarshalJSON writes what a record holds.
+// MarshalJSON encodes the options as in a record.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Page is what a person reads of the run.
+// Page returns the page of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p, imported, tables := page.New(j.Plan.Title, Name), j.imported(), j.tables()
 	p.Answer = j.answer()
@@ -21,7 +21,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	}
 	p.Head = append(page.Head(j.Record, rounds), j.Plan.Cache.Told("operation")...)
 	if imported != nil {
-		p.Head = append(page.Imported(j.Record, imported, "the machines, their kernels and versions are not known"), page.Targets(j.Record.Targets, j.Baseline))
+		p.Head = append(page.Imported(j.Record, imported, "the machines, their kernels and versions are unknown"), page.Targets(j.Record.Targets, j.Baseline))
 	}
 	p.Add(page.Configurations(j.Record.Targets))
 	said := map[string]bool{}
@@ -31,7 +31,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 		p.Add(s)
 	}
 	if len(tables) == 0 {
-		p.Add(&page.Section{Title: "no measured round was begun"})
+		p.Add(&page.Section{Title: "no measured round was started"})
 	}
 	p.Failed(j.Failed, j.failed())
 	p.Add(page.Findings(j.Found, page.Lanes, o))
@@ -58,19 +58,20 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	return p
 }
 
-// failed is the line that no report is without: a failure is not a time.
+// failed returns the line with the number of failures. Every report has it, because a
+// failed operation has no time.
 func (j *Judgement) failed() string {
 	if j.Unproven == 0 {
 		return fmt.Sprintf("failed %d/%d operations, warm-up included", j.Failed, j.Total)
 	}
-	text := fmt.Sprintf("failed: of %d operations it cannot be known, since what they were imported from has no word for it", j.Unproven)
+	text := fmt.Sprintf("failed: unknown for %d operations, because the imported format does not record failures", j.Unproven)
 	if j.Total > 0 {
 		text += fmt.Sprintf("; %d/%d of the others", j.Failed, j.Total)
 	}
 	return text
 }
 
-// laneColumns are how the lanes of batches fared.
+// laneColumns are the columns of the table of lanes.
 var laneColumns = []page.Quantity{
 	{Of: "lane-latency", Titles: laneQuantiles, Key: "quantile", Values: laneQuantiles, Show: page.Duration},
 	{Of: "release-skew", Titles: []string{"skew"}, Show: page.Duration},
@@ -78,7 +79,7 @@ var laneColumns = []page.Quantity{
 	{Of: "own-cpu-share", Titles: []string{"own CPU"}, Show: func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }},
 }
 
-// lanes is the table of each lane's own latency beside the makespan.
+// lanes returns the table of the lanes' own latencies.
 func (j *Judgement) lanes(t *table) *page.Section {
 	s := page.Grid(&Quantities, t.Set, []string{"op", "target"}, laneColumns)
 	if s != nil {
@@ -88,7 +89,7 @@ func (j *Judgement) lanes(t *table) *page.Section {
 	return s
 }
 
-// roleColumns are what the engine's own processes used.
+// roleColumns are the columns of the engine's resource usage.
 var roleColumns = []page.Quantity{
 	{Of: "role-processes", Titles: []string{"processes"}, Cell: processes},
 	{Of: "role-cpu", Titles: []string{"CPU per operation"}, Show: page.Duration},
@@ -97,15 +98,14 @@ var roleColumns = []page.Quantity{
 	{Of: "role-memory-each", Titles: []string{"each process"}, Show: page.Memory},
 }
 
-// roles is what stands beside the time: the CPU time and the memory of the
-// engine's own processes.
+// roles returns the table of CPU time and memory of the engine's own processes.
 func (j *Judgement) roles(t *table) *page.Section {
 	s := page.Grid(&Quantities, t.Set, []string{"op", "target", "role"}, roleColumns)
 	if s == nil {
 		return nil
 	}
 	s.Title = page.Lanes(t.lanes) + ": what the engine itself used"
-	s.Notes = append([]string{"medians over the rounds in which no lane failed and all could be read"}, s.Notes...)
+	s.Notes = append([]string{"medians over the rounds without failed lanes or unreadable processes"}, s.Notes...)
 	for _, part := range t.Parts("op", "target", "role") {
 		target, op, role := part.Get("target"), part.Get("op"), part.Get("role")
 		if used, unread := usage(measured(j.Record, t.lanes, target, op), record.Role(role)); unread > 0 {
@@ -115,7 +115,7 @@ func (j *Judgement) roles(t *table) *page.Section {
 	return s
 }
 
-// processes shows how many there were, and how many there are.
+// processes formats the number of processes before and after a batch.
 func processes(role figure.Set) page.Cell {
 	before, after := role.Of("role-processes", "when", "before"), role.Of("role-processes", "when", "after")
 	c := page.Value(after, page.Count)
@@ -125,8 +125,8 @@ func processes(role figure.Set) page.Cell {
 	return c
 }
 
-// details are every stamp, the resources of the operations' own commands, and
-// the reason of every verdict.
+// details lists every stamp, the resource usage of the operations' commands, and the
+// reason of each verdict.
 func (j *Judgement) details(t *table) *page.Section {
 	s := &page.Section{Title: page.Lanes(t.lanes) + ": every stamp, the commands' own resources, and the verdicts", Style: term.Bold}
 	for _, row := range t.Parts("op") {
@@ -135,7 +135,7 @@ func (j *Judgement) details(t *table) *page.Section {
 			list.Items = append(list.Items, j.detail(t, cell)...)
 		}
 		s.Lists = append(s.Lists, list)
-		s.Notes = []string{"all are medians, each by itself: CPU need not be the sum of user and system"}
+		s.Notes = []string{"each value is a separate median: CPU need not be the sum of user and system"}
 	}
 	return s
 }
@@ -173,13 +173,13 @@ func (j *Judgement) detail(t *table, cell figure.Set) []page.Item {
 	return items
 }
 
-// timed says what was timed: every operation's command on every target, and
-// what done means. What is the same is said once.
+// timed lists what was timed: each operation's command on each target, and its end.
+// Operations with equal entries are merged.
 func (j *Judgement) timed() *page.Section {
 	s := &page.Section{Title: "what was timed", Style: term.Bold, Part: page.Method}
 	for _, op := range j.Plan.Ops {
 		if len(j.All) > 0 && !slices.ContainsFunc(j.Record.Targets, func(t record.Target) bool { return Absent(&t, op) == "" }) {
-			continue // it was only asked for by default
+			continue // only requested by default
 		}
 		items := page.Definitions(j.Record.Targets, string(op))
 		if len(items) == 0 {

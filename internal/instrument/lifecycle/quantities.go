@@ -4,7 +4,8 @@ import "github.com/tare-bench/tare/internal/core/figure"
 
 var laneQuantiles = []string{"p50", "p90", "p99", "max"}
 
-// Quantities are all that a lifecycle measures. Each has the labels target, op and lanes.
+// Quantities lists the figures of a lifecycle run. Each has the labels target, op and
+// lanes.
 var Quantities = figure.Catalogue{Experiment: Name, Quantities: []figure.Quantity{
 	{Name: "latency", Unit: figure.Nanoseconds, Better: figure.Less, Headline: true,
 		Is: "of one lane: from the call to the workload's first instruction for start and run where that is known, else to what \"done\" means", More: "; with `versus`"},
@@ -13,7 +14,7 @@ var Quantities = figure.Catalogue{Experiment: Name, Quantities: []figure.Quantit
 		Is: "the mean of each output of a tool that keeps no single times is a round; of several lanes, up to so many operations were under way at once", More: "; with `versus`"},
 	{Name: "time-per-operation", Unit: figure.Nanoseconds, Better: figure.Less, Headline: true,
 		Is: "the time of a whole run ÷ its operations, any number of which were under way at once; no latency", More: "; of imported results; with `versus`"},
-	{Name: "lanes-lost", Unit: figure.Count, Better: figure.Less, Is: "lanes that did not come so far, because an earlier operation of theirs failed", More: "; where there are any"},
+	{Name: "lanes-lost", Unit: figure.Count, Better: figure.Less, Is: "lanes skipped because an earlier operation failed", More: "; where there are any"},
 	{Name: "trimmed-mean", Unit: figure.Nanoseconds, Is: "mean of the rounds without the largest and the smallest, as the iSulad report has it"},
 	{Name: "time-to", Unit: figure.Nanoseconds, Better: figure.Less, Headline: true, Labels: "stamp", Is: "from the beginning (of several lanes: their release) to the last lane's stamp",
 		More: ": `returned`, `running`, `first` (the workload's first instruction), `exited`, `seen`, `ready` where workloads were asked (`--ready`), whose verdict is `at most`, with `at_most`, where most were so when asked first; of a pod in a cluster also `scheduled`, `node-sandbox`, `sandbox`, `node-started`, `ready`, `gone` ([kubernetes.md](kubernetes.md))"},

@@ -1,14 +1,12 @@
 // Package attribution assigns the processes of a node to sandboxes. For each process it
-// gives the role, the fact that decided the role, and the cgroups that the process and
+// determines the role, the fact behind the role, and the cgroups that the process and
 // its threads are charged to.
-//
-// A [Snapshot] is one pass over /proc. [Snapshot.Members] picks the processes of given
-// sandboxes. [Snapshot.Sandboxes] discovers the sandboxes of the node.
+// A [Snapshot] is one pass over /proc. [Snapshot.Members] selects the processes of
+// given sandboxes. [Snapshot.Sandboxes] discovers the sandboxes of the node.
 // [Snapshot.Charges] lists the cgroups that sandboxes are charged to.
-//
-// Cgroup paths are read, never built: from /proc/PID/cgroup, and for the processes of
-// sandboxes from /proc/PID/task/TID/cgroup, because the threads of a VMM can be in other
-// groups than the VMM.
+// Cgroup paths are always read from /proc/PID/cgroup, never constructed. For the
+// processes of sandboxes they are also read from /proc/PID/task/TID/cgroup, because the
+// threads of a VMM can be in other groups than the VMM.
 package attribution
 
 import (
@@ -22,8 +20,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Reader takes snapshots of one machine. It caches what does not change between them. One
-// goroutine may use it.
+// Reader takes snapshots of one machine. It caches data that does not change between
+// them. It is not safe for concurrent use.
 type Reader struct {
 	Root machine.Root // contains /proc; "" for this machine
 
@@ -49,7 +47,7 @@ type Process struct {
 	guest bool // it has vCPU threads or guest time
 }
 
-// depth returns how many pid namespaces below this one the process is in.
+// depth returns the number of pid namespaces between this one and the process's.
 func (p *Process) depth() int { return max(0, len(p.NSpid)-1) }
 
 // Snapshot is one pass over /proc.
@@ -99,8 +97,8 @@ func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// guests marks VMMs of unknown name among the children of Kata's shims: the hypervisor's
-// path in Kata's configuration may name any program.
+// guests marks VMMs with unknown names among the children of Kata's shims. Kata's
+// configuration may name any program as the hypervisor.
 func (s *Snapshot) guests() {
 	for _, p := range s.Processes {
 		parent := s.byPid[p.PPid]
@@ -156,8 +154,8 @@ func (r *Reader) read(pid int, groups map[string]*Groups, problems *record.Probl
 	return p, nil
 }
 
-// same reports whether now is the same process with the same program. It reports false if
-// the kernel hides the address of the arguments.
+// same reports whether now is the same process running the same program. It returns
+// false if the kernel hides the address of the arguments.
 func (p *Process) same(now *Process) bool {
 	return p.Start == now.Start && p.Comm == now.Comm && p.Image == now.Image && (p.Image[0] != 0 || p.Kernel)
 }

@@ -13,9 +13,9 @@ import (
 type GroupCharge struct {
 	Path   string
 	Charge record.Charge
-	Lane   int // of its sandbox; -1 if several share it
-	// Nested: an ancestor in the list has the same charge, and its figures include
-	// this group's.
+	Lane   int // lane of its sandbox; -1 if several share it
+	// Nested reports that an ancestor in the list has the same charge, and its figures
+	// include this group's.
 	Nested bool
 }
 

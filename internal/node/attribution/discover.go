@@ -7,13 +7,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Sandboxes finds every container and pod of the node. It uses the arguments of shims,
-// monitors, VMMs and sentries; the forms of cgroup paths that engines use; and processes
-// that are alone in a pid namespace and a cgroup. A pod and its containers are one
-// entry. Nested containers belong to the outer one.
-//
-// A container in the host's pid namespace looks like a plain process if it has neither a
-// shim nor a monitor and its cgroup path has no engine's form.
+// Sandboxes finds every container and pod of the node. It uses three sources: the
+// arguments of shims, monitors, VMMs and sentries; the cgroup paths of known engines;
+// and processes with their own pid namespace and cgroup. A pod and its containers are
+// one entry. Nested containers belong to the outer one.
+// A container in the host's pid namespace is not found if it has neither a shim nor a
+// monitor and its cgroup path is not of a known form.
 func (s *Snapshot) Sandboxes() []Found {
 	d := &discovery{Snapshot: s, byID: map[string]*entry{}, byDir: map[string]*entry{}, helpers: map[int]*entry{}}
 	d.host = d.hostGroups()
@@ -25,13 +24,13 @@ func (s *Snapshot) Sandboxes() []Found {
 }
 
 type entry struct {
-	into   *entry // the entry that this one was merged into
+	into   *entry // entry that this one was merged into
 	ids    []string
 	dirs   []string // cgroups of its containers
 	pod    string
 	podDir string
 	guess
-	shims   []string // the ids in its shims' arguments: that of a pod's sandbox
+	shims   []string // ids in its shims' arguments, such as the id of a pod's sandbox
 	members []*Process
 }
 
@@ -52,8 +51,8 @@ func (e *entry) resolve() *entry {
 	return e
 }
 
-// entry returns the entry of an id and a cgroup; either may be "". It merges two entries
-// that turn out to be the same sandbox.
+// entry returns the entry of an id and a cgroup; either may be "". It merges two
+// entries if they turn out to be the same sandbox.
 func (d *discovery) entry(id, dir string) *entry {
 	var e *entry
 	if x := d.byID[id]; id != "" && x != nil {
@@ -92,12 +91,12 @@ func (d *discovery) merge(a, b *entry) *entry {
 	return a
 }
 
-// union appends the elements of more that list lacks.
+// union appends the elements of more that are not in list.
 func union(list []string, more ...string) []string {
 	return append(list, slices.DeleteFunc(slices.Clone(more), func(s string) bool { return slices.Contains(list, s) })...)
 }
 
-// guess is the probable engine, the fact behind it, and the rank of that fact.
+// guess is the probable engine, the fact that suggests it, and that fact's rank.
 type guess struct {
 	engine, rule string
 	rank         int
@@ -140,7 +139,7 @@ func (d *discovery) byArguments() {
 		if id == "" || len(id) > 255 {
 			continue
 		}
-		// A process inside a container may have any arguments. Kata's own processes in a
+		// A process inside a container can have any arguments. Kata's own processes in a
 		// pid namespace have a shim outside of it.
 		if _, sentry := p.gVisorRole(); p.depth() > 0 && !sentry {
 			continue
@@ -154,7 +153,7 @@ func (d *discovery) byArguments() {
 	}
 }
 
-// byGroups finds sandboxes by the forms of cgroup paths that engines use.
+// byGroups finds sandboxes by the cgroup paths that engines use.
 func (d *discovery) byGroups() {
 	type answer struct {
 		place
@@ -207,8 +206,8 @@ func (d *discovery) container(p *Process, id, dir string, of guess) {
 	e.members = append(e.members, p)
 }
 
-// byNamespace finds the containers of bare runtimes: processes in another pid namespace,
-// in a cgroup without processes of the host.
+// byNamespace finds the containers of bare runtimes. Their processes are in another pid
+// namespace, in a cgroup without processes of the host.
 func (d *discovery) byNamespace() {
 	taken := map[*Process]bool{}
 	d.direct = map[string]bool{}
@@ -237,8 +236,8 @@ func (d *discovery) byNamespace() {
 	}
 }
 
-// byMonitors joins the containers of a CRI-O pod outside of the kubelet's cgroups. The
-// conmons of such a pod are in the pod's cgroup, directly above those of the containers.
+// byMonitors joins the containers of a CRI-O pod outside the kubelet's cgroups. The
+// conmons of such a pod are in the pod's cgroup, the parent of the containers' cgroups.
 func (d *discovery) byMonitors() {
 	for _, p := range d.Processes {
 		e := d.helpers[p.Pid]
@@ -261,8 +260,8 @@ func (d *discovery) byMonitors() {
 	}
 }
 
-// containerGroup returns the group of the container that a group belongs to: the
-// uppermost ancestor with processes in it, because a container may make groups below its
+// containerGroup returns the container's group for a group in or below it. This is the
+// uppermost ancestor with processes, because a container may create groups below its
 // own.
 func (d *discovery) containerGroup(where string) string {
 	top := where

@@ -15,31 +15,32 @@ type Sandbox struct {
 	// IDs are the full ids of the container and of the pod, as in the arguments of
 	// shims, monitors and VMMs.
 	IDs []string
-	// Workload and Pause are the pids on this machine of the first processes of the
-	// container and of the pod, 0 if there is none or it is unknown.
+	// Workload and Pause are the host pids of the first processes of the container and
+	// of the pod. They are 0 if there is none or it is unknown.
 	Workload, Pause int
-	// More are processes of the workload outside of its cgroup: commands of the host
+	// More lists processes of the workload outside its cgroup: commands of the host
 	// target.
 	More []int
-	// Group is the requested cgroup, of the pod if there is one, as a path from the root
-	// of the hierarchies ("/tare-run-x/runc/c-0"). If it is "", the engine chooses, and
-	// the cgroup is that of Workload. Everything in or below it is charged to the pod.
+	// Group is the requested cgroup, of the pod if there is one, as a path from the
+	// root of the hierarchies ("/tare-run-x/runc/c-0"). If it is "", the engine
+	// chooses, and the cgroup is that of Workload. All usage in or below it is charged
+	// to the pod.
 	Group string
 }
 
-// Member is one process of a sandbox, or a daemon.
+// Member is a process of a sandbox, or a daemon.
 type Member struct {
 	*Process
 	Lane int
 	Role record.Role
-	Rule string // the fact that decided the role
-	// Sets are the sets of cgroups that its threads are in.
+	Rule string // fact that decided the role
+	// Sets lists the sets of cgroups of its threads.
 	Sets     []record.Membership
 	VCPUs    []int  // threads that run a guest
-	VCPURule string // the fact that identified them
+	VCPURule string // fact that identified them
 }
 
-// facts map the processes of a snapshot to sandboxes.
+// facts maps the processes of a snapshot to sandboxes.
 type facts struct {
 	*Snapshot
 	boxes     []Sandbox
@@ -89,8 +90,8 @@ func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 	return r
 }
 
-// derive finds the groups of boxes without a requested one: those of their first
-// processes, and those with one of their ids in the name.
+// derive finds the groups of boxes without a requested one. These are the groups of
+// their first processes, and groups with one of their ids in the name.
 func (r *facts) derive() {
 	derived := func(id string) bool { i, ok := r.ids[id]; return ok && !r.requested[i] }
 	seen := map[*Groups]bool{}
@@ -98,7 +99,7 @@ func (r *facts) derive() {
 		if seen[p.Groups] {
 			continue
 		}
-		// The scope of conmon has the id in its name too, but nothing of the container.
+		// conmon's scope has the id in its name too, but no process of the container.
 		if role, ok := p.helperRole(); ok && p.depth() == 0 && (role == record.RoleMonitor || role == record.RoleShim) {
 			continue
 		}
@@ -124,7 +125,7 @@ func (r *facts) deriveFirst(box int) {
 			continue
 		}
 		if _, helper := p.helperRole(); helper {
-			continue // with Kata engines report the VMM's pid
+			continue // with Kata, engines report the VMM's pid
 		}
 		for _, where := range p.Groups.All {
 			if _, taken := r.boxAround(where); !taken && !isOverhead(where) && !r.shared(where) && !r.holdsParent(p, where) {
@@ -144,8 +145,9 @@ func (r *facts) shared(where string) bool {
 	return where == "/"
 }
 
-// holdsParent reports whether the parent of a first process is in the group and is not
-// its monitor. Then the group is that of the program that ran the process.
+// holdsParent reports whether the group contains the parent of a first process, and
+// that parent is not its monitor. The group then belongs to the program that ran the
+// process.
 func (r *facts) holdsParent(p *Process, where string) bool {
 	parent := r.byPid[p.PPid]
 	if parent == nil {
@@ -155,7 +157,7 @@ func (r *facts) holdsParent(p *Process, where string) bool {
 	return !helper && parent.Groups.InSubtree(where)
 }
 
-// boxAround returns the box of a group or of its nearest ancestor that has one.
+// boxAround returns the box of a group or of its nearest ancestor with a box.
 func (r *facts) boxAround(where string) (box int, ok bool) {
 	upwards(where, func(dir string) bool {
 		box, ok = r.groups[dir]
@@ -180,7 +182,7 @@ func (r *facts) boxOf(p *Process) int {
 	return box
 }
 
-// mentioned returns the box of the id among a process's arguments, or -1.
+// mentioned returns the box whose id is among a process's arguments, or -1.
 func (r *facts) mentioned(p *Process) int {
 	id, ok := p.mentions(func(id string) bool { _, ok := r.ids[id]; return ok })
 	if !ok {

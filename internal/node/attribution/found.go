@@ -8,12 +8,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Found is a container, or a pod with its containers, that Sandboxes discovered.
+// Found is a discovered container, or a pod with its containers.
 type Found struct {
 	Name   string  // the first 12 characters of an id; "pod UID" for a pod
 	Pod    string  // the pod's id, "" for a single container
 	Engine string  // docker, podman, containerd, cri-o, isula, kubernetes; kata, gvisor; oci
-	Rule   string  // the fact that identified the engine
+	Rule   string  // fact that identified the engine
 	Box    Sandbox // its Lane is its index in the list
 }
 
@@ -83,8 +83,8 @@ func (d *discovery) setFirstProcesses(e *entry, b *Sandbox) {
 	}
 }
 
-// isSandbox reports whether a process is in the cgroup of the pod's sandbox: that of the
-// container with the shim's id.
+// isSandbox reports whether a process is in the cgroup of the pod's sandbox. That
+// cgroup has the shim's id.
 func (e *entry) isSandbox(p *Process) bool {
 	return len(e.ids) > 1 && slices.ContainsFunc(p.Groups.All, func(where string) bool { return Names(where, e.shims) })
 }

@@ -33,15 +33,15 @@ func (s *Snapshot) Members(boxes []Sandbox, daemons []int, problems *record.Prob
 	return out
 }
 
-// selection is the set of members while it is built.
+// selection collects the members.
 type selection struct {
 	*facts
 	picked map[int]*Member // by pid
 	box    map[int]int     // by pid
-	queue  []*Member       // their children are not examined yet
+	queue  []*Member       // members whose children are not examined yet
 }
 
-// add returns the member of a process, and adds it first if it is new.
+// add adds a process, unless it is already a member, and returns the member.
 func (c *selection) add(p *Process, box int, role record.Role, rule string) *Member {
 	if m := c.picked[p.Pid]; m != nil {
 		return m
@@ -72,23 +72,23 @@ func (c *selection) addGroups() {
 	}
 }
 
-// Rules that several decisions share.
+// Rules used in several places.
 const (
 	ruleMentions = "argument names the container"
 	ruleInGroup  = "in the pod's cgroup"
 	ruleFirst    = "the container's first process"
 	ruleDescends = "descends from the container's first process"
-	// gVisor's systrap and ptrace platforms run each process of the workload in a host
-	// process that provides only an address space.
+	// On gVisor's systrap and ptrace platforms, each process of the workload runs in a
+	// host process that provides only an address space.
 	ruleStub = "an address space in which the sentry runs the workload"
 )
 
-// deepest limits how far parents are followed: a hostile /proc may have a cycle.
+// deepest limits the walk over parents, because a hostile /proc may have a cycle.
 const deepest = 1 << 12
 
-// inside decides the role of a process in a sandbox's group. Processes of a container may
-// choose any name. So the name counts only if the arguments have the container's id, or
-// if the process is outside of the container's pid namespace.
+// inside determines the role of a process in a sandbox's group. Processes of a
+// container can have any name. The name therefore counts only if the arguments contain
+// the container's id, or if the process is outside the container's pid namespace.
 func (c *selection) inside(p *Process, box, depth int) *Member {
 	if m := c.picked[p.Pid]; m != nil {
 		return m
@@ -113,7 +113,7 @@ func (c *selection) inside(p *Process, box, depth int) *Member {
 	return c.add(p, box, role, why)
 }
 
-// byProgram decides by the program of a process in a sandbox's group.
+// byProgram determines the role of a process in a sandbox's group by its program.
 func (c *selection) byProgram(p *Process, box int) (role record.Role, why string, ok bool) {
 	b := &c.boxes[box]
 	mentions := c.mentioned(p) == box
@@ -133,7 +133,7 @@ func (c *selection) byProgram(p *Process, box int) (role record.Role, why string
 	return record.RoleRuntime, ruleMentions, mentions && p.isCommand() && p.depth() == 0
 }
 
-// byParent decides by the parent of a process in a sandbox's group.
+// byParent determines the role of a process in a sandbox's group by its parent.
 func (c *selection) byParent(p *Process, box, depth int) (role record.Role, why string, ok bool) {
 	parent := c.byPid[p.PPid]
 	if by, ok := c.deviceOf(p); ok && c.mentioned(parent) == box {
@@ -199,9 +199,10 @@ func (c *selection) addNamedPids() {
 	}
 }
 
-// addMentioning adds processes outside of the groups with a container's id among their
-// arguments. A process inside a container may have any argument. So one in another pid
-// namespace counts only if its cgroup has the id too, or if its parent counts.
+// addMentioning adds processes outside the groups that have a container's id among
+// their arguments. A process inside a container can have any argument. A process in
+// another pid namespace therefore counts only if its cgroup contains the id too, or if
+// its parent counts.
 func (c *selection) addMentioning() {
 	for _, p := range c.Processes {
 		if c.picked[p.Pid] != nil || c.boxOf(p) >= 0 || p.Kernel {

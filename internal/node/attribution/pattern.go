@@ -15,7 +15,7 @@ type place struct {
 	dir      string // cgroup of the container
 	engine   string
 	rule     string
-	overhead bool // it is Kata's overhead group, not the pod's group
+	overhead bool // Kata's overhead group, not the pod's group
 }
 
 // scopes are the prefixes of container cgroups by engine. Under systemd a dash follows.
@@ -51,7 +51,7 @@ func locate(where string) (place, bool) {
 			}
 			continue
 		}
-		// The slice precedes it: machine, a user's, or a requested one.
+		// The prefix is the slice: machine, a user's, or a requested one.
 		if _, id, ok := strings.Cut(bare, "-libpod_pod_"); ok && hexadecimal(id) {
 			p.pod, p.podDir, p.engine, p.rule = id, dir, "podman", "in a pod's cgroup of podman's"
 			continue
@@ -166,22 +166,22 @@ func isOverhead(where string) bool {
 	return false
 }
 
-// Own reports whether a cgroup was made for one of the sandboxes: its path has an id of
-// one, or it is the requested group or below it.
+// Own reports whether a cgroup was created for one of the sandboxes. Its path contains
+// an id of the sandbox, or it is the requested group or below it.
 func Own(where string, boxes []Sandbox) bool {
 	return slices.ContainsFunc(boxes, func(b Sandbox) bool { return Names(where, b.IDs) || procs.InSubtree(where, b.Group) })
 }
 
-// Names reports whether a cgroup path has one of the ids, in any form that engines and
-// runtimes use.
+// Names reports whether a cgroup path contains one of the ids, in any form used by
+// engines and runtimes.
 func Names(where string, ids []string) bool {
 	_, _, ok := named(where, func(id string) bool { return id != "" && slices.Contains(ids, id) })
 	return ok
 }
 
-// named returns the outermost element of a path that is a known id: alone or after a
-// prefix that ends in "-", "_" or ":", with or without ".scope". dir is the path up to
-// that element.
+// named returns the outermost element of a path that is a known id. The id may follow a
+// prefix ending in "-", "_" or ":", and precede ".scope" or ".slice". dir is the path
+// up to that element.
 func named(where string, known func(id string) bool) (id, dir string, ok bool) {
 	for e := range strings.SplitSeq(strings.TrimPrefix(where, "/"), "/") {
 		dir += "/" + e

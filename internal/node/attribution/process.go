@@ -10,20 +10,19 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Process reads one member in full. Memory comes from smaps_rollup, for which the kernel
-// walks the page tables: about a millisecond for 100 MiB. If smaps_rollup is unreadable,
-// Read is false and RSS comes from status. CPU time is that of the process's clock, in
-// nanoseconds. Below another Root, and for children that it waited for, CPU time comes
-// from stat, in hundredths of a second.
-//
-// The error wraps [procs.ErrGone] if the process has ended or its pid is reused. Read
+// Process reads one member in full. Memory comes from smaps_rollup, for which the
+// kernel walks the page tables: about a millisecond per 100 MiB. If smaps_rollup is
+// unreadable, Read is false and RSS comes from status. CPU time comes from the
+// process's clock, in nanoseconds. With another Root, and for waited-for children, it
+// comes from stat, in hundredths of a second.
+// The error wraps [procs.ErrGone] if the process has ended or its pid was reused. Read
 // failures are counted in problems.
 func (r *Reader) Process(m Member, problems *record.Problems) (record.Process, error) {
 	return r.member(m, true, problems)
 }
 
-// Look reads one member without the costly smaps_rollup: Read is false, and RSS comes from
-// stat.
+// Look reads one member without smaps_rollup, which is slow. Read is false, and RSS
+// comes from stat.
 func (r *Reader) Look(m Member, problems *record.Problems) (record.Process, error) {
 	return r.member(m, false, problems)
 }
@@ -67,7 +66,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 	} else {
 		out.CPU = int64(st.Ticks) * procs.Tick
 	}
-	if out.Ended = st.Ended(); m.Kernel || out.Ended { // these have no memory
+	if out.Ended = st.Ended(); m.Kernel || out.Ended { // they have no memory
 		out.Read = true
 		return nil
 	}

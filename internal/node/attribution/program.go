@@ -18,8 +18,8 @@ func (p *Process) command() (string, []string) {
 	return procs.SkipLinker(p.name(), p.Args[1:])
 }
 
-// helperRole returns the role of a shim, monitor, VMM or virtiofsd: by its first argument,
-// by a guest that it runs, or by the program's file.
+// helperRole returns the role of a shim, monitor, VMM or virtiofsd. It goes by the
+// first argument, by vCPUs, or by the program's file.
 func (p *Process) helperRole() (record.Role, bool) {
 	if len(p.Args) == 0 {
 		return "", false
@@ -33,7 +33,7 @@ func (p *Process) helperRole() (record.Role, bool) {
 	return procs.HelperRole(filepath.Base(p.Exe), nil)
 }
 
-// gVisorRole returns the role of runsc's sentry or gofer, by its name or by the program's
+// gVisorRole returns the role of runsc's sentry or gofer, by name or by the program's
 // file.
 func (p *Process) gVisorRole() (record.Role, bool) {
 	name, args := p.command()
@@ -57,7 +57,7 @@ func (p *Process) isCommand() bool {
 	return procs.IsCommand(name)
 }
 
-// isInit reports whether a process belongs to a runtime and is about to execute the
+// isInit reports whether a process is a runtime's init, which is about to execute the
 // container's program: "runc init", or youki's, which has only a name.
 func (p *Process) isInit() bool {
 	name, args := p.command()
@@ -80,8 +80,8 @@ func (p *Process) isPause() bool {
 var vCPU = regexp.MustCompile(`^(CPU [0-9]+/[A-Z]+|(fc_|db_)?vcpu ?[0-9]+)$`)
 
 // mentions returns the container id among the process's arguments. If the program has a
-// flag for it, only that counts. For a command, whole arguments count. For other helpers,
-// every part of an argument that can be an id counts.
+// flag for the id, only the flag counts. For commands, whole arguments count. For other
+// helpers, any part of an argument that has the form of an id counts.
 func (p *Process) mentions(known func(id string) bool) (string, bool) {
 	name, args := p.command()
 	role, helper := p.role()
@@ -109,8 +109,8 @@ func (p *Process) mentions(known func(id string) bool) (string, bool) {
 	return "", false
 }
 
-// servedContainer returns the container id and the probable engine by the arguments of a
-// shim, monitor, VMM, virtiofsd, sentry or gofer.
+// servedContainer returns the container id and the probable engine, from the arguments
+// of a shim, monitor, VMM, virtiofsd, sentry or gofer.
 func (p *Process) servedContainer() (id string, of guess) {
 	name, args := p.command()
 	role, _ := p.role()

@@ -7,8 +7,9 @@ import (
 )
 
 // Related counts non-members that may still belong to a sandbox. They descend from a
-// process of a sandbox, or share its name, a cgroup or a namespace. Cgroups and namespaces
-// of pid 1, this program or a daemon do not count, nor do the names of workloads.
+// process of a sandbox, or share its name, a cgroup or a namespace. Cgroups and
+// namespaces of pid 1, this program or a daemon do not count. Neither do the names of
+// workloads.
 func (s *Snapshot) Related(members []Member) (n int) {
 	host := []*Process{s.byPid[1], s.byPid[s.self]}
 	sandboxed, names := map[int]bool{}, map[string]bool{}
@@ -58,7 +59,7 @@ func (s *Snapshot) Related(members []Member) (n int) {
 	return n
 }
 
-// descends reports whether one of the ancestors is an ancestor of p.
+// descends reports whether p descends from one of the ancestors.
 func (s *Snapshot) descends(p *Process, ancestors map[int]bool) bool {
 	for depth := 0; p != nil && depth < deepest; depth++ {
 		if ancestors[p.PPid] {

@@ -24,9 +24,10 @@ func (c *selection) addParents() {
 	}
 }
 
-// addLeftBehind adds orphans of a bare runtime's commands, such as after a double fork.
-// Their subreaper is the lane that ran the command. Their sandbox is unknown. (Orphans
-// below a shim or a monitor, which are subreapers too, are its descendants.)
+// addLeftBehind adds orphans of a bare runtime's commands, for example after a double
+// fork. Their parent is now the lane that ran the command, a subreaper. Their sandbox
+// is unknown. Orphans below a shim or monitor, which are subreapers too, are found as
+// its descendants.
 func (c *selection) addLeftBehind() {
 	for _, p := range c.Processes {
 		parent := c.byPid[p.PPid]
@@ -36,7 +37,7 @@ func (c *selection) addLeftBehind() {
 	}
 }
 
-// addDescendants adds processes outside of the groups that members started.
+// addDescendants adds processes outside the groups that were started by members.
 func (c *selection) addDescendants() {
 	for len(c.queue) > 0 {
 		m := c.queue[0]
@@ -53,8 +54,8 @@ func (c *selection) addDescendants() {
 	}
 }
 
-// started decides the role of a member's child outside of the groups. Shims, daemons and
-// commands start containers too, but those leave the group of their parent.
+// started determines the role of a member's child outside the groups. Shims, daemons
+// and commands also start containers, but those leave the group of their parent.
 func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) {
 	if role, ok := p.helperRole(); ok && by.Role == record.RoleVMM && role == record.RoleVirtiofs {
 		return role, "started by the VMM", true
@@ -85,8 +86,8 @@ func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) 
 	return "", "", false
 }
 
-// startedBy returns the role of the children of a process, for roles that decide it in
-// every cgroup.
+// startedBy returns the role of a process's children, for parents whose role determines
+// it in every cgroup.
 func startedBy(role record.Role) (record.Role, string, bool) {
 	switch role {
 	case record.RoleSentry:
@@ -103,9 +104,9 @@ func startedBy(role record.Role) (record.Role, string, bool) {
 	return "", "", false
 }
 
-// deviceOf returns the role of the parent of a process if it is a VMM or a virtiofsd. The
-// process is then one of its devices (vhost-device-vsock). It can be in the pod's group
-// while the VMM is not, because the thread that started it was there.
+// deviceOf returns the role of a process's parent if that is a VMM or a virtiofsd. The
+// process is then one of its devices (vhost-device-vsock). It may be in the pod's group
+// even if the VMM is not, because it inherits the group of the thread that started it.
 func (s *Snapshot) deviceOf(p *Process) (by record.Role, ok bool) {
 	parent := s.byPid[p.PPid]
 	if parent == nil || p.depth() > 0 || parent.depth() > 0 {
@@ -115,8 +116,8 @@ func (s *Snapshot) deviceOf(p *Process) (by record.Role, ok bool) {
 	return by, by == record.RoleVMM || by == record.RoleVirtiofs
 }
 
-// addKernelThreads adds the kernel's workers of a VMM by the pid in their names:
-// "vhost-123", "kvm-pit/123". Since Linux 6.4 vhost's are threads of the VMM.
+// addKernelThreads adds a VMM's kernel threads, found by the pid in their names:
+// "vhost-123", "kvm-pit/123". Since Linux 6.4 vhost threads are threads of the VMM.
 func (c *selection) addKernelThreads() {
 	for _, p := range c.Processes {
 		if !p.Kernel || c.picked[p.Pid] != nil {
@@ -135,8 +136,8 @@ func (c *selection) addKernelThreads() {
 	}
 }
 
-// findVCPUsByGroup finds the vCPUs of a VMM that does not name its threads: those in the
-// pod's cgroup while the VMM is in another.
+// findVCPUsByGroup finds the vCPUs of a VMM that does not name its threads. They are
+// the threads in the pod's cgroup while the VMM is in another.
 func (c *selection) findVCPUsByGroup(members []Member) {
 	for i := range members {
 		m := &members[i]

@@ -1,8 +1,8 @@
 // Package bpfstat lists loaded BPF programs with owner, memory, counters and CPU time.
-//
 // Counts and run times come from the kernel (BPF_ENABLE_STATS), which adds some 20 ns
-// to each run while statistics are on. A descriptor enables them, so they are disabled
-// when the last process with such a descriptor ends.
+// to each run while statistics are on. Statistics stay on while a descriptor that
+// enables them is open. They are disabled when the last process with such a descriptor
+// ends.
 package bpfstat
 
 import "github.com/tare-bench/tare/record"
@@ -12,36 +12,37 @@ type Counters struct {
 	ID     uint32
 	Count  uint64
 	Time   uint64 // ns
-	Misses uint64 // runs that were left out since the program was running on this CPU already
+	Misses uint64 // runs skipped because the program was already running on that CPU
 }
 
-// Filter selects programs that match all of its fields. An empty field matches all.
+// Filter selects programs that match all of its fields. An empty field matches every
+// program.
 type Filter struct {
 	Kmesh   bool
-	Names   []string // globs, matched with both names
-	Pins    []string // paths of pins, or of folders with pins
-	Owners  []string // pids or names of processes that hold them, or names of recognised owners
-	Cgroups []string // paths that they are attached to
+	Names   []string // globs for the short or full name
+	Pins    []string // paths of pins, or of directories with pins
+	Owners  []string // pids or names of holding processes, or known owners
+	Cgroups []string // paths of cgroups that programs are attached to
 	IDs     []uint32
 }
 
-// Listing is the programs and maps at one moment.
+// Listing is the set of programs and maps at one moment.
 type Listing struct {
 	At       int64 // ns of CLOCK_MONOTONIC
 	Programs []record.Program
-	Counters []Counters          // in the same order
-	Maps     []record.ProgramMap // that they use
-	// Loose are the maps that no loaded program uses and that a process or a pin holds,
-	// if they match the filter; set by Describe.
+	Counters []Counters          // in the order of Programs
+	Maps     []record.ProgramMap // used by Programs
+	// Loose lists the maps that match the filter, have no loaded program, and are held
+	// by a process or a pin. Describe sets it.
 	Loose []record.Map
-	// Went are the last counters of programs of any filter that were in the last
-	// listing and no longer exist.
+	// Went holds the last counters of all programs that were in the last listing and no
+	// longer exist, whether or not they match the filter.
 	Went []Counters
-	// Passed is a lower bound of programs that came and went since the last listing, by
-	// the ids that the kernel skipped.
+	// Passed is a lower bound of the programs loaded and unloaded since the last
+	// listing, derived from skipped ids.
 	Passed   int
-	Gone     int      // programs or maps that went while they were looked at
-	Problems []string // what could not be seen, and why
+	Gone     int      // programs or maps removed while they were read
+	Problems []string // what could not be read, and why
 
 	filter Filter
 	chosen []*program

@@ -15,14 +15,14 @@ import (
 // maxCgroups limits the walk over cgroups, as does [longestWalk].
 const maxCgroups = 20000
 
-// attachments are the known attach points of programs. at has no duplicates per
-// program.
+// attachments are the known attach points of programs. The lists in at have no
+// duplicates.
 type attachments struct {
 	at      map[uint32][]string
-	cgroups map[uint64]string // paths, by the cgroup's id
-	xdp     map[int][]uint32  // programs, by the number of the interface that they are at
-	// interfaces are the names of interfaces of this network namespace, or of another
-	// one with an XDP program.
+	cgroups map[uint64]string // paths by cgroup id
+	xdp     map[int][]uint32  // program ids by interface index
+	// interfaces holds the names of this network namespace's interfaces. elsewhere
+	// holds the interface names of XDP programs in other namespaces, by program id.
 	interfaces map[int]string
 	elsewhere  map[uint32]string
 }
@@ -67,8 +67,8 @@ func (m *Meter) walkCgroups(at *attachments) (problems []string) {
 	return problems
 }
 
-// cgroupAt records a cgroup and the programs attached to it. The first of several
-// mounted paths counts.
+// cgroupAt records a cgroup and the programs attached to it. If a cgroup is mounted
+// several times, the first path is used.
 func (m *Meter) cgroupAt(path string, at *attachments) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *Meter) cgroupAt(path string, at *attachments) {
 	if _, known := at.cgroups[st.Ino]; known {
 		return
 	}
-	at.cgroups[st.Ino] = path // the id, since Linux 5.5
+	at.cgroups[st.Ino] = path // the inode number is the cgroup id since Linux 5.5
 	m.atCgroup(fd, func(kind, id uint32) { at.add(id, "cgroup "+kindOf(attachKinds, kind)+" "+path) })
 }
 
@@ -128,7 +128,7 @@ func mounted(kind string) string {
 		places = append(places, mount.Mountpoint)
 	}
 	if err != nil || len(places) == 0 {
-		return "no place that is seen here"
+		return "no visible mount point"
 	}
 	return strings.Join(places, ", ")
 }

@@ -13,16 +13,16 @@ import (
 )
 
 // Describe adds the details that take longer to read: memory, attachments, holders,
-// pins, whole names, and the contents of maps of maps. Every walk is bounded. What
-// could not be read is added to the listing's problems. The details are cached for
-// later listings.
+// pins, full names, and the contents of maps of maps. Every walk is bounded. Details
+// that could not be read are added to the listing's problems. Later listings reuse the
+// details.
 func (m *Meter) Describe(l *Listing) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := attachments{at: map[uint32][]string{}, cgroups: map[uint64]string{}, xdp: map[int][]uint32{}, elsewhere: map[uint32]string{}}
 	l.Problems = append(l.Problems, at.walkInterfaces()...)
 	l.Problems = append(l.Problems, at.walkNamespaces()...)
-	l.Problems = append(l.Problems, m.walkCgroups(&at)...) // links name cgroups by their ids
+	l.Problems = append(l.Problems, m.walkCgroups(&at)...) // before links, which refer to cgroups by id
 	l.Problems = append(l.Problems, m.links(&at)...)
 	self, err := m.reader.Open(m.reader.Self())
 	if err != nil {
@@ -57,7 +57,7 @@ func (m *Meter) Describe(l *Listing) error {
 			l.Loose = append(l.Loose, loose[i])
 		}
 	}
-	counters := l.Counters // those of the listing's moment
+	counters := l.Counters // keep the counters of the listing
 	m.fill(l)
 	l.Counters = counters
 	return nil
@@ -71,7 +71,7 @@ func (p *program) hold(h holder) {
 	h.isOf(&p.Holders)
 }
 
-// isOf adds the process, unless it has ended or is among them.
+// isOf adds the process to a list, unless it has ended or is already in it.
 func (h *holder) isOf(to *[]string) {
 	if h.who != "" && !slices.Contains(*to, h.who) {
 		*to = append(*to, h.who)
@@ -89,13 +89,13 @@ func memory(self procs.Dir, fd int) int64 {
 	return n
 }
 
-// The bounds of what is looked for in maps of maps and in arrays of programs.
+// Limits on entries read from maps of maps and program arrays.
 const (
 	maxInner = 100000
 	maxTails = 4096
 )
 
-// weighMaps reads the memory of all maps, and which maps and programs they refer to.
+// weighMaps reads the memory of all maps, and the maps and programs they refer to.
 func (m *Meter) weighMaps(at *attachments, self procs.Dir) error {
 	for _, a := range m.maps {
 		fd, err := m.scratch.open(unix.BPF_MAP_GET_FD_BY_ID, a.ID)
@@ -126,8 +126,8 @@ func (m *Meter) weighMaps(at *attachments, self procs.Dir) error {
 	return nil
 }
 
-// values returns the distinct ids in a map of maps or an array of programs. If partly
-// is true, there may be more.
+// values returns the distinct ids in a map of maps or program array. partly reports
+// that there may be more.
 func (a *aMap) values(most int) (ids []uint32, partly bool) {
 	if a.key == 0 || a.key > 4096 || a.size != 4 {
 		return nil, true

@@ -61,11 +61,11 @@ func (m *Meter) named(globs []string, p *program) bool {
 	return slices.ContainsFunc(globs, func(glob string) bool { return matches(glob, p.Name, p.Full) })
 }
 
-// longestName is the largest length of a function's name, KSYM_NAME_LEN.
+// longestName is the maximum length of a function name, KSYM_NAME_LEN.
 const longestName = 512
 
-// fullName sets the full name of a program's first function, if the short name may be
-// cut and the program was loaded with BTF.
+// fullName sets the full name of a program's first function. It applies only if the
+// short name may be truncated and the program was loaded with BTF.
 func (m *Meter) fullName(p *program) {
 	if p.named {
 		return
@@ -85,8 +85,8 @@ func (m *Meter) fullName(p *program) {
 	}
 }
 
-// matches compares a glob with both names. If the name may be cut and the full name is
-// unknown, a prefix of a longer glob can match: "cgroup_connect4_prog" finds
+// matches compares a glob with both names. A truncated name without a known full name
+// also matches a prefix of a longer glob: "cgroup_connect4_prog" finds
 // "cgroup_connect4".
 func matches(glob, name, full string) bool {
 	if full != "" && globbed(glob, full) || globbed(glob, name) {
@@ -108,7 +108,7 @@ func globbed(glob, name string) bool {
 	return ok && err == nil
 }
 
-// recognised returns the programs of an owner, by their maps, pins and names.
+// recognised returns the programs of a known owner, by their maps, pins and names.
 func (m *Meter) recognised(owner string, l *Listing) map[uint32]bool {
 	ids := map[uint32]bool{}
 	pins, problems := allPins()

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// The bounds of a walk over the descriptors of all processes.
+// Limits of the walk over the descriptors of all processes.
 const (
 	maxDescriptors = 500000
 	longestSearch  = time.Second
@@ -25,14 +25,15 @@ const (
 // holder is a process with a descriptor of a program.
 type holder struct {
 	pid      int
-	who      string // pid and name, "" where it has ended
-	program  uint32 // or aMap
+	who      string // pid and name; "" if the process has ended
+	program  uint32 // program id, or aMap is set
 	aMap     uint32
-	attached string // where by that descriptor, of one of a perf event
+	attached string // attach point, for a perf event
 }
 
-// held returns the programs that a process holds by a descriptor of the program, a link
-// or a perf event. With maps it returns maps too. It skips descriptors of this meter.
+// held returns the programs that a process holds through a descriptor of a program, a
+// link or a perf event. With maps it also returns maps. It skips this meter's own
+// descriptors.
 func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 	d, err := m.reader.Open(pid)
 	if err != nil {
@@ -43,7 +44,7 @@ func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 	seen, err = d.Descriptors(func(fd string, target []byte) bool {
 		h := holder{pid: pid}
 		kind, _ := bytes.CutPrefix(target, []byte("anon_inode:"))
-		switch string(bytes.Trim(kind, "[]")) { // the names that the kernel gives to what has no file
+		switch string(bytes.Trim(kind, "[]")) { // names of anonymous inodes
 		case "bpf-prog", "bpf_link", "bpf-link", "bpf_link_debug":
 			if own && slices.ContainsFunc(m.programs, func(p *program) bool { return strconv.Itoa(p.fd) == fd }) {
 				return true
@@ -81,7 +82,7 @@ func idIn(d procs.Dir, fd, field string) uint32 {
 	return uint32(n)
 }
 
-// fdinfo reads a number of a descriptor's fdinfo, see proc_pid_fdinfo(5).
+// fdinfo reads a number from a descriptor's fdinfo; see proc_pid_fdinfo(5).
 func fdinfo(d procs.Dir, fd, field string) (int64, bool) {
 	text, err := d.Read("fdinfo/" + fd)
 	if err != nil {
@@ -96,10 +97,10 @@ func fdinfo(d procs.Dir, fd, field string) (int64, bool) {
 	return 0, false
 }
 
-// perf returns the program attached to a perf event without a link (BPF_TASK_FD_QUERY,
-// Linux 4.18), and describes the event.
+// perf returns the program attached to a perf event without a link, and a description
+// of the event (BPF_TASK_FD_QUERY, Linux 4.18).
 func (m *Meter) perf(pid int, fd string) (program uint32, what string) {
-	number, _ := strconv.ParseUint(fd, 10, 32) // the kernel's own text
+	number, _ := strconv.ParseUint(fd, 10, 32) // always a number
 	name := make([]byte, 256)
 	a := &taskAttr{pid: uint32(pid), fd: uint32(number), size: uint32(len(name)), text: unsafe.Pointer(unsafe.SliceData(name))}
 	if _, err := call(unix.BPF_TASK_FD_QUERY, a); err != nil && !errors.Is(err, unix.ENOSPC) {
@@ -118,8 +119,8 @@ func (h *holder) is(owner string) bool {
 	return owner == name || owner == strconv.Itoa(h.pid)
 }
 
-// ownedBy returns the programs of owners: what a process holds, by its pid or its name,
-// and those of a recognised owner.
+// ownedBy returns the programs of owners. An owner is a pid, a process name or a known
+// owner.
 func (m *Meter) ownedBy(owners []string, l *Listing) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
 	for _, owner := range owners {
@@ -148,7 +149,7 @@ func (m *Meter) ownedBy(owners []string, l *Listing) (map[uint32]bool, error) {
 	return ids, nil
 }
 
-// holders returns the holders among all processes.
+// holders returns the holders of programs among all processes.
 func (m *Meter) holders(maps bool) (out []holder, problems []string) {
 	pids, err := m.reader.Pids()
 	if err != nil {
@@ -157,7 +158,7 @@ func (m *Meter) holders(maps bool) (out []holder, problems []string) {
 	until, seen, closed := time.Now().Add(longestSearch), 0, 0
 	for i, pid := range pids {
 		if seen > maxDescriptors || time.Now().After(until) {
-			return out, append(problems, fmt.Sprintf("only %d of %d processes were asked which programs they hold", i, len(pids)))
+			return out, append(problems, fmt.Sprintf("only %d of %d processes were checked for programs that they hold", i, len(pids)))
 		}
 		held, n, err := m.held(pid, maps)
 		if errors.Is(err, fs.ErrPermission) {
@@ -167,7 +168,7 @@ func (m *Meter) holders(maps bool) (out []holder, problems []string) {
 		out = append(out, held...)
 	}
 	if closed > 0 {
-		problems = append(problems, fmt.Sprintf("%d processes do not let it be seen which programs they hold (CAP_SYS_PTRACE)", closed))
+		problems = append(problems, fmt.Sprintf("the programs held by %d processes are not readable (CAP_SYS_PTRACE)", closed))
 	}
 	return out, problems
 }

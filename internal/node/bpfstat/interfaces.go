@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// Attributes of IFLA_XDP that are ids of programs: of the only one, the driver's, the
-// generic one's and the card's (linux/if_link.h).
+// Attributes of IFLA_XDP that hold a program id: of the only program, the driver's, the
+// generic one and the hardware's (linux/if_link.h).
 const (
 	firstXDP = nl.IFLA_XDP_PROG_ID
 	lastXDP  = nl.IFLA_XDP_PROG_ID + 3
@@ -39,7 +39,7 @@ func (at *attachments) walkInterfaces() (problems []string) {
 const maxNamespaces = 1000
 
 // walkNamespaces finds the programs at interfaces of other network namespaces: those of
-// processes, and those kept by a mount. Links are found elsewhere.
+// processes and those kept by a mount. It skips links, which [Meter.links] finds.
 func (at *attachments) walkNamespaces() (problems []string) {
 	var mine unix.Stat_t
 	if err := unix.Stat("/proc/thread-self/ns/net", &mine); err != nil {
@@ -63,12 +63,12 @@ func (at *attachments) walkNamespaces() (problems []string) {
 			continue
 		}
 		if len(seen) > maxNamespaces || time.Now().After(until) {
-			return append(problems, fmt.Sprintf("only %d network namespaces were asked for programs at their interfaces", len(seen)))
+			return append(problems, fmt.Sprintf("only %d network namespaces were checked for programs at their interfaces", len(seen)))
 		}
 		seen[st.Ino] = true
 		ns, err := netns.GetFromPath(place)
 		if err != nil {
-			continue // it went
+			continue // removed meanwhile
 		}
 		more, err := at.walkNamespace(ns, fmt.Sprintf(" of network namespace %d", st.Ino), until)
 		_ = ns.Close()
@@ -79,8 +79,8 @@ func (at *attachments) walkNamespaces() (problems []string) {
 	return problems
 }
 
-// walkNamespace lists the interfaces of a network namespace, [netns.None] for that of
-// this thread. where is appended to their names.
+// walkNamespace lists the interfaces of a network namespace; [netns.None] is this
+// thread's. where is appended to the interface names.
 func (at *attachments) walkNamespace(ns netns.NsHandle, where string, until time.Time) (problems []string, err error) {
 	handle := &netlink.Handle{}
 	r := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
@@ -103,7 +103,7 @@ func (at *attachments) walkNamespace(ns netns.NsHandle, where string, until time
 	}
 	for i, message := range all {
 		if time.Now().After(until) {
-			return []string{fmt.Sprintf("only %d of %d interfaces%s were asked for programs", i, len(all), where)}, nil
+			return []string{fmt.Sprintf("only %d of %d interfaces%s were checked for programs", i, len(all), where)}, nil
 		}
 		index, name := int(nl.DeserializeIfInfomsg(message).Index), ""
 		attributes, err := nl.ParseRouteAttr(message[unix.SizeofIfInfomsg:])
@@ -112,7 +112,7 @@ func (at *attachments) walkNamespace(ns netns.NsHandle, where string, until time
 		}
 		for _, a := range attributes {
 			switch a.Attr.Type & nl.NLA_TYPE_MASK {
-			case unix.IFLA_IFNAME: // before IFLA_XDP
+			case unix.IFLA_IFNAME: // precedes IFLA_XDP
 				if name = unix.ByteSliceToString(a.Value); where == "" {
 					at.interfaces[index] = name
 				}
@@ -151,7 +151,7 @@ func (at *attachments) xdpAt(index int, name, where string, nested []byte) {
 func (at *attachments) filters(handle *netlink.Handle, index int, name string) error {
 	for hook, parent := range map[string]uint32{"ingress": netlink.HANDLE_MIN_INGRESS, "egress": netlink.HANDLE_MIN_EGRESS} {
 		filters, err := handle.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, parent)
-		// Without the qdisc clsact, or with the interface gone, there are none.
+		// No filters: the interface has no clsact qdisc or was removed.
 		if err != nil && !slices.Contains([]error{unix.EINVAL, unix.ENOENT, unix.ENODEV, unix.EOPNOTSUPP, netlink.ErrDumpInterrupted}, err) {
 			return err
 		}

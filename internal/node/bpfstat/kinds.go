@@ -2,8 +2,8 @@ package bpfstat
 
 import "strconv"
 
-// Names of enum bpf_prog_type, bpf_map_type and bpf_attach_type of Linux 6.18 in lower
-// case and without prefixes. Numbers are never reused, so newer types are shown as
+// Names of enum bpf_prog_type, bpf_map_type and bpf_attach_type of Linux 6.18, in lower
+// case and without prefixes. The kernel never reuses numbers. Newer types are shown as
 // numbers.
 var programKinds = []string{
 	"unspec", "socket_filter", "kprobe", "sched_cls", "sched_act", "tracepoint", "xdp", "perf_event", "cgroup_skb", "cgroup_sock",
@@ -19,7 +19,7 @@ var mapKinds = []string{
 	"ringbuf", "inode_storage", "task_storage", "bloom_filter", "user_ringbuf", "cgrp_storage", "arena", "insn_array",
 }
 
-// attachKinds are without "cgroup_" and "inet": "connect4".
+// attachKinds omits "cgroup_" and "inet": "connect4".
 var attachKinds = []string{
 	"ingress", "egress", "sock_create", "sock_ops", "sk_skb_stream_parser", "sk_skb_stream_verdict", "device", "sk_msg_verdict",
 	"bind4", "bind6", "connect4", "connect6", "post_bind4", "post_bind6", "sendmsg4", "sendmsg6", "lirc_mode2", "flow_dissector",
@@ -30,12 +30,12 @@ var attachKinds = []string{
 	"getsockname_unix", "primary", "peer", "kprobe_session", "uprobe_session", "fsession",
 }
 
-// cgroupAttach are the attach types that a cgroup takes.
+// cgroupAttach lists the attach types of cgroups.
 var cgroupAttach = []uint32{
 	0, 1, 2, 3, 6, 8, 9, 10, 11, 12, 13, 14, 15, 18, 19, 20, 21, 22, 29, 30, 31, 32, 34, 43, 49, 50, 51, 52, 53,
 }
 
-// sockmapAttach are the attach types that a sockmap or sockhash takes.
+// sockmapAttach lists the attach types of sockmaps and sockhashes.
 var sockmapAttach = []uint32{4, 5, 7, 38}
 
 func kindOf(names []string, n uint32) string {

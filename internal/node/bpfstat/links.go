@@ -30,7 +30,7 @@ func (m *Meter) links(at *attachments) (problems []string) {
 		id = next
 		fd, err := s.open(unix.BPF_LINK_GET_FD_BY_ID, id)
 		if err != nil {
-			continue // it went, or is not complete yet
+			continue // removed, or not complete yet
 		}
 		s.link = linkInfo{}
 		if err = info(s, fd, &s.link); err == nil && s.link.Program != 0 {
@@ -38,7 +38,7 @@ func (m *Meter) links(at *attachments) (problems []string) {
 		}
 		unix.Close(fd)
 	}
-	return append(problems, fmt.Sprintf("only the first %d links were looked at", maxLinks))
+	return append(problems, fmt.Sprintf("only the first %d links were read", maxLinks))
 }
 
 // word returns a number of the type-specific part of a link's info.
@@ -53,7 +53,7 @@ func (m *Meter) linkWords(fd int, at *attachments) string {
 	case link.RawTracepointType:
 		return "raw_tracepoint " + m.linkName(fd, 0, 8)
 	case link.TracingType:
-		return kindOf(attachKinds, i.word(0)) // of what, is a number of the kernel's BTF
+		return kindOf(attachKinds, i.word(0)) // the target is only a BTF id
 	case link.CgroupType:
 		return "cgroup " + kindOf(attachKinds, i.word(8)) + " " + at.cgroup(i.long(0))
 	case link.IterType:
@@ -103,23 +103,24 @@ func (m *Meter) perfWords(fd int) string {
 	}
 }
 
-// linkName reads the info again with a buffer for a string. The offsets are those of the
-// string's address and length. It overwrites the scratch's info.
+// linkName reads the info again with a buffer for a string. address and length are the
+// offsets of the string's address and length in the info. It overwrites the info in the
+// scratch.
 func (m *Meter) linkName(fd, address, length int) string {
 	s := m.scratch
 	s.link = linkInfo{}
 	s.names = [256]byte{}
 	binary.NativeEndian.PutUint64(s.link.union[address:], uint64(uintptr(unsafe.Pointer(&s.names))))
 	binary.NativeEndian.PutUint32(s.link.union[length:], uint32(len(s.names)))
-	if err := info(s, fd, &s.link); err != nil && !errors.Is(err, unix.ENOSPC) { // the first part is there
+	if err := info(s, fd, &s.link); err != nil && !errors.Is(err, unix.ENOSPC) { // the truncated name is valid
 		return "?"
 	}
 	return unix.ByteSliceToString(s.names[:])
 }
 
-// device returns the name of the interface of a tc link. The kernel reports its index,
-// which is another interface in another network namespace. So device checks that the
-// program is at the interface of this namespace.
+// device returns the name of the interface of a tc link. The kernel reports an index,
+// which may belong to another network namespace. So device checks that the program is
+// attached to this namespace's interface.
 func (m *Meter) device(at *attachments, index, attach, program uint32) string {
 	return at.device(index, program, m.query(index, attach))
 }
@@ -145,7 +146,7 @@ func (m *Meter) query(target, attach uint32) []uint32 {
 	s := m.scratch
 	s.query = queryAttr{target: target, attach: attach, ids: unsafe.Pointer(&s.maps), count: uint32(len(s.maps))}
 	if _, err := call(unix.BPF_PROG_QUERY, &s.query); err != nil && !errors.Is(err, unix.ENOSPC) {
-		return nil // an attach type that this kernel does not know
+		return nil // attach type unknown to this kernel
 	}
 	return s.maps[:min(int(s.query.count), len(s.maps))]
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// looseMaps returns the maps that no loaded program uses, without inner maps. A map
-// exists as long as a process has a descriptor of it or it is pinned, before and after
-// its programs.
+// looseMaps returns the maps that no loaded program uses, without inner maps. A map can
+// outlive its programs, or exist before them, while a process has a descriptor of it or
+// it is pinned.
 func (m *Meter) looseMaps() (out []record.Map) {
 	within := map[uint32]bool{}
 	for _, a := range m.maps {
@@ -26,8 +26,8 @@ func (m *Meter) looseMaps() (out []record.Map) {
 	return out
 }
 
-// keep sets the holders, pins and owner of a map. The owner follows from its name, its
-// pins, or its holders if all their programs have the same owner.
+// keep sets the holders, pins and owner of a map. The owner is found by the map's name
+// or pins. Otherwise it is the owner of all programs of its holders, if they agree.
 func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
 	var by []holder
 	for _, h := range held {
@@ -66,8 +66,8 @@ func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
 	}
 }
 
-// means reports whether a filter can match a map that no program uses. Names, cgroups
-// and ids match only programs.
+// means reports whether the filter matches a map without a program. Such a map never
+// matches by name, cgroup or id.
 func (f *Filter) means(a *record.Map, held []holder) bool {
 	below := func(pin string) bool {
 		return slices.ContainsFunc(f.Pins, func(path string) bool {

@@ -43,7 +43,7 @@ func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
 		{"root of a user namespace", &syscall.SysProcAttr{
 			Cloneflags:  unix.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}},
-		}, "a user namespace of its own"},
+		}, "a separate user namespace"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			// Only this user can reach the binary, so an open descriptor is passed on.

@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// listMaps finds new and removed maps. The maps of a program exist as long as the
-// program.
+// listMaps finds new and removed maps. A map used by a program exists at least as long
+// as that program.
 func (m *Meter) listMaps(l *Listing) error {
 	m.count()
 	old := m.maps
@@ -81,7 +81,7 @@ func (m *Meter) count() {
 	}
 }
 
-// find returns the map of an id, or nil.
+// find returns the map with an id, or nil.
 func (m *Meter) find(id uint32) *aMap {
 	at, ok := slices.BinarySearchFunc(m.maps, id, func(a *aMap, id uint32) int { return cmp.Compare(a.ID, id) })
 	if !ok {
@@ -90,7 +90,7 @@ func (m *Meter) find(id uint32) *aMap {
 	return m.maps[at]
 }
 
-// fill sets the listing of the selected programs.
+// fill sets the listed programs, counters and maps.
 func (m *Meter) fill(l *Listing) {
 	used := map[uint32]bool{}
 	for _, p := range l.chosen {
@@ -135,8 +135,8 @@ func (m *Meter) usedBy(p *program) []record.ProgramMap {
 	return all
 }
 
-// weighInner adds the memory of inner maps to the first of these maps that contains
-// them. It skips inner maps that are in the list themselves.
+// weighInner sets the memory of inner maps. An inner map counts once, at the first of
+// the used maps that contains it. Inner maps that are used themselves do not count.
 func (m *Meter) weighInner(used map[uint32]bool) {
 	counted := maps.Clone(used)
 	for _, a := range m.maps {

@@ -21,20 +21,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Meter reads programs and maps. It keeps a descriptor of every program of the last
-// listing. So the last counters of a program that was unloaded since are still
-// readable. The next listing closes the descriptor, and skips the program if it then no
-// longer exists. Meter keeps no maps. It is safe for concurrent use.
+// Meter reads programs and maps. It keeps a descriptor of every program in the last
+// listing, so that the last counters of a program unloaded since then are still
+// readable. The next listing closes the descriptor and drops the program if it no
+// longer exists. Meter does not keep maps open. It is safe for concurrent use.
 type Meter struct {
 	mu         sync.Mutex
 	scratch    *scratch
 	reader     procs.Reader
-	programs   []*program // in order of their ids
+	programs   []*program // ordered by id
 	maps       []*aMap
-	users      map[uint32]int // programs that use a map, by its id
+	users      map[uint32]int // number of programs by map id
 	listings   int
-	highest    uint32             // id of a program so far
-	statistics map[io.Closer]bool // they keep statistics on
+	highest    uint32             // highest program id so far
+	statistics map[io.Closer]bool // open descriptors that keep statistics on
 }
 
 // program is a loaded program.
@@ -42,17 +42,17 @@ type program struct {
 	record.Program
 	fd       int
 	maps     []uint32
-	named    bool // Full has been looked for
+	named    bool // fullName was called
 	counters Counters
 }
 
-// aMap is a map. Its properties never change.
+// aMap is a map. Its properties are immutable.
 type aMap struct {
 	record.ProgramMap
 	kind      ebpf.MapType
-	key, size uint32   // bytes of a key and a value
-	inner     []uint32 // maps that lie in it
-	partly    bool     // it may hold more of them
+	key, size uint32   // key and value size in bytes
+	inner     []uint32 // ids of inner maps
+	partly    bool     // inner may be incomplete
 }
 
 // Open checks that programs can be listed. The error matches [errUnsupported] if the
@@ -102,9 +102,9 @@ func (m *Meter) List(f Filter) (*Listing, error) {
 	return l, nil
 }
 
-// everyWalk is how often a listing walks all ids. The other listings look only above
-// the highest id, because the kernel assigns ids in ascending order (idr_alloc_cyclic)
-// up to 2^31.
+// everyWalk is the number of listings per full walk over all ids. Other listings look
+// only above the highest id, because the kernel assigns ids in ascending order
+// (idr_alloc_cyclic) up to 2^31.
 const everyWalk = 64
 
 // listPrograms finds new and removed programs.
@@ -142,7 +142,7 @@ func (m *Meter) listPrograms(l *Listing) error {
 		}
 		return m.program(id, l)
 	})
-	if before > 0 && came > 0 { // ids between before and the first new one may have gone before this interval
+	if before > 0 && came > 0 { // ids below the first new one may have been used before this interval
 		l.Passed = int(m.highest-first) + 1 - came
 	}
 	slices.SortFunc(m.programs, func(a, b *program) int { return cmp.Compare(a.ID, b.ID) })
@@ -151,9 +151,9 @@ func (m *Meter) listPrograms(l *Listing) error {
 
 func byID(p *program, id uint32) int { return cmp.Compare(p.ID, id) }
 
-// again reads a program's counters and closes its descriptor for a moment, to see
-// whether the program still exists. The kernel does not reuse its id while the
-// descriptor is open.
+// again reads a program's counters. It closes and reopens the program by id, to check
+// that the program still exists. The kernel does not reuse the id while the descriptor
+// is open.
 func (m *Meter) again(p *program) (here bool, err error) {
 	m.scratch.program = programInfo{}
 	err = info(m.scratch, p.fd, &m.scratch.program)
@@ -189,7 +189,7 @@ func (m *Meter) walk(command int, after uint32, what string, found func(id uint3
 	}
 }
 
-// program records a new program by its id.
+// program adds a new program by id.
 func (m *Meter) program(id uint32, l *Listing) error {
 	fd, err := m.scratch.open(unix.BPF_PROG_GET_FD_BY_ID, id)
 	if errors.Is(err, unix.ENOENT) {
@@ -208,7 +208,8 @@ func (m *Meter) program(id uint32, l *Listing) error {
 	return nil
 }
 
-// closeFast closes descriptors of programs and maps, which does not block.
+// closeFast closes the descriptor of a program or map. That does not block, so it skips
+// Go's scheduler.
 func closeFast(fd int) { _, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
 // opening wraps an error of opening a descriptor.
@@ -219,7 +220,7 @@ func opening(what string, id uint32, err error) error {
 	return unsupported(fmt.Sprintf("open BPF %s %d", what, id), "4.13", err)
 }
 
-// meet records a new program.
+// meet reads the properties of a new program.
 func (m *Meter) meet(id uint32, fd int) (*program, error) {
 	i := &m.scratch.program
 	*i = programInfo{MapCount: uint32(len(m.scratch.maps)), Maps: unsafe.Pointer(&m.scratch.maps)}
@@ -235,7 +236,7 @@ func (m *Meter) meet(id uint32, fd int) (*program, error) {
 	}
 	if int(i.MapCount) <= len(m.scratch.maps) {
 		p.maps = slices.Clone(m.scratch.maps[:i.MapCount])
-	} else { // the kernel allows 64 for one of instructions, and more by BPF_PROG_BIND_MAP
+	} else { // instructions may refer to 64 maps; BPF_PROG_BIND_MAP adds more
 		p.maps = make([]uint32, min(i.MapCount, maxMaps))
 		again := &programInfo{MapCount: uint32(len(p.maps)), Maps: unsafe.Pointer(unsafe.SliceData(p.maps))}
 		if err := info(m.scratch, fd, again); err != nil {
@@ -248,19 +249,19 @@ func (m *Meter) meet(id uint32, fd int) (*program, error) {
 	return p, nil
 }
 
-// instructionSize is that of struct bpf_insn.
+// instructionSize is the size of struct bpf_insn.
 const instructionSize = 8
 
-// maxMaps exceeds the number of maps of a program.
+// maxMaps exceeds the number of maps of any program.
 const maxMaps = 4096
 
 func (p *program) count(i *programInfo) {
 	p.counters = Counters{ID: i.ID, Count: i.RunCount, Time: i.RunTime, Misses: i.Misses}
 }
 
-// Counters reads the counters of listed programs in the order of their ids and appends
-// them to into[:0]. It skips programs that were not in the last listing. It needs one
-// system call per program.
+// Counters reads the counters of programs with these ids and appends them to into[:0].
+// It skips programs that were not in the last listing. It makes one system call per
+// program.
 func (m *Meter) Counters(ids []uint32, into []Counters) ([]Counters, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -283,8 +284,8 @@ func (m *Meter) Counters(ids []uint32, into []Counters) ([]Counters, error) {
 }
 
 // Statistics enables the kernel's statistics (Linux 5.8) until release is called, the
-// meter is closed, or this process ends. already reports whether they were enabled
-// before, by the sysctl kernel.bpf_stats_enabled or a descriptor of another process.
+// meter is closed, or this process ends. already reports whether they were on before,
+// through the sysctl kernel.bpf_stats_enabled or another process's descriptor.
 func (m *Meter) Statistics() (release func() error, already bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -310,16 +311,16 @@ func (m *Meter) Statistics() (release func() error, already bool, err error) {
 	}, already, nil
 }
 
-// counted reports whether the kernel counts runs: it runs a trivial program once and
-// reads its count. If no program can be loaded, as before Linux 5.11 above the limit of
-// locked memory, it reports false.
+// counted reports whether the kernel counts runs. It runs a trivial program once and
+// reads its run count. It returns false if no program can be loaded, as before Linux
+// 5.11 above the limit of locked memory.
 func counted() bool {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "tare_counted", Type: ebpf.SocketFilter, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
 	if err != nil {
 		return false
 	}
 	defer p.Close()
-	if _, err := p.Run(&ebpf.RunOptions{Data: make([]byte, 64)}); err != nil { // the kernel wants a packet's header
+	if _, err := p.Run(&ebpf.RunOptions{Data: make([]byte, 64)}); err != nil { // the kernel requires a packet header
 		return false
 	}
 	stats, err := p.Stats()

@@ -8,9 +8,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// owners are the known owners of programs by prefixes of the names of maps, programs
-// and pins, and by folders of pins. The names of Kmesh's programs are too common
-// ("sockops_prog").
+// owners lists known owners by name prefixes of maps, programs and pins, and by pin
+// directories. The names of Kmesh's programs are too generic to use ("sockops_prog").
 var owners = []struct {
 	name                 string
 	maps, programs, pins []string
@@ -55,7 +54,7 @@ func ownerByMap(name string) string {
 	return ""
 }
 
-// ownerByPin returns the owner by the path below any bpffs mount: bpf_kmesh and
+// ownerByPin returns the owner of a path below any bpffs mount: bpf_kmesh and
 // bpf_kmesh_workload, cilium and tc/globals/cilium_…, systemd.
 func ownerByPin(pin string) string {
 	for part := range strings.SplitSeq(path.Clean(pin), "/") {

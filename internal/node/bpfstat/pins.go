@@ -16,19 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bounds of a walk over what is pinned.
+// Limits of a walk over pins.
 const (
 	maxPins     = 20000
 	longestWalk = 500 * time.Millisecond
 )
 
-// pin is the path of a pinned program, link or map. program is also set for a link.
+// pin is the path of a pinned program, link or map. For a link, program is the link's
+// program.
 type pin struct {
 	path          string
 	program, aMap uint32
 }
 
-// pinned opens a file of a bpffs and returns its object.
+// pinned opens a file on a bpffs and returns the object behind it.
 func pinned(name string) (pin, error) {
 	object, err := bpfpin.Load(name, nil)
 	if err != nil {
@@ -58,13 +59,14 @@ func pinned(name string) (pin, error) {
 	return p, err
 }
 
-// pinnedAt returns the programs of paths: the program of a program's or link's pin, all
-// users of a map, and all programs and links pinned in a folder or below it.
+// pinnedAt returns the programs of paths. A path is the pin of a program or link, the
+// pin of a map (which selects all of its users), or a directory (which selects all pins
+// below it).
 func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
 	for _, path := range paths {
 		named := path
-		path, err := filepath.EvalSymlinks(path) // a walk follows none
+		path, err := filepath.EvalSymlinks(path) // WalkDir does not follow symlinks
 		var st fs.FileInfo
 		if err == nil {
 			st, err = os.Stat(path)
@@ -105,7 +107,7 @@ func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 	return ids, nil
 }
 
-// bpffs returns the mount points of file systems of type bpf, each file system once.
+// bpffs returns the mount points of bpf file systems, each file system once.
 func bpffs() ([]string, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("bpf"))
 	if err != nil {
@@ -123,7 +125,7 @@ func bpffs() ([]string, error) {
 	return out, nil
 }
 
-// allPins walks all of them.
+// allPins returns the pins of all bpf file systems.
 func allPins() (pins []pin, problems []string) {
 	places, err := bpffs()
 	if err != nil {
@@ -137,11 +139,11 @@ func allPins() (pins []pin, problems []string) {
 	return pins, problems
 }
 
-// walkPins finds the pins in a folder and below it.
+// walkPins finds the pins in a directory and below it.
 func walkPins(folder string, until time.Time) (pins []pin, problems []string) {
 	seen, err := walkBelow(folder, maxPins, until, func(path string, e fs.DirEntry) bool {
 		if e.Type().IsRegular() {
-			// One that went, or that is none of a kind that is known, is passed over.
+			// Skip removed files and unknown kinds of objects.
 			if p, err := pinned(path); err == nil {
 				pins = append(pins, p)
 			}
@@ -150,7 +152,7 @@ func walkPins(folder string, until time.Time) (pins []pin, problems []string) {
 	})
 	switch {
 	case errors.Is(err, errMore):
-		problems = append(problems, fmt.Sprintf("only the first %d files of %s were looked at for pins", seen, folder))
+		problems = append(problems, fmt.Sprintf("only the first %d files of %s were checked for pins", seen, folder))
 	case err != nil:
 		problems = append(problems, fmt.Sprintf("look for pins in %s: %v", folder, err))
 	}
@@ -170,8 +172,9 @@ func pinsOf(p *program, pins []pin) (paths []string) {
 
 var errMore = errors.New("there is more")
 
-// walkBelow calls look with the entries below a folder, and counts those that look
-// accepts. It ends with [errMore] at the limits of number or time.
+// walkBelow calls look for each entry below a directory and counts the entries for
+// which it returns true. It returns [errMore] when it exceeds the maximum number or
+// time.
 func walkBelow(folder string, most int, until time.Time, look func(path string, e fs.DirEntry) bool) (seen int, err error) {
 	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		switch {

@@ -6,11 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The structures that bpf(2) takes and fills, as include/uapi/linux/bpf.h of Linux
-// 6.18 has them. The kernel fills as much of an info as both sides know, so that
-// older and newer ones do; what is longer than it knows has to be zero. Pointers are
-// 64 bits wide in all of them: the sizes below hold on 64-bit machines only, which a
-// build for others says.
+// Structures of bpf(2) as in include/uapi/linux/bpf.h of Linux 6.18. Kernel and caller
+// may differ in version: the kernel fills the part of an info known to both sides, and
+// any excess must be zero. The sizes below assume 64-bit pointers, so builds for 32-bit
+// machines fail here.
 const (
 	_ = -(unsafe.Sizeof(programInfo{}) - 232)
 	_ = -(unsafe.Sizeof(mapInfo{}) - 104)
@@ -42,14 +41,14 @@ type mapInfo struct {
 	_                  [64]byte
 }
 
-// linkInfo is struct bpf_link_info. What follows the common part depends on Type.
+// linkInfo is struct bpf_link_info. The union depends on Type.
 type linkInfo struct {
 	Type, ID, Program uint32
 	_                 uint32
 	union             [48]byte
 }
 
-// infoAttr, idAttr, fdAttr and the others below are the members of union bpf_attr.
+// infoAttr, idAttr, queryAttr and taskAttr are members of union bpf_attr.
 type infoAttr struct {
 	fd, size uint32
 	info     unsafe.Pointer
@@ -58,23 +57,23 @@ type infoAttr struct {
 type idAttr struct{ id, next, _ uint32 }
 
 type queryAttr struct {
-	target, attach, _, _ uint32 // flags of the query, and of what is attached
+	target, attach, _, _ uint32 // query flags and attach flags
 	ids                  unsafe.Pointer
 	count, _             uint32
-	_                    uint64 // flags of each
+	_                    uint64 // attach flags per program
 	_, _                 uint64 // links, and their flags
 	_                    uint64 // revision
 }
 
 type taskAttr struct {
-	pid, fd, _, size uint32 // flags between
+	pid, fd, _, size uint32 // flags after fd
 	text             unsafe.Pointer
 	program, kind    uint32
-	_, _             uint64 // of a probe: offset and address
+	_, _             uint64 // offset and address of a probe
 }
 
-// call is bpf(2). The commands used here are short, so Go's scheduler is not informed
-// of them, which would double their cost.
+// call calls bpf(2). It skips Go's scheduler, which would double the cost of these
+// short commands.
 func call[T any](command int, attr *T) (int, error) {
 	n, _, errno := unix.RawSyscall(unix.SYS_BPF, uintptr(command), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
 	if errno != 0 {
@@ -83,7 +82,7 @@ func call[T any](command int, attr *T) (int, error) {
 	return int(n), nil
 }
 
-// nextID returns the lowest id above id of a kind (BPF_PROG_GET_NEXT_ID and others), or
+// nextID returns the lowest existing id above id (BPF_PROG_GET_NEXT_ID and others), or
 // ENOENT at the end. It needs CAP_SYS_ADMIN.
 func (s *scratch) nextID(command int, id uint32) (uint32, error) {
 	s.id = idAttr{id: id}
@@ -91,21 +90,21 @@ func (s *scratch) nextID(command int, id uint32) (uint32, error) {
 	return s.id.next, err
 }
 
-// open returns a close-on-exec descriptor of an id (BPF_PROG_GET_FD_BY_ID and others).
-// It needs CAP_SYS_ADMIN.
+// open opens the object with an id (BPF_PROG_GET_FD_BY_ID and others) and returns a
+// close-on-exec descriptor. It needs CAP_SYS_ADMIN.
 func (s *scratch) open(command int, id uint32) (int, error) {
 	s.id = idAttr{id: id}
 	return call(command, &s.id)
 }
 
-// info reads an info.
+// info reads the info of a descriptor.
 func info[T any](s *scratch, fd int, into *T) error {
 	s.info = infoAttr{fd: uint32(fd), size: uint32(unsafe.Sizeof(*into)), info: unsafe.Pointer(into)}
 	_, err := call(unix.BPF_OBJ_GET_INFO_BY_FD, &s.info)
 	return err
 }
 
-// scratch are the reused arguments and results of system calls, so a walk over all
+// scratch holds reusable arguments and results of system calls, so that a walk over all
 // programs does not allocate.
 type scratch struct {
 	id      idAttr
@@ -115,5 +114,5 @@ type scratch struct {
 	link    linkInfo
 	query   queryAttr
 	names   [256]byte
-	maps    [64]uint32 // programs with more are asked again; a cgroup takes no more programs
+	maps    [64]uint32 // programs with more maps are read again; a cgroup has at most 64 programs
 }

@@ -1,9 +1,9 @@
-// Package run loads the same service on every target: alone, and beside neighbours.
-//
-// It says what one visit of a target is and nothing else; rounds are those of
-// core/run. A visit is a sandbox of its own: it is started, asked until it answers,
-// warmed up, and loaded between two readings of the node. A neighbour is in a second
-// sandbox of the same target, of a session of its own, since it has another workload.
+// Package run runs the same service on every target, alone and beside neighbours.
+// It defines only the visit of a target; package core/run schedules the rounds. Each
+// visit has its own sandbox. The visit starts it, polls it until it answers, warms it
+// up, and loads it between two readings of the node. A neighbour runs in a second
+// sandbox of the same target. That sandbox has its own session, since its workload
+// differs.
 package run
 
 import (
@@ -18,21 +18,21 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are what a run needs besides its plan.
+// Options holds the plan of a run and its dependencies.
 type Options struct {
 	run.Options
 	Plan     app.Options
 	Targets  []subject.Target
 	Workload subject.Workload   // the service
-	Beside   []subject.Workload // what each of the plan's neighbours needs in its sandbox
-	FioPath  string             // of fio in the sandboxes of neighbours, "" where none needs it
+	Beside   []subject.Workload // workload of each neighbour in the plan
+	FioPath  string             // fio in the sandboxes of neighbours; "" if not needed
 	Meter    Meter
-	// Pressure reads for how long (µs) tasks in the cgroup of a process have waited so
-	// far, or says why it cannot.
+	// Pressure returns how long (µs) tasks in the cgroup of a process have waited so
+	// far, or why that is unknown.
 	Pressure func(pid int) (cpu, memory, io int64, err error)
 }
 
-// Meter sees what happens on the node during a window, see [snapshot.Reader].
+// Meter observes the node during a window; see [snapshot.Reader].
 type Meter interface {
 	Begin(ctx context.Context, boxes []subject.Sandbox, daemons []int) *snapshot.Edge
 	End(ctx context.Context, boxes []subject.Sandbox, daemons []int) *snapshot.Edge
@@ -41,8 +41,7 @@ type Meter interface {
 
 type turn = run.Turn[subject.Session]
 
-// Run performs the plan and returns the record of it and what is made of that, see
-// [run.Finish].
+// Run executes the plan and returns its record and judgement; see [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *app.Judgement, error) {
 	o.Plan.Seed, o.Plan.Load = run.Seed(o.Plan.Seed), o.Plan.Filled()
 	s := &schedule{options: o, beside: append([]app.Neighbour{{}}, o.Plan.Parsed()...)}
@@ -61,7 +60,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *app.Judgement, error)
 type schedule struct {
 	*run.Run[subject.Session]
 	options Options
-	beside  []app.Neighbour // of each part of a round; the first is none
+	beside  []app.Neighbour // one per part of a round; the first is no neighbour
 }
 
 func (s *schedule) all(ctx context.Context) (why string, err error) {
@@ -81,7 +80,7 @@ func (s *schedule) all(ctx context.Context) (why string, err error) {
 	})
 }
 
-// opened are the targets that could be.
+// opened returns the targets that were opened successfully.
 func (s *schedule) opened() (all []record.Target) {
 	for _, t := range s.Open {
 		all = append(all, t.Info)
@@ -92,7 +91,7 @@ func (s *schedule) opened() (all []record.Target) {
 // serving is the lane of the service.
 const serving = 0
 
-// open opens a target, and again for its neighbours where there are any.
+// open opens a target, and another session for its neighbours if there are any.
 func (s *schedule) open(ctx context.Context, i int, runID, dir, stateDir string) (subject.Session, error) {
 	p := &s.options.Plan
 	env := subject.Env{RunID: runID, Dir: dir, StateDir: stateDir, Lanes: 1, Timeout: p.Timeout, Limits: p.Limits, Workload: s.options.Workload}

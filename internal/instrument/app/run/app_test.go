@@ -337,7 +337,7 @@ func TestAPressureThatIsNotKnownHasAReasonOfItsOwn(t *testing.T) {
 		"both are known":           {box(1), box(1), "spin 1cpu", "", ""},
 		"the service's is not":     {box(2), box(1), "spin 1cpu", "not here", ""},
 		"the neighbour's is not":   {box(1), box(2), "spin 1cpu", "", "not here"},
-		"the neighbour has no pid": {box(1), nil, "spin 1cpu", "", "the target does not say which process is the workload"},
+		"the neighbour has no pid": {box(1), nil, "spin 1cpu", "", "the target does not report the workload's process"},
 		"alone there is none":      {box(2), nil, "", "not here", ""},
 	} {
 		v := &visit{schedule: &schedule{options: Options{Pressure: func(pid int) (int64, int64, int64, error) {

@@ -94,7 +94,7 @@ func homeless(n app.Neighbour, targets []subject.Target) (out []record.Finding) 
 	for _, t := range targets {
 		if why := noRoom(n, t); why != nil {
 			out = append(out, record.Finding{Code: finding.NotWeighed, Level: finding.Note, Target: t.Info().Name,
-				Message: "not loaded beside " + n.Name + ": " + why.Reason, Advice: "read what it takes off the other targets"})
+				Message: "not loaded beside " + n.Name + ": " + why.Reason, Advice: "see its effect on the other targets"})
 		}
 	}
 	return out
@@ -150,7 +150,7 @@ func (v *visit) disturb(ctx context.Context, n app.Neighbour, most time.Duration
 	executor, can := subject.As[subject.Executor](in.Session)
 	if !can {
 		cancel()
-		return nil, fmt.Errorf("in sandboxes of %s nothing can be executed, so there is no neighbour", v.Target.Info.Name)
+		return nil, fmt.Errorf("sandboxes of %s do not support exec, so there is no neighbour", v.Target.Info.Name)
 	}
 	commands := v.work(n, most)
 	if n.Pattern != "" {
@@ -171,8 +171,8 @@ func (v *visit) disturb(ctx context.Context, n app.Neighbour, most time.Duration
 	return x, nil
 }
 
-// layOut lets fio write its file and waits for it. The file has its final size long
-// before it is written.
+// layOut lets fio write its file and waits until that is done. The file's size does not
+// show it, because fio sets the size first.
 func (v *visit) layOut(ctx context.Context, executor subject.Executor, lane int, args []string) error {
 	bounded, cancel := context.WithTimeout(ctx, v.options.Plan.Timeout)
 	defer cancel()

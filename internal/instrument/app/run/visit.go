@@ -25,23 +25,22 @@ type visit struct {
 	turn
 	window app.Window
 	url    string
-	net    *os.File // the network namespace in which the workload is asked; nil for tare's own
+	net    *os.File // network namespace for requests; nil: tare's own
 }
 
-// failure ends a visit: its window has no figures, and the run goes on.
+// failure ends a visit. Its window has no figures, but the run continues.
 type failure struct{ record.Failure }
 
 func (f *failure) Error() string { return f.Detail }
 
-// visit goes through one. Whatever happens, no sandbox is left. The error is for what
-// ends the run.
+// visit executes one visit and always removes its sandboxes. An error ends the run.
 func (s *schedule) visit(ctx context.Context, t turn) error {
 	v := &visit{schedule: s, turn: t}
 	v.window = app.Window{Type: app.TypeWindow, Round: t.Number, Order: t.Order, Target: t.Target.Info.Name, Neighbour: s.beside[t.Part].Name}
 	err := v.do(ctx)
 	cut := v.discard(ctx)
 	if ctx.Err() != nil {
-		return nil // it was not measured to its end
+		return nil // the window is incomplete
 	}
 	if err != nil {
 		v.window.Failure = failed(err)
@@ -55,7 +54,7 @@ func (s *schedule) visit(ctx context.Context, t turn) error {
 	return nil
 }
 
-// failed is an error as records have it.
+// failed converts an error to the form of a record.
 func failed(err error) *record.Failure {
 	var f *failure
 	if errors.As(err, &f) {
@@ -85,7 +84,7 @@ func (v *visit) discard(ctx context.Context) error {
 
 func (v *visit) do(ctx context.Context) error {
 	p := &v.options.Plan
-	v.step(fmt.Sprintf("starting, then %v of warm-up and %v of load", p.Warm, p.Duration)) // in a log the one line of a round
+	v.step(fmt.Sprintf("starting, then %v of warm-up and %v of load", p.Warm, p.Duration)) // the only line of the visit in a log
 	own := ownOf(v.Target.Session)
 	samples, err := subject.Operate(ctx, own, subject.Run, []int{serving})
 	if err := started(samples, err); err != nil {
@@ -107,14 +106,14 @@ func (v *visit) do(ctx context.Context) error {
 	}
 	if p.Warm > 0 {
 		v.step("warming up")
-		if _, err := v.send(ctx, p.Warm); err != nil && !errors.Is(err, load.ErrNoAnswer) { // which the window says
+		if _, err := v.send(ctx, p.Warm); err != nil && !errors.Is(err, load.ErrNoAnswer) { // the window reports missing answers
 			return fmt.Errorf("warm up: %w", err)
 		}
 	}
 	v.step("loading")
 	err = v.measure(ctx)
 	if _, over := subject.Over(ctx, own, []int{serving}); over != nil {
-		return &failure{*over} // the cause of whatever else failed
+		return &failure{*over} // the cause of any other error
 	}
 	if err != nil {
 		return err
@@ -125,19 +124,19 @@ func (v *visit) do(ctx context.Context) error {
 	return nil
 }
 
-// neighbourly is how many times what warm-up and window take a neighbour works at most:
-// it is ended when they are over.
+// neighbourly limits a neighbour's run time, as a multiple of warm-up plus window. A
+// neighbour is normally stopped after the window.
 const neighbourly = 3
 
-// find tells where the workload is asked: at its own address, or on the loopback of its
-// network, which is up since it was asked there whether it is ready.
+// find sets the URL of the workload: its own address, or loopback in its network
+// namespace. Loopback is up by then, because the readiness check uses it.
 func (v *visit) find(own subject.Session) (err error) {
 	v.url, v.net, err = subject.Asked(own, serving, v.options.Plan.URL)
 	v.window.URL = v.url
 	return err
 }
 
-// send loads for a time.
+// send runs the load for a duration.
 func (v *visit) send(ctx context.Context, d time.Duration) (load.Result, error) {
 	c, err := v.clients(ctx, d)
 	if err != nil {
@@ -152,7 +151,7 @@ func (v *visit) clients(ctx context.Context, d time.Duration) (*load.Clients, er
 	return load.Start(ctx, load.ClientOptions{URL: v.url, Net: v.net, Connections: p.Connections, QPS: p.Rate, KeepAlive: !p.Anew, Duration: d, Timeout: p.Answer})
 }
 
-// measure loads between two readings.
+// measure runs the load between two readings of the node.
 func (v *visit) measure(ctx context.Context) error {
 	own := ownOf(v.Target.Session)
 	boxes, err := subject.SandboxesOf(ctx, own)
@@ -169,17 +168,17 @@ func (v *visit) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // what they did is known by then
+	defer func() { _ = c.Close() }() // the result is known by then
 	daemons := subject.DaemonsOf(ctx, own)
 	pressed := v.press(boxes, noisy)
-	// What is the neighbour's has to be known as such, or a bare runtime would seem to have
-	// left it behind.
+	// Include the neighbour's sandboxes, otherwise their processes would count as
+	// left behind by a bare runtime.
 	all := slices.Concat(boxes, noisy)
 	begin := v.options.Meter.Begin(ctx, all, daemons)
 	v.window.Begun = machine.Now()
 	result, loadErr := c.Run(ctx)
 	v.window.Ended = machine.Now()
-	if r := roomOf(v.turn); r != nil { // what has begun since is not known, and is no zero
+	if r := roomOf(v.turn); r != nil { // include processes started since; their usage is unknown, not 0
 		if late, err := subject.SandboxesOf(ctx, r.Session); err == nil {
 			all = slices.Concat(boxes, late)
 		}
@@ -198,8 +197,8 @@ func (v *visit) measure(ctx context.Context) error {
 	return nil
 }
 
-// used is the CPU time of all of a neighbour's roles, nil where that of some of them is
-// not known, or none of its processes is.
+// used returns the CPU time of all of a neighbour's roles. It returns nil if a role is
+// unknown or no process is known.
 func used(begin, end *record.Reading) *int64 {
 	theirs, whole := ledger.CPU(begin, end)
 	if !whole || len(theirs) == 0 {
@@ -212,7 +211,7 @@ func used(begin, end *record.Reading) *int64 {
 	return &sum
 }
 
-// those is a reading without what is on other lanes.
+// those returns the reading with only the lanes that match.
 func those(e *snapshot.Edge, lane func(int) bool) *record.Reading {
 	r := e.Reading
 	r.Processes = slices.DeleteFunc(slices.Clone(r.Processes), func(p record.Process) bool { return !lane(p.Lane) })
@@ -220,12 +219,14 @@ func those(e *snapshot.Edge, lane func(int) bool) *record.Reading {
 	return &r
 }
 
-// What serves all, such as a daemon, is on no lane, and is the service's.
+// Processes shared by all sandboxes, such as a daemon, have no lane and belong to the
+// service.
 func isService(lane int) bool    { return lane <= serving }
 func isNeighbours(lane int) bool { return lane > serving }
 
-// press begins to look at what the cgroups of the sandboxes wait. What it returns puts
-// that of the time since, in ns, into the window, or why it is not known.
+// press starts measuring the pressure of the sandboxes' cgroups. The returned function
+// sets the pressure since then in the window, or the reason if it is unknown. Its
+// argument is the elapsed time in ns.
 func (v *visit) press(own, beside []subject.Sandbox) func(took int64) {
 	type reading struct {
 		pid   int
@@ -234,7 +235,7 @@ func (v *visit) press(own, beside []subject.Sandbox) func(took int64) {
 	}
 	read := func(boxes []subject.Sandbox) (r reading) {
 		if len(boxes) == 0 || boxes[0].Workload == 0 || v.options.Pressure == nil {
-			return reading{err: errors.New("the target does not say which process is the workload")}
+			return reading{err: errors.New("the target does not report the workload's process")}
 		}
 		r.pid = boxes[0].Workload
 		r.total[0], r.total[1], r.total[2], r.err = v.options.Pressure(r.pid)

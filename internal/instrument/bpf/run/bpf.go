@@ -26,7 +26,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are the dependencies of a run and its plan.
+// Options holds the plan of a run and its dependencies.
 type Options struct {
 	run.Options
 	Plan  bpf.Options
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *bpf.Judgement, error)
 	if err == nil {
 		why, err = s.all(ctx)
 	}
-	if err != nil && ctx.Err() == nil && len(r.Record.Points) > 0 { // otherwise the run is judged as failed
+	if err != nil && ctx.Err() == nil && len(r.Record.Points) > 0 { // without points the run is judged as failed
 		err = errors.Join(err, r.Finding(record.Finding{Code: finding.NotWeighed, Level: "error",
 			Message: fmt.Sprintf("the run ended by an error after %d points: %s", s.done, err), Advice: "points that were not reached are in no figure"}))
 	}
@@ -118,7 +118,7 @@ type schedule struct {
 	done    int // points
 }
 
-// all prepares what the points share and executes the rounds.
+// all sets up what the points share and runs the rounds.
 func (r *schedule) all(ctx context.Context) (why string, err error) {
 	p := &r.options.Plan
 	if err := r.ready(ctx); err != nil {
@@ -136,8 +136,8 @@ func (r *schedule) all(ctx context.Context) (why string, err error) {
 	})
 }
 
-// points returns the points of the plan, in order. The question about the limit adds
-// one: the heaviest load without a limit, for comparison.
+// points returns the points of the plan, in order. A quota plan gets one more point for
+// comparison: the heaviest load without a limit.
 func points(p *bpf.Options) []record.Asked {
 	var all []record.Asked
 	for _, services := range p.Services {
@@ -238,8 +238,8 @@ func (r *schedule) attach(ctx context.Context) error {
 	return nil
 }
 
-// backend returns the address behind the services of tare's own programs: tare's own
-// server, or the server in the plan.
+// backend returns the address that the services of tare's own programs forward to:
+// tare's own server, or the server in the plan.
 func (r *schedule) backend(ctx context.Context) (netip.AddrPort, error) {
 	if r.server != nil {
 		return r.server.Addr(), nil
@@ -254,7 +254,7 @@ func (r *schedule) backend(ctx context.Context) (netip.AddrPort, error) {
 	return at, nil
 }
 
-// program records a program on first sight.
+// program records a program the first time it is seen.
 func (r *schedule) program(x record.Program) error {
 	if _, known := r.names[x.ID]; known {
 		return nil

@@ -257,9 +257,9 @@ func TestAProgramThatOnlyTheMeterStillHoldsIsSaidToHaveGone(t *testing.T) {
 		held bool
 		want string
 	}{
-		"unloaded":                 {true, "program 2 c went meanwhile: its runs count up to then"},
-		"unloaded, and let go of":  {false, "program 2 c went meanwhile"},
-		"not chosen by the filter": {true, "program 2 c is there, and is not one of those that were chosen any more"},
+		"unloaded":                 {true, "program 2 c was unloaded: its runs count until then"},
+		"unloaded, and let go of":  {false, "program 2 c was unloaded"},
+		"not chosen by the filter": {true, "program 2 c no longer matches the selection"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()
@@ -290,7 +290,7 @@ func TestRunsThatAreCountedForSomebodyElseAreSaidAndKept(t *testing.T) {
 		}
 		without++
 		check.That(t, len(p.Runs) == 2 && p.Runs[0].Count == 1000 &&
-			strings.Contains(strings.Join(p.Problems, "\n"), "statistics were on for somebody else meanwhile"), "%+v", p)
+			strings.Contains(strings.Join(p.Problems, "\n"), "statistics were on for another process"), "%+v", p)
 	}
 	j, err := bpf.Judge(rec)
 	check.That(t, err == nil && without == 4 && !j.Rows[0].All.Of("requests-with-statistics-ratio").Known(),

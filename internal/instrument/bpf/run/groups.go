@@ -24,8 +24,8 @@ type limited struct {
 	instances int
 }
 
-// standing returns the cgroup for the clients in which the programs of all chosen
-// cgroups see them: the deepest one.
+// standing returns the cgroup for the clients: the deepest of the chosen ones. Only
+// there do the programs of all chosen cgroups see them.
 func standing(cgroups []string) (string, error) {
 	deepest := ""
 	for _, path := range cgroups {
@@ -35,7 +35,7 @@ func standing(cgroups []string) (string, error) {
 	}
 	for _, path := range cgroups {
 		if !strings.HasPrefix(deepest+"/", filepath.Clean(path)+"/") {
-			return "", fmt.Errorf("%w: clients stand in one cgroup, and neither of %s and %s lies below the other: choose one", subject.ErrUnsupported, deepest, path)
+			return "", fmt.Errorf("%w: clients run in one cgroup, and neither of %s and %s lies below the other: choose one", subject.ErrUnsupported, deepest, path)
 		}
 	}
 	handed, err := os.ReadFile(filepath.Join(deepest, "cgroup.subtree_control"))
@@ -45,10 +45,10 @@ func standing(cgroups []string) (string, error) {
 	return deepest, nil
 }
 
-// MakeGroups creates cgroups for clients that share a limit in CPUs (0: none), each
-// with its share. place is the cgroup v2 directory of the programs. If cgroup v2 has
-// the cpu controller, the groups are below place. Otherwise each client is in place
-// and in a v1 group.
+// MakeGroups creates one cgroup per client, which share a limit in CPUs (0: none).
+// place is the cgroup v2 directory of the programs. If cgroup v2 has the cpu
+// controller, the groups are below place. Otherwise each client is in place and in a v1
+// group.
 func MakeGroups(runID, place string, cpus float64, instances int) (Groups, error) {
 	g := &limited{place: place, cpus: cpus, instances: instances, name: cgroup.Prefix + runID + "/clients"}
 	if cpus == 0 {

@@ -79,8 +79,8 @@ func (v *visit) prepare() error {
 	return nil
 }
 
-// side runs one load. With the kernel's statistics it also measures the idle node
-// before and the cooling node after.
+// side runs one load. If statistics are on, it also measures the idle node before and
+// the cooling node after the load.
 func (v *visit) side(ctx context.Context, statistics bool) (err error) {
 	v.statistics = statistics
 	if statistics {
@@ -90,8 +90,8 @@ func (v *visit) side(ctx context.Context, statistics bool) (err error) {
 		}
 		defer func() { err = errors.Join(err, release()) }()
 		if already {
-			if err := v.note(finding.StatisticsOn, "the kernel's statistics of BPF programs were on already, for somebody else: rounds in which they stayed on show nothing of their price",
-				"end bpftop and its like, or sysctl -w kernel.bpf_stats_enabled=0, if nobody needs them"); err != nil {
+			if err := v.note(finding.StatisticsOn, "the kernel's statistics of BPF programs were already enabled by another process: rounds in which they stayed on do not show their overhead",
+				"stop bpftop and similar tools, or run sysctl -w kernel.bpf_stats_enabled=0, if they are not needed"); err != nil {
 				return err
 			}
 		}
@@ -148,7 +148,7 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
-	defer func() { _ = clients.Close() }() // their results are known by then
+	defer func() { _ = clients.Close() }() // the result is known by then
 	begin, err := v.look()
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
@@ -171,8 +171,9 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 	return v.Line(p)
 }
 
-// address returns the server to load. This is the plan's URL or tare's own server. For
-// tare's own programs it is a service that leads there, with the server's host name.
+// address returns the URL to load: the plan's URL or tare's own server. For tare's own
+// programs it is the address of a service that forwards there; host is then the
+// server's host name.
 func (v *visit) address() (address, host string) {
 	address = v.options.Plan.URL
 	if v.server != nil {
@@ -192,7 +193,7 @@ func (v *visit) address() (address, host string) {
 	return u.String(), host
 }
 
-// moment has the counters at one edge of a phase.
+// moment holds the counters at the start or end of a phase.
 type moment struct {
 	at       int64
 	counters []bpfstat.Counters
@@ -203,7 +204,7 @@ type moment struct {
 	own      int64
 }
 
-// look reads the counters. It reads them without statistics too, to check that they do
+// look reads the counters. It also reads them without statistics, to check that they do
 // not change.
 func (v *visit) look() (m moment, err error) {
 	if m.counters, err = v.options.Meter.Counters(v.ids, nil); err != nil {
@@ -265,7 +266,7 @@ func (v *visit) runs(p *record.Point, begin, end []bpfstat.Counters) {
 	for _, b := range begin {
 		i := slices.IndexFunc(end, func(e bpfstat.Counters) bool { return e.ID == b.ID })
 		if i < 0 || end[i].Count < b.Count || end[i].Time < b.Time || end[i].Misses < b.Misses {
-			p.Problems = append(p.Problems, fmt.Sprintf("program %d %s went meanwhile", b.ID, v.names[b.ID]))
+			p.Problems = append(p.Problems, fmt.Sprintf("program %d %s was unloaded", b.ID, v.names[b.ID]))
 			v.ids = slices.DeleteFunc(v.ids, func(id uint32) bool { return id == b.ID })
 			continue
 		}
@@ -274,17 +275,17 @@ func (v *visit) runs(p *record.Point, begin, end []bpfstat.Counters) {
 	}
 }
 
-// counted handles a phase without statistics. Counted runs are kept, so the phase does
-// not pass as one without statistics; otherwise the list is emptied.
+// counted handles a phase without statistics. Runs counted nevertheless are kept, so
+// that the phase does not pass as one without statistics.
 func counted(p *record.Point) {
 	if !slices.ContainsFunc(p.Runs, func(r record.ProgramRun) bool { return r.Count > 0 || r.Time > 0 }) {
 		p.Runs = []record.ProgramRun{}
 		return
 	}
-	p.Problems = append(p.Problems, "statistics were on for somebody else meanwhile")
+	p.Problems = append(p.Problems, "statistics were on for another process")
 }
 
-// changes finds chosen programs that appeared or disappeared. Counters cannot show
+// changes reports selected programs that appeared or disappeared. Counters cannot show
 // this: the meter keeps a descriptor of each program until it lists them again.
 func (v *visit) changes(p *record.Point) error {
 	if v.path != nil {
@@ -298,9 +299,9 @@ func (v *visit) changes(p *record.Point) error {
 		if slices.ContainsFunc(l.Programs, func(x record.Program) bool { return x.ID == id }) {
 			return false
 		}
-		how := "is there, and is not one of those that were chosen any more"
+		how := "no longer matches the selection"
 		if slices.ContainsFunc(l.Went, func(c bpfstat.Counters) bool { return c.ID == id }) {
-			how = "went meanwhile: its runs count up to then"
+			how = "was unloaded: its runs count until then"
 		}
 		p.Problems = append(p.Problems, fmt.Sprintf("program %d %s %s", id, v.names[id], how))
 		return true
@@ -316,7 +317,7 @@ func (v *visit) changes(p *record.Point) error {
 			}
 			described = true
 		}
-		p.Problems = append(p.Problems, fmt.Sprintf("program %d %s came meanwhile: its runs count from the next phase on", l.Programs[i].ID, l.Programs[i].Name))
+		p.Problems = append(p.Problems, fmt.Sprintf("program %d %s was loaded: its runs count from the next phase on", l.Programs[i].ID, l.Programs[i].Name))
 		delete(v.names, l.Programs[i].ID) // the id may be reused
 		if err := v.program(l.Programs[i]); err != nil {
 			return err
@@ -353,8 +354,8 @@ func (v *visit) memory() (all []record.ProgramMem, err error) {
 	return all, nil
 }
 
-// during reads the memory in the middle of the load that starts now. The returned
-// function waits for the result. It returns nothing if the load ended before.
+// during reads the memory in the middle of a load that starts now. The returned
+// function waits for the result, which is empty if the load ended earlier.
 func (v *visit) during() func() ([]record.ProgramMem, error) {
 	over, read := make(chan bool), make(chan bool)
 	var all []record.ProgramMem
@@ -382,7 +383,7 @@ func withInner(m record.ProgramMap) int64 {
 	return m.Memory + m.InnerMemory
 }
 
-// name returns the criterion by which the programs were chosen.
+// name returns how the programs were selected.
 func (v *visit) name() string {
 	p := &v.options.Plan
 	switch {

@@ -1,5 +1,5 @@
-// Package tool makes a record of bpf of what fortio printed of a load of HTTP. The load is
-// known, and nothing of programs, CPUs and limits is.
+// Package tool imports the output of fortio HTTP loads as a bpf record. Such a record
+// has the load, but no programs, CPU times or limits.
 package tool
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Imported is what the results in several texts make together.
+// Imported collects the results of several texts into one record.
 type Imported struct {
 	Plan     bpf.Options
 	Points   []record.Point
@@ -26,7 +26,7 @@ type Imported struct {
 	label    string
 }
 
-// histogram is fortio's, in s; a bucket is (Start, End].
+// histogram is fortio's histogram, in seconds; a bucket is (Start, End].
 type histogram struct {
 	Count       int64
 	Max, Avg    float64
@@ -35,7 +35,7 @@ type histogram struct {
 
 type percentile struct{ Percentile, Value float64 }
 
-// result is what fortio load -json writes, or prints.
+// result is the output of fortio load -json, or parsed from its text output.
 type result struct {
 	RunType           string
 	RequestedQPS      string
@@ -52,8 +52,9 @@ type result struct {
 	line int
 }
 
-// Add takes the results in a text, JSON or what fortio prints. A record of bpf knows no targets, and one address and rate, so results of
-// another label and of loads that were asked for otherwise are left for a record of their own.
+// Add adds the results in a text: JSON, or what fortio prints. A bpf record has no
+// targets, one address and one rate. Results with another label, address or rate are
+// left out and reported.
 func (g *Imported) Add(file, label string, text *transcript.Stream) {
 	for _, o := range text.Objects() {
 		if o.Has("RunType", "DurationHistogram") {
@@ -79,7 +80,7 @@ func (g *Imported) add(file, label string, r *result, err error) {
 	}
 	if err == nil && len(g.Points) > 0 {
 		if why := g.apart(label, p.Asked); why != "" {
-			g.find("apart", finding.Warning, file+": the load was left out: "+why, "import it by itself: a record has loads of one address, at one rate, to one label")
+			g.find("apart", finding.Warning, file+": the load was left out: "+why, "import it separately: a record has loads of one address, one rate and one label")
 			return
 		}
 	}
@@ -97,22 +98,22 @@ func (g *Imported) add(file, label string, r *result, err error) {
 	p.Round = g.rounds[p.Asked.Connections]
 	g.rounds[p.Asked.Connections]++
 	g.Plan.Rounds = max(g.Plan.Rounds, p.Round+1)
-	g.Plan.Duration = max(g.Plan.Duration, time.Duration(p.Ended-p.Begun).Round(time.Second), time.Second) // as it was asked for, so that runs are alike
+	g.Plan.Duration = max(g.Plan.Duration, time.Duration(p.Ended-p.Begun).Round(time.Second), time.Second) // rounded to the requested duration, so that runs compare
 	if p.Round == 0 {
 		g.Plan.Connections = append(g.Plan.Connections, p.Asked.Connections)
 	}
 	g.Points = append(g.Points, p)
 }
 
-// apart says why a load cannot stand in one table with those that came before, "" where it can.
+// apart returns why a load cannot be in one table with the earlier ones, or "".
 func (g *Imported) apart(label string, asked record.Asked) string {
 	first := g.Points[0].Asked
 	first.Connections, first.Seconds = asked.Connections, asked.Seconds
 	switch {
 	case g.label != label:
-		return fmt.Sprintf("it is of %s, and what came before of %s", label, g.label)
+		return fmt.Sprintf("its label is %s, and earlier loads have %s", label, g.label)
 	case first != asked:
-		return "it has another address, another rate, or connections of another kind than what came before"
+		return "its address, rate or kind of connections differs from earlier loads"
 	}
 	return ""
 }
@@ -121,16 +122,16 @@ func (g *Imported) find(code, level, message, advice string) {
 	g.Findings = append(g.Findings, record.Finding{Code: bpf.ImportedFindings + code, Level: level, Message: message, Advice: advice})
 }
 
-// Close says what holds for all that was imported.
+// Close adds the finding that applies to all imported results.
 func (g *Imported) Close() {
 	if len(g.Points) == 0 {
 		return
 	}
-	g.find("environment", finding.Note, "imported: fortio timed these requests; the machines, the programs, CPU time and limits are not known, and quantiles are those that fortio computed of its histogram's buckets, of failed requests too",
-		"run tare bpf load to have them with what programs cost")
+	g.find("environment", finding.Note, "imported: fortio timed these requests; machines, programs, CPU time and limits are unknown, and quantiles are fortio's own, from histogram buckets that include failed requests",
+		"run tare bpf load to measure them with the cost of programs")
 }
 
-// point is the record's line of a result.
+// point converts a result to a point of the record.
 func (r *result) point(file string) (p record.Point, err error) {
 	h := r.DurationHistogram
 	switch {
@@ -139,7 +140,7 @@ func (r *result) point(file string) (p record.Point, err error) {
 	case h == nil || h.Count <= 0 || r.ActualDuration <= 0 || r.NumThreads <= 0:
 		return p, errors.New("it has no requests")
 	}
-	qps, _ := strconv.ParseFloat(r.RequestedQPS, 64) // "max" is 0, as many as it can
+	qps, _ := strconv.ParseFloat(r.RequestedQPS, 64) // "max" becomes 0, unlimited
 	s := record.Sent{Requests: h.Count, Mean: ns(h.Avg), Max: ns(h.Max), Sockets: r.SocketCount, Client: "fortio " + r.Version, Failures: map[string]int64{}}
 	answered := int64(0)
 	for code, n := range r.RetCodes {
@@ -154,7 +155,7 @@ func (r *result) point(file string) (p record.Point, err error) {
 	} else {
 		s.Errors = h.Count - answered
 	}
-	s.QPS = float64(s.Requests-s.Errors) / (float64(r.ActualDuration) / 1e9) // fortio's counts failed ones, too
+	s.QPS = float64(s.Requests-s.Errors) / (float64(r.ActualDuration) / 1e9) // fortio's rate includes failed requests
 	for _, q := range h.Percentiles {
 		if at := map[float64]*int64{50: &s.P50, 90: &s.P90, 99: &s.P99, 99.9: &s.P999}[q.Percentile]; at != nil {
 			*at = ns(q.Value)

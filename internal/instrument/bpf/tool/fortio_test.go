@@ -45,7 +45,7 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	must.That(t, add(g, "a.json", "a", text) && add(g, "b.json", "a", text) && add(g, "c.json", "c", text), "nothing was found")
 	for other, by := range map[string]string{"rate": `"1000"`, "address": "198.18.0.7"} {
 		apart := bytes.Replace(text, []byte(by), bytes.Replace([]byte(by), []byte("0"), []byte("1"), 1), 1)
-		if add(g, other+".json", "a", apart); len(g.Points) != 2 || !strings.Contains(g.Findings[len(g.Findings)-1].Message, other+".json:1: the load was left out: it has another address, another rate") {
+		if add(g, other+".json", "a", apart); len(g.Points) != 2 || !strings.Contains(g.Findings[len(g.Findings)-1].Message, other+".json:1: the load was left out: its address, rate or kind of connections differs") {
 			t.Errorf("another %s: %d points, %+v", other, len(g.Points), g.Findings)
 		}
 	}
@@ -65,7 +65,7 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 		said += f.Message + "\n"
 		check.That(t, f.Level != "error", "an error: %s", f.Message)
 	}
-	check.Contains(t, "the other label is not told", said, "it is of c, and what came before of a")
+	check.Contains(t, "the other label is not told", said, "its label is c, and earlier loads have a")
 }
 
 func TestOtherTextsAreNoLoad(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/transcript"
 )
 
-// forms are those of the lines in fortio's text that are read.
+// forms match the lines of fortio's text output that are parsed.
 var forms = []transcript.Form{
 	transcript.NewForm("Fortio ", `Fortio (\S{1,40}) running at .*: (https?://\S{1,1000})$`),
 	transcript.NewForm("Starting at ", `^Starting at (max|[\d.-]{1,20}) qps with (\d{1,9}) thread`),
@@ -19,10 +19,10 @@ var forms = []transcript.Form{
 	transcript.NewForm("Code ", `^Code +(-?\d{1,9}) : (\d{1,18}) `),
 }
 
-// printed are the results in fortio's text, each from its first line that is read to the
-// one before the next result's.
+// printed returns the results in fortio's text output. A result extends to the line
+// before the next one begins.
 func printed(text *transcript.Stream) (all []*result) {
-	integer := func(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n } // 0 where it is none
+	integer := func(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n } // 0 if s is not a number
 	float := func(s string) float64 { v, _ := strconv.ParseFloat(s, 64); return v }
 	var r *result
 	for _, l := range text.Lines {

@@ -1,11 +1,10 @@
-// Package run adds sandboxes to a node until the stated end, under a guard that looks
-// ahead, and sees how the machine comes back.
-//
-// It says what one visit of a target is and nothing else; rounds are those of core/run. A
-// trial of a few sandboxes comes first on each target: it warms the target up and tells
-// the guard what one costs. A visit then reads the node without a sandbox, adds them in
-// steps, watches each step idle, and removes all of them. What is foreseen, and so how many
-// may be begun, is the guard's alone, see [guard].
+// Package run adds sandboxes to a node until the requested end, under a guard that
+// predicts usage, and measures how the machine recovers.
+// It defines only the visit of a target; package core/run schedules the rounds. Each
+// target first gets a trial of a few sandboxes. The trial warms up the target and gives
+// the guard an estimate of the cost. A visit reads the node without sandboxes, adds
+// them in steps, observes each step idle, and removes all of them. Only the guard
+// decides how many sandboxes may start; see [guard].
 package run
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are what a run needs besides its plan.
+// Options holds the plan of a run and its dependencies.
 type Options struct {
 	run.Options
 	Plan     density.Options
@@ -31,27 +30,29 @@ type Options struct {
 	Meter    Meter
 }
 
-// Meter reads the node and a target's processes and cgroups, as that of an overhead.
+// Meter reads the node and a target's processes and cgroups, as the overhead instrument
+// does.
 type Meter interface {
-	// Settle waits until the node's memory stops changing, at most for a time, and tells
-	// whether it did.
+	// Settle waits until the node's memory stops changing, for at most a given time. It
+	// reports whether the memory settled.
 	Settle(ctx context.Context, most time.Duration) bool
-	// Read reads the node, and of the sandboxes and the target's own processes who they
-	// are, what they use and where they are charged; with memory also their PSS.
+	// Read reads the node, the sandboxes and the target's own processes: identity,
+	// usage and cgroups. With memory it also reads PSS.
 	Read(ctx context.Context, boxes []subject.Sandbox, daemons []int, memory bool) record.Reading
-	// Left are the groups of the sandboxes' own that are still there.
+	// Left returns the sandboxes' own cgroups that still exist.
 	Left(of *record.Reading, ids []string) []string
-	// LeftBeside are processes beside sandboxes and mounts that bear one of the ids.
+	// LeftBeside returns remaining processes outside sandboxes, and mounts, that
+	// contain one of the ids.
 	LeftBeside(of *record.Reading, ids []string) *record.LeftBeside
 }
 
 type turn = run.Turn[subject.Session]
 
-// trialBoxes are those of a trial: enough to see that the second costs less than the first.
+// trialBoxes is the number of sandboxes in a trial. It is large enough to see that the
+// second one costs less than the first.
 const trialBoxes = 3
 
-// Run performs the plan and returns the record of it and what is made of that, see
-// [run.Finish].
+// Run executes the plan and returns its record and judgement; see [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *density.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	until, err := density.ParseUntil(o.Plan.Until)
@@ -71,8 +72,8 @@ type schedule struct {
 	*run.Run[subject.Session]
 	options Options
 	until   density.Until
-	lanes   int               // that targets were opened with
-	trials  map[string]*guard // what was learnt in each target's
+	lanes   int               // number of lanes per target
+	trials  map[string]*guard // guard after each target's trial
 }
 
 func (s *schedule) all(ctx context.Context) (why string, err error) {
@@ -106,19 +107,20 @@ func (s *schedule) all(ctx context.Context) (why string, err error) {
 	})
 }
 
-// What a sandbox takes at the very least, with the lane that starts it: a process that
-// does nothing has 60 KiB of the kernel's memory, and a lane is one, too.
+// Minimum cost of a sandbox and its lane. An idle process has 60 KiB of kernel
+// memory, and a lane is a process too.
 const (
 	leastMemory = 128 << 10
 	leastLane   = 2 // tasks
 )
 
-// trialMemory is how much has to be there above the floor before a trial: what a sandbox
-// takes is not known yet.
+// trialMemory is the memory required above the floor for a trial, whose cost is not
+// known yet.
 const trialMemory = 64 << 20
 
-// room decides how many lanes targets are opened with: as many as there may be sandboxes,
-// and no more than the node holds of any. It refuses a node that is too full for a trial.
+// room sets the number of lanes per target. It is the maximum number of sandboxes,
+// limited by the node's resources. room returns an error if the node has no room for a
+// trial.
 func (s *schedule) room() error {
 	levels, err := s.options.Node.Levels()
 	if err != nil {
@@ -158,7 +160,7 @@ func (s *schedule) room() error {
 	return nil
 }
 
-// tell says what is done next, with so many sandboxes.
+// tell reports the next action and the number of sandboxes.
 func (v *visit) tell(what string, sandboxes int) {
 	v.Tell(page.Sandboxes(sandboxes), v.Target.Info.Name, what)
 }

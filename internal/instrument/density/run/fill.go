@@ -12,12 +12,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fill starts sandboxes in bursts. A burst is at most a quarter of what fits: what the
-// others then take late is still foreseen in time.
+// fill starts sandboxes in bursts of at most a quarter of what fits. Usage that appears
+// late is then still noticed in time.
 func (v *visit) fill(ctx context.Context, to int, b *record.Batch) error {
 	for v.there < to && v.end.Why == "" && ctx.Err() == nil {
 		fit, by := v.guard.fits()
-		if fit < 1 && v.guard.there > v.guard.rooms[0].at { // perhaps it only was not looked at long enough
+		if fit < 1 && v.guard.there > v.guard.rooms[0].at { // late usage may still be settling
 			if err := v.wait(ctx); err != nil {
 				return err
 			}
@@ -47,12 +47,12 @@ func (v *visit) fill(ctx context.Context, to int, b *record.Batch) error {
 	return nil
 }
 
-// full ends a visit at a resource, which may be what was asked for.
+// full ends a visit because a resource is used up. That may be the requested end.
 func (v *visit) full(by string) {
 	v.stop(record.EndResource, by, v.guard.because(by))
 }
 
-// wait waits for what falls late, and has the guard learn from it.
+// wait waits for late usage and updates the guard.
 func (v *visit) wait(ctx context.Context) error {
 	_ = machine.Sleep(ctx, v.options.Plan.Settle)
 	levels, err := v.options.Node.Levels()
@@ -65,12 +65,12 @@ func (v *visit) wait(ctx context.Context) error {
 
 func (v *visit) trip(levels []Level) {
 	if by := tripped(levels); by != "" {
-		v.stop(record.EndTripped, by, fmt.Sprintf("%s fell to %s, below the %s that are never touched", by, amount(by, float64(left(levels, by))), amount(by, float64(levels[slices.IndexFunc(levels, func(l Level) bool { return l.Name == by })].Floor))))
+		v.stop(record.EndTripped, by, fmt.Sprintf("%s fell to %s, below the reserve of %s", by, amount(by, float64(left(levels, by))), amount(by, float64(levels[slices.IndexFunc(levels, func(l Level) bool { return l.Name == by })].Floor))))
 	}
 }
 
-// start releases n starts together, and watches the node until they are done: where what
-// is never touched is touched, they are broken off.
+// start releases n starts together and watches the node until they finish. They are
+// aborted if a resource falls below its floor.
 func (v *visit) start(ctx context.Context, n int, b *record.Batch) error {
 	lanes := make([]int, n)
 	for i := range lanes {
@@ -83,7 +83,7 @@ func (v *visit) start(ctx context.Context, n int, b *record.Batch) error {
 	if v.trip(before); v.end.Why != "" {
 		return nil
 	}
-	v.used += n // whatever becomes of them
+	v.used += n // even if the starts fail
 	batch, err := v.Target.Session.Prepare(ctx, subject.Run, lanes)
 	if err != nil {
 		v.broken = append(v.broken, lanes...)
@@ -111,7 +111,7 @@ func (v *visit) start(ctx context.Context, n int, b *record.Batch) error {
 		if f := samples[i].Failure; f != nil {
 			v.broken = append(v.broken, samples[i].Lane)
 			if v.end.Why != "" || ctx.Err() != nil {
-				continue // it was broken off, which is no fault of the target
+				continue // aborted; the target is not at fault
 			}
 			v.failed(ctx, f)
 		} else {
@@ -123,12 +123,12 @@ func (v *visit) start(ctx context.Context, n int, b *record.Batch) error {
 	return nil
 }
 
-// look is how often the node is looked at while something is started.
+// look is the interval of readings during a start.
 const look = 50 * time.Millisecond
 
-// watched does something while the node is looked at, and returns the least that was seen
-// of each resource, and what was left after it. Where the guard is tripped, or the node can
-// no longer be read, what is done is broken off.
+// watched calls do and reads the node meanwhile. It returns the minimum of each
+// resource, and the levels afterwards. It cancels do if the guard trips or the node
+// becomes unreadable.
 func (v *visit) watched(ctx context.Context, before []Level, do func(context.Context) error) (least, after []Level, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -166,7 +166,7 @@ func (v *visit) watched(ctx context.Context, before []Level, do func(context.Con
 	}
 }
 
-// failed ends a visit by a failure, which is what was asked for or not.
+// failed ends a visit because of a failure. That may be the requested end.
 func (v *visit) failed(ctx context.Context, f *record.Failure) {
 	if ctx.Err() == nil && v.end.Why == "" {
 		v.end.Failure = f

@@ -30,9 +30,8 @@ type Node interface {
 // The cost of one more sandbox is the largest of these:
 //   - the cost of one of the latest starts;
 //   - the average cost of the latest bursts, after late usage has appeared;
-//   - the average growth or charge of all, plus the node's fluctuation: while other
-//
-// processes free memory, the node shows too little usage.
+//   - the average growth or charge of all, plus the node's fluctuation, because the
+//     node shows too little usage while other processes free memory.
 //
 // A spare is kept above the floor for unforeseen usage. It is the largest of three
 // such sandboxes, twice the peak usage during a start, and an eighth of the floor, but

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// remove ends and removes all sandboxes, and waits until the machine has come back.
+// remove stops and removes all sandboxes, and waits until the machine has recovered.
 func (v *visit) remove(ctx context.Context) error {
 	if v.used == 0 {
 		return nil
@@ -30,15 +30,15 @@ func (v *visit) remove(ctx context.Context) error {
 			whole = append(whole, n)
 		}
 	}
-	// What was broken off first: of that an engine may not know who it is. But where the
-	// guard was tripped first what is known to hold memory.
+	// Remove aborted starts first, because the engine may not know them. If the guard
+	// tripped, first remove the sandboxes known to hold memory.
 	tripped := v.end.Why == record.EndTripped
 	var errs []error
 	if !tripped {
 		errs = append(errs, v.discard(clean, broken))
 	}
-	// Where none of a few ends in time none of the others does, each for as long. And who
-	// does not say who these are is not asked again.
+	// If a whole chunk fails to stop in time, skip stopping the others. List the
+	// sandboxes only once, even if that fails.
 	stubborn, asked := false, false
 	for some := range slices.Chunk(whole, removedAtOnce) {
 		if ctx.Err() == nil && !asked && slices.Max(some) >= v.asked {
@@ -69,10 +69,10 @@ func (v *visit) remove(ctx context.Context) error {
 const (
 	removedAtOnce = 8
 	perRemoval    = 2 * time.Second
-	patience      = time.Second // with an answer, while memory is to be freed
+	patience      = time.Second // timeout for listing sandboxes while memory is short
 )
 
-// who asks who is there, if that is known quickly where the guard was tripped.
+// who lists the sandboxes, with a short timeout if the guard tripped.
 func (v *visit) who(ctx context.Context, tripped bool) error {
 	if tripped {
 		var cancel context.CancelFunc
@@ -83,8 +83,8 @@ func (v *visit) who(ctx context.Context, tripped bool) error {
 	return err
 }
 
-// discard removes a few at a time: what removes one takes memory, too, of which there may
-// be little.
+// discard removes a few lanes at a time, because removal also needs memory, which may
+// be short.
 func (v *visit) discard(ctx context.Context, lanes []int) error {
 	var errs []error
 	for some := range slices.Chunk(lanes, removedAtOnce) {
@@ -93,8 +93,8 @@ func (v *visit) discard(ctx context.Context, lanes []int) error {
 	return errors.Join(errs...)
 }
 
-// retire goes through the operations that end a life, for one that has failed is removed
-// by force anyway, and tells whether all failed in one of them.
+// retire runs the operations that end a lifecycle. It reports whether one of them
+// failed on all lanes. Sandboxes that fail are removed by force anyway.
 func (v *visit) retire(ctx context.Context, lanes []int) (all bool, err error) {
 	failed, err := subject.Retire(ctx, v.Target.Session, v.Target.Info.Operations, lanes)
 	for _, r := range failed {
@@ -104,15 +104,15 @@ func (v *visit) retire(ctx context.Context, lanes []int) (all bool, err error) {
 	return all, err
 }
 
-// Memory is back when the node uses no more than before but for so much: a twentieth of
-// what the sandboxes took, and what an idle node's own use wavers by.
+// Memory has recovered when the node uses as much as before plus this margin: a
+// twentieth of the sandboxes' usage, but at least the fluctuation of an idle node.
 const (
 	withinShare = 20
 	withinLeast = 16 << 20
 )
 
-// back waits until the node's memory is as it was before, what other processes took or
-// gave back meanwhile taken off.
+// back waits until the node's memory has recovered, not counting changes by other
+// processes.
 func (v *visit) back(ctx context.Context, began time.Time) {
 	v.tell("waiting for the machine to come back", 0)
 	own := func(h *record.Host) int64 { return h.Used() - h.Others }
@@ -121,8 +121,8 @@ func (v *visit) back(ctx context.Context, began time.Time) {
 		took = own(&v.last.Host) - own(&v.before.Host)
 	}
 	v.end.Within, v.end.Back = max(took/withinShare, withinLeast), -1
-	daemons := subject.DaemonsOf(ctx, v.Target.Session) // whose memory is no other's
-	// Nor is that of what stays of the sandboxes. By their pids others may be there by now.
+	daemons := subject.DaemonsOf(ctx, v.Target.Session) // their memory does not count as other processes'
+	// Leftovers of the sandboxes do not count either. Pids are cleared, since they may have been reused.
 	var boxes []subject.Sandbox
 	for _, b := range v.boxes {
 		b.Workload, b.Pause, b.More = 0, 0, nil
@@ -142,7 +142,7 @@ func (v *visit) back(ctx context.Context, began time.Time) {
 	}
 }
 
-// after reads the node once everything is gone, and what of it is not.
+// after reads the node after the removal, and records leftovers.
 func (v *visit) after(ctx context.Context) record.Reading {
 	v.tell("reading the node after", 0)
 	x := v.read(ctx, record.MomentAfter, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))

@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// The resources beside memory and pids.
+// Resources other than memory and pids.
 const (
 	ownPIDs   = "pids of tare's cgroup"
 	ownMemory = "memory of tare's cgroup"
@@ -29,21 +29,21 @@ const (
 
 func isTasks(name string) bool { return name == density.PIDs || name == ownPIDs }
 
-// isCount says whether a resource is counted; others are bytes.
+// isCount reports whether a resource is a count rather than bytes.
 func isCount(name string) bool { return isTasks(name) || strings.HasPrefix(name, inodes) }
 
 // Machine is the node that tare runs on.
 type Machine struct {
 	Floor func(total int64) int64 // of memory, bytes
-	Dir   string                  // of the run, whose disk is guarded
-	Roots map[string]string       // the folder in which a target's engine stores, by the target's name, where it is known
+	Dir   string                  // directory of the run; its file system is guarded
+	Roots map[string]string       // known storage directories of engines, by target name
 
 	groups machine.Cgroups
 	in     *procs.Groups
 }
 
-// What has to be left beside memory: a twentieth, and at least so much. Somebody has to
-// be able to log in and look.
+// Minimum reserves other than memory; the reserve is a twentieth of the total or
+// this, whichever is larger. It must allow a user to log in.
 const (
 	leastTasks    = 256
 	leastOwnTasks = 64
@@ -63,7 +63,7 @@ func (m *Machine) Levels() ([]Level, error) {
 		all = append(all, Level{Name: density.PIDs, Left: h.MaxTasks - h.Tasks, Total: h.MaxTasks, Floor: max(h.MaxTasks/20, leastTasks), Least: 1})
 	}
 	if m.in == nil {
-		hs, err := machine.Root("").Cgroups() // a container's own part of them, too
+		hs, err := machine.Root("").Cgroups() // in a container, its own part of them
 		in, inErr := procs.GroupsOf(os.Getpid())
 		if err := errors.Join(err, inErr); err != nil {
 			return nil, err
@@ -80,12 +80,13 @@ func (m *Machine) Levels() ([]Level, error) {
 	return append(all, disks...), err
 }
 
-// ownTasks is the level of what tare's own cgroup may start.
+// ownTasks returns the level of tasks in tare's own cgroup.
 func ownTasks(left, limit int64) Level {
 	return Level{Name: ownPIDs, Left: left, Total: limit, Floor: max(limit/20, leastOwnTasks), Least: 1}
 }
 
-// disks reads the file systems of the run's folder and of what engines store, each once.
+// disks reads the file systems of the run's directory and of the engines' storage, each
+// once.
 func (m *Machine) disks() ([]Level, error) {
 	seen := map[uint64]bool{}
 	all, err := fileSystem(m.Dir, "", seen)
@@ -96,8 +97,8 @@ func (m *Machine) disks() ([]Level, error) {
 	return all, err
 }
 
-// fileSystem reads that of a folder, unless its device was seen. One without a bound of
-// inodes (btrfs) says that it has none.
+// fileSystem reads the file system of a directory, unless its device was already seen.
+// File systems without a limit on inodes (btrfs) have no inode level.
 func fileSystem(dir, of string, seen map[uint64]bool) ([]Level, error) {
 	var device unix.Stat_t
 	var st unix.Statfs_t
@@ -119,13 +120,13 @@ func fileSystem(dir, of string, seen map[uint64]bool) ([]Level, error) {
 	return all, nil
 }
 
-// Roots are the folders in which the engines of targets store what containers write, where
-// they tell. That of an engine elsewhere, or in mounts of its own, need not be here.
+// Roots returns the storage directories of the targets' engines, if known. Engines on
+// other machines or in other mount namespaces are skipped.
 func Roots(targets []subject.Target) map[string]string {
 	all := map[string]string{}
 	for _, t := range targets {
 		info := t.Info()
-		root := cmp.Or(info.Config["storage root"], info.Config["root"]) // as docker calls it
+		root := cmp.Or(info.Config["storage root"], info.Config["root"]) // Docker's name
 		if _, err := os.Stat(root); err == nil && filepath.IsAbs(root) && !strings.HasPrefix(info.Config["daemon"], "elsewhere") {
 			all[info.Name] = root
 		}

@@ -46,7 +46,7 @@ func (v *visit) trial(ctx context.Context) error {
 		v.stop(record.EndTrial, by, "")
 		v.end.Fit = min(v.there+fit, v.options.Plan.Top())
 		if v.end.Fit < v.there+fit {
-			v.end.Resource = "" // the request is the limit
+			v.end.Resource = "" // limited by the request, not by a resource
 		}
 		return nil
 	})
@@ -106,7 +106,7 @@ func (v *visit) line(x record.Reading) error {
 	return v.Line(x)
 }
 
-// stop records why no more sandboxes are added; the first reason counts.
+// stop records why no more sandboxes are added. Only the first reason is kept.
 func (v *visit) stop(why, resource, detail string) {
 	if v.end.Why == "" {
 		v.end.Why, v.end.Resource, v.end.Detail = why, resource, detail
@@ -118,7 +118,7 @@ func (v *visit) over() (why, detail string) {
 	p := &v.options.Plan
 	switch {
 	case v.until.Count > 0 && v.there >= v.until.Count:
-		return record.EndAsked, fmt.Sprintf("%s were asked for", page.Sandboxes(v.until.Count))
+		return record.EndAsked, fmt.Sprintf("%s were requested", page.Sandboxes(v.until.Count))
 	case v.there >= p.Most:
 		return record.EndMost, fmt.Sprintf("%s are never exceeded (--most)", page.Sandboxes(p.Most))
 	case v.there >= v.lanes:
@@ -152,8 +152,7 @@ func (v *visit) step(ctx context.Context, to int) error {
 	return nil
 }
 
-// slower ends a visit on request, at the step where starts take the given multiple of
-// the first step's.
+// slower ends a visit if starts take the requested multiple of the first step's starts.
 func (v *visit) slower(b *record.Batch) {
 	if v.end.Trial {
 		return
@@ -192,7 +191,7 @@ func (v *visit) idle(ctx context.Context) error {
 		return err
 	}
 	if gone := v.guard.lost(levels, now); gone > 0 {
-		v.stop(record.EndOthers, density.Memory, fmt.Sprintf("%s of memory went in %v in which nothing was started: others take it, or a workload leaks", page.Memory(float64(gone)), v.options.Plan.Hold))
+		v.stop(record.EndOthers, density.Memory, fmt.Sprintf("%s of memory was used in %v without a start: other processes use it, or a workload leaks", page.Memory(float64(gone)), v.options.Plan.Hold))
 	}
 	v.trip(now)
 	end := v.read(ctx, record.MomentEnd, true, settled)
@@ -219,7 +218,7 @@ func (v *visit) ended(ctx context.Context) bool {
 	v.there, v.broken = v.there-len(over), append(v.broken, over...)
 	first.Detail = fmt.Sprintf("%d of %d: %s", len(over), len(whole), first.Detail)
 	if why := v.end.Why; why != record.EndTripped && why != record.EndFailure {
-		v.end.Why = "" // that end was not reached
+		v.end.Why = "" // the earlier end was not really reached
 	}
 	v.failed(ctx, first)
 	return true
@@ -264,7 +263,7 @@ func (v *visit) read(ctx context.Context, moment record.Moment, memory, settled 
 	}
 	if n := len(x.Processes) + len(x.Groups); n > mostRead && problem == nil {
 		x.Processes, x.Groups = nil, nil
-		problem = fmt.Errorf("%d processes and cgroups are more than a record keeps of one moment: of so many sandboxes there is the node's own change and no roles", n)
+		problem = fmt.Errorf("%d processes and cgroups exceed the limit of a record's reading: there are only figures of the node, without roles", n)
 	}
 	if problem != nil {
 		x.Problems.Broken++

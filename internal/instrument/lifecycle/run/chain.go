@@ -6,18 +6,18 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// has tells whether the target has the operation.
+// has reports whether the target supports the operation.
 func (v *visit) has(op subject.Op) bool {
 	def, ok := v.Target.Info.Operations[string(op)]
 	return ok && def.Absent == ""
 }
 
-// chain lists the operations before run, in the order of a life, up to the last
-// one that is asked for. Where there are pods the life is a pod's: it begins
-// with the pod, has a container in it only if one of a container's operations
-// is asked for, and is ended without one.
+// chain returns the operations before run, in lifecycle order, up to the last requested
+// one. Targets with pods use the lifecycle of a pod. It then contains a container only
+// if a container operation is requested. Otherwise the empty pod is stopped and
+// removed.
 func (v *visit) chain() []subject.Op {
-	if v.has(subject.Remove) && !v.has(subject.Create) { // a life begins with run, as a pod's in a cluster
+	if v.has(subject.Remove) && !v.has(subject.Create) { // the lifecycle starts with run, as for a pod in a cluster
 		if !v.asked(subject.Remove) {
 			return nil
 		}
@@ -37,7 +37,7 @@ func (v *visit) chain() []subject.Op {
 	return v.had(slices.Concat([]subject.Op{subject.RunPod}, container, end))
 }
 
-// upTo are the operations up to the last one that is asked for.
+// upTo returns the operations up to the last requested one.
 func (v *visit) upTo(ops ...subject.Op) []subject.Op {
 	for len(ops) > 0 && !v.asked(ops[len(ops)-1]) {
 		ops = ops[:len(ops)-1]
@@ -47,7 +47,7 @@ func (v *visit) upTo(ops ...subject.Op) []subject.Op {
 
 func (v *visit) asked(op subject.Op) bool { return slices.Contains(v.plan.Ops, op) }
 
-// had leaves out what the target has not.
+// had drops operations that the target does not support.
 func (v *visit) had(ops []subject.Op) []subject.Op {
 	return slices.DeleteFunc(ops, func(op subject.Op) bool { return !v.has(op) })
 }

@@ -17,32 +17,33 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Meter reads the processes and cgroups of a target, as overhead does.
+// Meter reads the processes and cgroups of a target, as the overhead instrument does.
 type Meter interface {
 	Read(ctx context.Context, boxes []subject.Sandbox, daemons []int, memory bool) record.Reading
 	There(group string) bool
 }
 
-// companion is a process that came with a target's sandboxes, or a cgroup of their own.
+// companion is a process or cgroup that appeared with a target's sandboxes.
 type companion struct {
 	procs.ID
 	group        string
 	target, rule string
 	visit        int
-	cpu          int64 // ns, when it was seen first
+	cpu          int64 // ns, at first sight
 }
 
-// companions are processes and cgroups that came with sandboxes. Those that outlive the
-// sandboxes are a finding. A process belongs to the target in whose visit it was seen first.
+// companions tracks processes and cgroups that appeared with sandboxes. Those that
+// outlive their sandboxes are reported as a finding. A process belongs to the target
+// during whose visit it was first seen.
 type companions struct {
-	meter      Meter // nil: none is looked for
+	meter      Meter // nil: disabled
 	all        []companion
 	visits     map[string]int
 	throttling *machine.Throttling
 	throttles  map[string]*throttle
 }
 
-// throttle is how CPU limits held a target's starts back.
+// throttle records how CPU limits throttled a target's starts.
 type throttle struct {
 	finding.Throttle
 	batches int
@@ -59,8 +60,8 @@ func (c *companions) start(ctx context.Context, t *turn) {
 	}
 }
 
-// look adds the processes of a target that are there now, after a batch of starts or when
-// there are no sandboxes.
+// look adds the processes of a target that exist now. It is called after a batch of
+// starts and after the sandboxes are removed.
 func (c *companions) look(ctx context.Context, t *turn, started bool) {
 	if c.meter == nil || t.Target.Gone || ctx.Err() != nil {
 		return
@@ -100,7 +101,7 @@ func (c *companions) add(one companion) {
 	}
 }
 
-// prune forgets what has ended.
+// prune drops processes and cgroups that no longer exist.
 func (c *companions) prune() {
 	c.all = slices.DeleteFunc(c.all, func(one companion) bool {
 		if one.group != "" {
@@ -111,12 +112,12 @@ func (c *companions) prune() {
 	})
 }
 
-// ending is how long processes may take to end after their sandbox was removed.
+// ending is the grace period for processes to exit after their sandbox was removed.
 const ending = 5 * time.Second
 
-// findings returns one for each target that CPU limits held back, and one for each whose
-// processes or cgroups are still there. Those of a last visit get time to end if there are no
-// others, which had a whole visit.
+// findings returns one finding for each target throttled by CPU limits, and one for
+// each target with leftover processes or cgroups. Leftovers of a target's last visit
+// get [ending] to exit. Older leftovers already had a whole visit.
 func (c *companions) findings(ctx context.Context) (found []record.Finding) {
 	for _, name := range slices.Sorted(maps.Keys(c.throttles)) {
 		if t := c.throttles[name]; t.Starts > 0 {
@@ -135,8 +136,8 @@ func (c *companions) findings(ctx context.Context) (found []record.Finding) {
 	return found
 }
 
-// outlived takes out what of a target's processes, or of its cgroups, outlived sandboxes, and
-// says so.
+// outlived removes a target's leftover processes or cgroups from c and returns a
+// finding about them.
 func (c *companions) outlived(target string, groups bool) record.Finding {
 	const most = 3
 	cpu, visits := int64(0), map[int]bool{}
@@ -153,7 +154,7 @@ func (c *companions) outlived(target string, groups bool) record.Finding {
 		if now, err := one.CPU(); err == nil {
 			cpu += max(now-one.cpu, 0)
 		}
-		now, _ := procs.StatOf(one.Pid) // it may have exec'd since
+		now, _ := procs.StatOf(one.Pid) // the process may have called exec since
 		if name := now.Comm + ", " + one.rule; !slices.Contains(such, name) {
 			such = append(such, name)
 		}
@@ -169,6 +170,6 @@ func (c *companions) outlived(target string, groups bool) record.Finding {
 		return f
 	}
 	f.Message = fmt.Sprintf("processes that %s (%s); they used %s of CPU since", of, strings.Join(few(such), "; "), finding.Brief(float64(cpu)))
-	f.Advice = "their CPU and memory are in no time here, and slow what is timed after them: weigh them with tare overhead, report them to the runtime, and end those that remain: ps -p " + strings.Join(few(names), ",")
+	f.Advice = "their CPU and memory are not in these times, and slow down later operations: measure them with tare overhead, report them to the runtime, and end those that remain: ps -p " + strings.Join(few(names), ",")
 	return f
 }

@@ -1,10 +1,7 @@
-// Package run weighs what create, start, stop, rm and run cost on each
-// target, and where there are pods runp, stopp and rmp, one at a time or many
-// at once.
-//
-// It says what one visit of a target is and nothing else: rounds are those of
-// core/run, everything that happens goes into the record at once, and what can be
-// said of it is said by package lifecycle.
+// Package run runs create, start, stop, rm and run on each target, one at a time or
+// many at once. Where there are pods it also runs runp, stopp and rmp.
+// It defines only the visit of a target. Package core/run schedules the rounds, and
+// package lifecycle judges the record. Results are recorded immediately.
 package run
 
 import (
@@ -20,21 +17,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are what a run needs besides its plan.
+// Options holds the plan of a run and its dependencies.
 type Options struct {
 	run.Options
 	Plan    lifecycle.Options
 	Targets []subject.Target
-	// Workload is what containers hold.
+	// Workload is the workload of the containers.
 	Workload subject.Workload
-	// Meter finds what outlives sandboxes; nil: that is not looked for.
+	// Meter finds processes and cgroups that outlive their sandboxes; nil: no check.
 	Meter Meter
 }
 
 type turn = run.Turn[subject.Session]
 
-// Run performs the plan and returns the record of it and what is made of that, see
-// [run.Finish].
+// Run executes the plan and returns its record and judgement; see [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *lifecycle.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[subject.Session](o.Options, "lifecycle", o.Plan, o.Targets)
@@ -43,7 +39,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *lifecycle.Judgement, 
 	if err == nil {
 		why, err = s.sweep(ctx, o.Targets)
 	}
-	for _, f := range s.companions.findings(ctx) { // before sessions end what their commands left
+	for _, f := range s.companions.findings(ctx) { // before sessions kill what their commands left behind
 		err = run.Together(err, s.Finding(f))
 	}
 	return run.Finish(ctx, r, why, err, lifecycle.Judge)
@@ -53,14 +49,14 @@ type schedule struct {
 	*run.Run[subject.Session]
 	plan      lifecycle.Options
 	workload  subject.Workload
-	lanes     int                  // at present
-	intervals *lifecycle.Intervals // at these
+	lanes     int                  // of the current sweep step
+	intervals *lifecycle.Intervals // at the current number of lanes
 
 	companions companions
 }
 
-// sweep goes through the numbers of lanes, and says what ended them, of each where they
-// differ.
+// sweep measures each number of lanes. It returns why it ended, for each number of
+// lanes if the reasons differ.
 func (s *schedule) sweep(ctx context.Context, targets []subject.Target) (why string, err error) {
 	p := &s.plan
 	err = s.OpenAll(ctx, ready.Opener(p.Ready, targets, subject.Env{Lanes: slices.Max(p.Lanes), Timeout: p.Timeout, Limits: p.Limits, Workload: s.workload}))
@@ -91,16 +87,16 @@ func (s *schedule) sweep(ctx context.Context, targets []subject.Target) (why str
 	return strings.Join(whys, ", "), err
 }
 
-// worth is what a visit takes: a fixed part, and one for each lane.
+// worth estimates the relative cost of a visit: a fixed part plus one unit per lane.
 func worth(lanes int) float64 { return float64(3 + lanes) }
 
-// all is what is planned at a number of lanes.
+// all returns the total cost planned at a number of lanes.
 func (s *schedule) all(lanes int) float64 {
 	return worth(lanes) * float64((s.plan.Warmup+s.plan.Rounds)*len(s.Open))
 }
 
-// turns are those of a round, in an order that the seed, the lanes, the phase and the
-// round's number decide.
+// turns returns the turns of a round. Their order depends on the seed, the lanes, the
+// phase and the round number.
 func (s *schedule) turns(at run.Round) []turn {
 	salt := uint64(s.lanes)<<33 | uint64(at.Number)
 	if at.Phase == record.PhaseWarmup {

@@ -12,19 +12,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// peakEvery is how often memory is read during a batch. A reading of a daemon
-// takes it about a millisecond for 100 MiB, in which it cannot map memory; at
-// this pace that is lost in the noise, and short batches have none.
+// peakEvery is the interval of memory readings during a batch. Reading a daemon's
+// memory takes about a millisecond per 100 MiB, during which the daemon cannot map
+// memory. At this interval the effect is below the noise, and short batches have no
+// reading.
 const peakEvery = 250 * time.Millisecond
 
 // staff meters a target's own processes around one batch.
 type staff struct {
 	target subject.HelperProcesses
 	before map[procs.ID]reading
-	slow   map[procs.ID]bool // whose memory takes too long to read beside a batch
+	slow   map[procs.ID]bool // processes whose memory takes too long to read during a batch
 	peaks  map[procs.ID]int64
-	ended  map[procs.ID]reading // before, with the CPU time at the end
-	clocks map[int]int64        // CPU time at the end of every process of the machine
+	ended  map[procs.ID]reading // as before, with the CPU time at the end
+	clocks map[int]int64        // CPU time at the end, of every process on the machine
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -35,11 +36,11 @@ type reading struct {
 	err error
 }
 
-// tolerable is how long reading a daemon's memory may take beside a batch.
+// tolerable is the maximum time for reading a daemon's memory during a batch.
 const tolerable = 2 * time.Millisecond
 
-// newStaff takes the first reading, of memory. It returns nil for a target that
-// has no processes of its own.
+// newStaff takes the first memory reading. It returns nil for a target without its own
+// processes.
 func newStaff(ctx context.Context, session subject.Session) *staff {
 	t, ok := subject.As[subject.HelperProcesses](session)
 	if !ok {
@@ -67,7 +68,8 @@ func read(p subject.Process) (procs.ID, reading) {
 	return id, r
 }
 
-// begin reads the CPU time again, right before the release, and begins to watch.
+// begin reads the CPU times again, right before the release, and starts reading memory
+// periodically.
 func (s *staff) begin() {
 	if s == nil {
 		return
@@ -76,8 +78,8 @@ func (s *staff) begin() {
 	s.watch()
 }
 
-// end reads the CPU time as soon as the last lane is done, also that of all others: which
-// of them are the target's only the checks tell.
+// end reads the CPU times of all processes as soon as the last lane is done. Which of
+// them belong to the target is known only after the checks.
 func (s *staff) end() {
 	if s == nil {
 		return
@@ -94,8 +96,8 @@ func (s *staff) end() {
 	s.done.Wait()
 }
 
-// finish reads, in peace, what is there now. It comes after the checks: only
-// they tell a target which containers there are, and so which shims are theirs.
+// finish reads the processes that exist after the batch. It runs after the checks,
+// because only they find the containers, and thus the shims.
 func (s *staff) finish(ctx context.Context) []record.Usage {
 	if s == nil || s.ended == nil {
 		return nil
@@ -113,8 +115,8 @@ func (s *staff) finish(ctx context.Context) []record.Usage {
 	return sums(s.before, after, s.peaks)
 }
 
-// atEnd is what of the CPU time of a process that is new was there at the end: none of one
-// that began since. Where no process's clock can be read, it is all.
+// atEnd returns the CPU time that a new process had at the end of the batch. It is 0
+// for a process started later. If no clocks could be read, it returns cpu.
 func (s *staff) atEnd(pid int, cpu int64) int64 {
 	if len(s.clocks) == 0 {
 		return cpu
@@ -131,8 +133,8 @@ func (s *staff) readCPU(of map[procs.ID]reading) {
 	}
 }
 
-// watch reads the daemons' memory until the end. There are few of them and they
-// outlive the batch; a hundred shims would be read longer than they take.
+// watch reads the daemons' memory until the end. Daemons are few and outlive the batch.
+// Reading a hundred shims would take longer than the shims exist.
 func (s *staff) watch() {
 	s.done.Go(func() {
 		tick := time.NewTicker(peakEvery)
@@ -157,8 +159,8 @@ func (s *staff) watch() {
 
 var roles = []record.Role{record.RoleDaemon, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs}
 
-// sums is what the processes of each role used between two readings. What was
-// not there before used all of its CPU time since.
+// sums returns the usage of each role between two readings. A new process counts with
+// all of its CPU time.
 func sums(before, after map[procs.ID]reading, peaks map[procs.ID]int64) []record.Usage {
 	var out []record.Usage
 	for _, role := range roles {

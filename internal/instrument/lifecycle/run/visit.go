@@ -27,9 +27,9 @@ func (s *schedule) visit(ctx context.Context, t turn) error {
 	return err
 }
 
-// do goes through the operations of a life as far as they are asked for, and
-// then run. What the plan does not ask for but a later operation needs is done
-// and recorded all the same. Whatever the lanes still hold is discarded.
+// do runs the lifecycle up to the last requested operation, then run. Operations that
+// are needed but not requested are also executed and recorded. Remaining containers are
+// discarded.
 func (v *visit) do(ctx context.Context) error {
 	chain := v.chain()
 	if len(chain) > 0 {
@@ -45,15 +45,15 @@ func (v *visit) do(ctx context.Context) error {
 	if ctx.Err() != nil || v.Target.Gone {
 		return nil
 	}
-	// What has none of the operations does not fail at them.
+	// A target without any of the operations has not failed.
 	if v.Target.Hopeless(v.succeeded || !v.tried) {
 		return v.giveUp(fmt.Sprintf("nothing succeeded in %d rounds in a row", run.FailedRounds))
 	}
 	return nil
 }
 
-// sequence does operations one after the other on all lanes. A lane on which
-// one failed takes no part in the next.
+// sequence runs operations one after the other on all lanes. A lane with a failure is
+// skipped afterwards.
 func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 	all := make([]int, v.lanes)
 	for i := range all {
@@ -93,7 +93,7 @@ func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 	return unsaved
 }
 
-// batch does one operation on the given lanes and records it.
+// batch runs one operation on the given lanes and records it.
 func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.Batch, error) {
 	v.Tell(fmt.Sprintf("%d at once", v.lanes), v.Target.Info.Name, string(op))
 	b := record.Batch{
@@ -102,7 +102,7 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 	}
 	armed, err := v.Target.Session.Prepare(ctx, op, lanes)
 	if err == nil {
-		if b.Dropped, err = v.Cold(ctx); err == nil { // after it: what is made for the operation is no part of it
+		if b.Dropped, err = v.Cold(ctx); err == nil { // after Prepare, whose work is not part of the operation
 			b.Released, b.Samples, b.Roles, err = v.release(ctx, armed)
 		} else if subject.Disarm(ctx, armed); ctx.Err() == nil {
 			return nil, err
@@ -112,8 +112,8 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 		b.OwnCPU = max(m.OwnCPU(), 0)
 	}
 	if err != nil {
-		// The lanes themselves are broken: nothing of this batch is known,
-		// and the next one would fare no better.
+		// The lanes themselves are broken: this batch has no results, and the
+		// next one would fail too.
 		kind := record.FailError
 		if ctx.Err() != nil {
 			kind = record.FailInterrupted
@@ -134,7 +134,7 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 	return &b, v.Line(b)
 }
 
-// release lets the lanes go, and meters the target's own processes meanwhile.
+// release releases the lanes and meters the target's own processes meanwhile.
 func (v *visit) release(ctx context.Context, armed subject.Batch) (int64, []record.Sample, []record.Usage, error) {
 	staff := newStaff(ctx, v.Target.Session)
 	released, samples, err := subject.StartBetween(ctx, armed, staff.begin, staff.end)

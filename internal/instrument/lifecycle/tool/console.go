@@ -18,7 +18,7 @@ var (
 
 	typed     = transcript.NewForm("time", `(?:^|[$#%>;&|(+]\s*|\b(?:do|sudo)\s+)time\s+(?:-\w+ )*(.{1,1000}?)(?:; ?done)?$`)
 	loop      = transcript.NewForm("", `\b(?:for|while|until|repeat|do)\b`)
-	loads     = transcript.NewForm("", `\b(?:dd|fio|sysbench|fortio|hyperfine)\b`) // which have results of their own
+	loads     = transcript.NewForm("", `\b(?:dd|fio|sysbench|fortio|hyperfine)\b`) // they print their own results
 	others    = []transcript.Form{transcript.NewForm("user", `^user\s+[\dm.,]+s?$`), transcript.NewForm("sys", `^sys\s+[\dm.,]+s?$`)}
 	realTimes = []transcript.Form{
 		transcript.NewForm("real", `^()real\s+(?:(\d{1,9})m)?(\d{1,12}[.,]?\d{0,9})s?$`),                                                             // bash, POSIX
@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// findAny returns the match of the first form that a line has.
+// findAny returns the match of the first form that matches the line.
 func findAny(forms []transcript.Form, line string) (m []string) {
 	for i := range forms {
 		if m = forms[i].Find(line); m != nil {
@@ -37,12 +37,12 @@ func findAny(forms []transcript.Form, line string) (m []string) {
 	return m
 }
 
-// hyperfineText is what hyperfine prints, and its table in Markdown. Both have means only,
-// and the table does not say of how many runs.
+// hyperfineText parses hyperfine's text output and its Markdown table. Both have only
+// means, and the table lacks the number of runs.
 func hyperfineText(text *transcript.Stream) (f found) {
-	f.tool, f.unknowable = "hyperfine", "hyperfine's text and table count no failed run, and the table no runs at all"
+	f.tool, f.unknowable = "hyperfine", "hyperfine's text and table do not count failed runs, and the table has no number of runs"
 	at := hyperfined("", 0)
-	unit := "" // of the table
+	unit := "" // of the table column
 	take := func(mean, unit string, count int64) {
 		v, err := strconv.ParseFloat(mean, 64)
 		b, wrong := single(v * Units[unit])
@@ -60,7 +60,7 @@ func hyperfineText(text *transcript.Stream) (f found) {
 		if m := benchmarked.Find(l.Text); m != nil {
 			at = hyperfined(m[1], l.Number)
 		} else if m := meanTime.Find(l.Text); m != nil && at.line != 0 {
-			runs := int64(1) // of which hyperfine prints no range
+			runs := int64(1) // hyperfine prints no range for a single run
 			if i+1 < len(text.Lines) {
 				if m := timeRange.Find(text.Lines[i+1].Text); m != nil {
 					runs, _ = strconv.ParseInt(m[1], 10, 64) // at most nine digits
@@ -85,8 +85,8 @@ func hyperfineText(text *transcript.Stream) (f found) {
 	return f
 }
 
-// times is what a shell's time prints. Times of one command are rounds, and so are those
-// without a command that follow on one another. A command in a loop has several.
+// times parses the output of the shell's time. Times of the same command are rounds. So
+// are consecutive times without a command. A command in a loop has several times.
 func times(text *transcript.Stream) (f found) {
 	f.tool, f.unknowable = "time", "time prints no exit status"
 	command, looped, end := "", false, -1

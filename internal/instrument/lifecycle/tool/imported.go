@@ -15,15 +15,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Told is what somebody says of all outputs in a text.
+// Told holds what the user said about all outputs in a text.
 type Told struct {
-	Label string     // whose they are; "": the text's name, unless they say it themselves
-	File  string     // what outputs are called that no label and nothing of their own names
-	Op    setting.Op // which operation they are of; "": what they say, or run
+	Label string     // target name; "": the name in the output, else File
+	File  string     // fallback target name
+	Op    setting.Op // operation; "": the one in the output, else run
 }
 
-// Imported is what the outputs in several texts make together: a record's plan and
-// lines.
+// Imported collects the outputs in several texts into the plan and lines of one record.
 type Imported struct {
 	Plan     lifecycle.Options
 	Targets  []record.Target
@@ -32,14 +31,14 @@ type Imported struct {
 	rounds   map[[3]string]int
 }
 
-// Add takes the outputs in a text. One that cannot be used is left out and reported.
+// Add adds the outputs in a text. Unusable outputs are left out and reported.
 func (g *Imported) Add(file string, text *transcript.Stream, told Told) {
 	for _, format := range formats {
 		g.add(file, format(text), told)
 	}
 }
 
-// add takes what a format has in a text.
+// add adds what a format found in a text.
 func (g *Imported) add(file string, f found, told Told) {
 	if g.rounds == nil {
 		g.rounds, g.Plan = map[[3]string]int{}, lifecycle.Defaults()
@@ -57,7 +56,7 @@ func (g *Imported) add(file string, f found, told Told) {
 	g.tell(file, &f)
 }
 
-// check says whether a record takes the output.
+// check returns an error if the output is not valid in a record.
 func (o *output) check(file string) error {
 	for i := range o.batches {
 		b := o.batch(i, "x", file)
@@ -75,8 +74,8 @@ func (o *output) batch(i int, target, file string) record.Batch {
 	return b
 }
 
-// take adds the outputs of one tool in one text. Those of one operation on one target
-// are different targets, since nothing says that they are of one machine.
+// take adds the outputs of one tool in one text. Several outputs for the same operation
+// and target become different targets, since they may come from different machines.
 func (g *Imported) take(file string, outputs []output, told Told) {
 	names := map[string]bool{}
 	for _, o := range outputs {
@@ -110,7 +109,7 @@ func (g *Imported) take(file string, outputs []output, told Told) {
 	}
 }
 
-// define puts the operation into plan and targets.
+// define adds the operation to the plan and the targets.
 func (g *Imported) define(target string, o *output) {
 	p := &g.Plan
 	if !slices.Contains(p.Ops, o.op) {
@@ -129,33 +128,33 @@ func (g *Imported) define(target string, o *output) {
 	g.Targets[i].Operations[string(o.op)] = record.Operation{Command: o.command, Done: record.StampReturned, Means: o.means}
 }
 
-// maxNamed is how many of the outputs that could not be read are named.
+// maxNamed is the maximum number of unreadable outputs listed.
 const maxNamed = 20
 
-// tell says what of a format is missing in the record.
+// tell reports what is missing in the record.
 func (g *Imported) tell(file string, f *found) {
 	add := func(code, level, message, advice string) {
 		g.Findings = append(g.Findings, record.Finding{Code: lifecycle.ImportedFindings + code, Level: level, Message: file + ": " + message, Advice: advice})
 	}
 	if n := len(f.bad); n > 0 {
 		why := strings.Join(strings.Fields(errors.Join(f.bad[:min(n, maxNamed)]...).Error()), " ")
-		add("unread", finding.Warning, fmt.Sprintf("%d of the outputs of %s could not be read: %s", n, f.tool, why), "an output that was cut short has to be completed, or left out")
+		add("unread", finding.Warning, fmt.Sprintf("%d of the outputs of %s could not be read: %s", n, f.tool, why), "complete a truncated output, or leave it out")
 	}
 	slices.Sort(f.left)
 	if n := len(slices.Compact(f.left)); n > 0 {
-		add("left", finding.Note, fmt.Sprintf("%d results of %s were left out, which are of no operation of a lifecycle or no time: %s", n, f.tool, strings.Join(f.left[:min(n, maxNamed)], ", ")), "look at them with the tool's own reports")
+		add("left", finding.Note, fmt.Sprintf("%d results of %s were left out, because they are not lifecycle operations or not times: %s", n, f.tool, strings.Join(f.left[:min(n, maxNamed)], ", ")), "use the tool's own reports for them")
 	}
 	if f.unknowable != "" && len(f.outputs) > 0 {
-		add("failures", finding.Note, "whether operations failed cannot be known: "+f.unknowable, "failed ones may be among the times, or missing; run tare lifecycle to know")
+		add("failures", finding.Note, "failed operations are unknown: "+f.unknowable, "they may be among the times, or missing; run tare lifecycle to find out")
 	}
 }
 
-// Close says what holds for all that was imported.
+// Close adds the finding that applies to all imported results.
 func (g *Imported) Close() {
 	if len(g.Batches) == 0 {
 		return
 	}
 	g.Findings = append(g.Findings, record.Finding{Code: lifecycle.ImportedFindings + "environment", Level: finding.Note,
-		Message: "imported: other tools timed these operations; the machines, kernels and runtimes are not known, and targets did not take turns, so a drift of the machine is in their differences",
-		Advice:  "run tare lifecycle to have them interleaved, with their environment"})
+		Message: "imported: other tools timed these operations; machines, kernels and runtimes are unknown, and targets were not interleaved, so differences include any drift of the machine",
+		Advice:  "run tare lifecycle for interleaved measurements with their environment"})
 }

@@ -16,19 +16,19 @@ import (
 
 var ptcrOps = map[string]setting.Op{"Create": setting.Create, "Start": setting.Start, "Stop": setting.Stop, "Remove": setting.Remove, "Run": setting.Run}
 
-// ptcr is the table that openEuler's ptcr prints: of each target and way ("searially"
-// or "parallerlly", so written) count, total and average in whole ms, the average
-// without what it took for the shortest and the longest. Some versions count failed
-// operations with the others, and some leave them out.
+// ptcr parses the table that openEuler's ptcr prints. It has a table for each target
+// and mode ("searially" or "parallerlly", spelled that way). Columns are the count, the
+// total and the trimmed mean, in whole ms. The trimmed mean leaves out the shortest and
+// the longest time. Some versions count failed operations, and some leave them out.
 func ptcr(text *transcript.Stream) (f found) {
-	f.tool, f.unknowable = "ptcr", "ptcr's table has no word for a failed operation"
+	f.tool, f.unknowable = "ptcr", "ptcr's table does not record failed operations"
 	target, parallel := "", false
 	for _, line := range text.Lines {
 		if rest, ok := strings.CutPrefix(line.Text, "TargetName:"); ok {
 			name, way, ok := strings.Cut(rest, "Type:")
 			way = strings.TrimSpace(way)
 			if target = strings.TrimSpace(name); !ok || way != "searially" && way != "parallerlly" {
-				target = "" // of memory, which follows the tables of some versions
+				target = "" // the memory table that some versions append
 			}
 			parallel = way == "parallerlly"
 			continue
@@ -55,23 +55,23 @@ func ptcrRow(columns []string) (s record.Summary, err error) {
 	var n [3]int64
 	for i, c := range columns {
 		if n[i], err = strconv.ParseInt(strings.TrimSpace(c), 10, 64); err != nil || n[i] < 0 || n[i] > 1e12 {
-			return s, fmt.Errorf("%.40q is no count of operations or ms", c)
+			return s, fmt.Errorf("%.40q is not a count of operations or ms", c)
 		}
 	}
 	if n[0] == 0 || n[1] == 0 {
 		return s, fmt.Errorf("%d operations in %d ms give no time", n[0], n[1])
 	}
 	s = record.Summary{Count: n[0], Mean: n[1] * 1e6 / n[0], Seconds: float64(n[1]) / 1e3}
-	if n[0] > 2 { // of fewer, ptcr prints 0
+	if n[0] > 2 { // ptcr prints 0 for fewer
 		s.Trimmed = n[2] * 1e6
 	}
 	return s, nil
 }
 
-// goBenchmarks is the Go benchmark format, as golang.org/x/perf/benchfmt reads it. Lines
-// of one name are rounds. One of several iterations is their mean.
+// goBenchmarks parses the Go benchmark format with golang.org/x/perf/benchfmt. Lines
+// with the same name are rounds. A line with several iterations is their mean.
 func goBenchmarks(text *transcript.Stream) (f found) {
-	f.tool, f.unknowable = "Go benchmark", "the Go benchmark format has no word for a failed operation"
+	f.tool, f.unknowable = "Go benchmark", "the Go benchmark format does not record failed operations"
 	r := benchfmt.NewReader(strings.NewReader(text.Text), "")
 	for r.Scan() {
 		switch line := r.Result().(type) {
@@ -82,7 +82,7 @@ func goBenchmarks(text *transcript.Stream) (f found) {
 			o.line = text.Lines[o.line-1].Number
 			s, ok := line.Value("sec/op")
 			if !ok {
-				s, ok = line.Value("latency-sec") // as tare itself writes it
+				s, ok = line.Value("latency-sec") // tare's own unit
 			}
 			if !ok {
 				f.left = append(f.left, string(line.Name.Full()))
@@ -101,12 +101,12 @@ func goBenchmarks(text *transcript.Stream) (f found) {
 		f.bad = append(f.bad, err)
 	}
 	if len(f.outputs) == 0 && len(f.left) == 0 {
-		return found{} // prose that begins with the word
+		return found{} // text that starts with "Benchmark" but has no results
 	}
 	return f
 }
 
-// benchmark takes target, op and lanes out of the parts of a name that say them.
+// benchmark extracts target, op and lanes from the parts of a name.
 func benchmark(r *benchfmt.Result) output {
 	base, parts := r.Name.Parts()
 	_, line := r.Pos()

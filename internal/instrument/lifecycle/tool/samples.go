@@ -13,17 +13,19 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// Units are those of [Samples], in ns.
+// Units maps the units of [Samples] to ns.
 var Units = map[string]float64{"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}
 
-// Samples are single times in a text: one number a line, or a column of a table.
+// Samples describes single times in a text: one number per line, or a column of a
+// table.
 type Samples struct {
 	Unit   string // one of [Units]
-	Column string // its name or its number from 1; "": the only one
-	Done   string // what each time ends with, in words
+	Column string // name or number from 1; "": the only column
+	Done   string // description of the end of each time
 }
 
-// AddSamples takes the times in a text. One that is no number is missing, and reported.
+// AddSamples adds the times in a text. Values that are not numbers are left out and
+// reported.
 func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) error {
 	rows, lines, err := table(strings.TrimPrefix(string(text), "\ufeff"))
 	if err != nil {
@@ -39,7 +41,7 @@ func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) er
 		names, rows, lines = rows[0], rows[1:], lines[1:]
 	}
 	if len(rows) == 0 {
-		return fmt.Errorf("read %s: it holds no times", file)
+		return fmt.Errorf("read %s: it has no times", file)
 	}
 	at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, s.Column) })
 	if n, err := strconv.Atoi(s.Column); at < 0 && err == nil && n > 0 && n <= max(len(names), len(rows[0])) {
@@ -50,7 +52,7 @@ func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) er
 	if at < 0 {
 		return fmt.Errorf("read %s: --column %q: choose one of %s", file, s.Column, cmp.Or(strings.Join(names, ", "), "the columns by its number, from 1"))
 	}
-	f := found{tool: "samples", unknowable: "a list of times has no word for a failed operation"}
+	f := found{tool: "samples", unknowable: "a list of times does not record failed operations"}
 	o := output{line: 1, op: cmp.Or(told.Op, setting.Run), lanes: 1, command: "samples", means: cmp.Or(s.Done, "a time in a list") + ", as the importer says"}
 	told.Op = ""
 	for i, row := range rows {
@@ -79,18 +81,18 @@ func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) er
 	return nil
 }
 
-// time reads a cell in ns.
+// time parses a cell into ns.
 func (s *Samples) time(cell string) (ns float64, err error) {
 	number := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(cell), s.Unit))
 	v, err := strconv.ParseFloat(strings.Replace(number, ",", ".", 1), 64)
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no number", cell)
+		return 0, fmt.Errorf("%.40q is not a number", cell)
 	}
 	return v * Units[s.Unit], nil
 }
 
-// table is the rows of a text and their lines: separated by tabs, semicolons, commas or
-// blanks. Empty lines and comments are none.
+// table splits a text into rows and returns their line numbers. Columns are separated
+// by tabs, semicolons, commas or spaces. Empty lines and comments are skipped.
 func table(text string) (rows [][]string, lines []int, err error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.LazyQuotes, r.TrimLeadingSpace, r.FieldsPerRecord, r.Comment, r.Comma = true, true, -1, '#', ' '
@@ -112,14 +114,14 @@ func table(text string) (rows [][]string, lines []int, err error) {
 		} else if err != nil {
 			return nil, nil, err
 		}
-		if n := len(row) - 1; n > 0 && row[n] == "" { // behind the last blank
+		if n := len(row) - 1; n > 0 && row[n] == "" { // after a trailing space
 			row = row[:n]
 		}
 		line, _ := r.FieldPos(0)
 		rows, lines = append(rows, row), append(lines, line)
 	}
 	if rows == nil {
-		return nil, nil, errors.New("it holds no times")
+		return nil, nil, errors.New("it has no times")
 	}
 	return rows, lines, nil
 }

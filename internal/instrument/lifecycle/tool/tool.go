@@ -1,7 +1,7 @@
-// Package tool makes a record of lifecycle of what other tools printed: hyperfine, critest,
-// containerd-stress, ptcr, Go benchmarks and time. Each format is known by its content, and
-// says itself whether an operation that failed could be seen in it. [Imported.Samples] takes
-// single times of any other tool.
+// Package tool imports the output of other tools as a lifecycle record: hyperfine,
+// critest, containerd-stress, ptcr, Go benchmarks and time. Each format is recognized
+// by its content. Each also states whether its output shows failed operations.
+// [Imported.AddSamples] imports plain lists of times from any other tool.
 package tool
 
 import (
@@ -16,41 +16,41 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// maxOperations is how many single times are kept of one output.
+// maxOperations is the maximum number of single times kept per output.
 const maxOperations = 100_000
 
-// output is what one run of a tool told of one operation.
+// output holds one tool run's results for one operation.
 type output struct {
-	line    int    // where it begins, from 1
-	name    string // what it calls itself; "" where it does not
-	command string // what was timed, as far as it says
-	means   string // likewise, in words
+	line    int    // first line, from 1
+	name    string // name in the output; "" if there is none
+	command string // timed command, if known
+	means   string // description of the end of the time
 	op      setting.Op
 	lanes   int
-	batches []record.Batch // one for each round, without target and round
+	batches []record.Batch // one per round, without target and round number
 }
 
-// found is what a format has in a text.
+// found holds what a format found in a text.
 type found struct {
 	tool       string
 	outputs    []output
-	bad        []error  // of what looks like one and cannot be used
-	left       []string // operations that a lifecycle does not have
-	unknowable string   // why a failed operation cannot be seen; "": it can
+	bad        []error  // outputs that could not be parsed
+	left       []string // operations outside the lifecycle
+	unknowable string   // why failures are not visible; "": they are
 	at         map[string]int
 }
 
-// formats find what is theirs in a text. Of a text of another form they find nothing.
+// formats parse their own outputs in a text and ignore everything else.
 var formats = []func(*transcript.Stream) found{hyperfine, hyperfineText, critest, stress, ptcr, goBenchmarks, times}
 
-// object takes an object that has these names in it, the first of them as its own; ok is
-// false where it is none of them.
+// object decodes an object that contains all these names, the first one at the top
+// level. ok is false for any other object.
 func object(o *transcript.Object, into any, names ...string) (ok bool, err error) {
 	if !o.Has(names...) {
 		return false, nil
 	}
 	if o.Err != nil {
-		return true, fmt.Errorf("it is no whole JSON document: %w", o.Err)
+		return true, fmt.Errorf("incomplete JSON document: %w", o.Err)
 	}
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(o.JSON, &top); err != nil {
@@ -62,21 +62,21 @@ func object(o *transcript.Object, into any, names ...string) (ok bool, err error
 	return true, json.Unmarshal(o.JSON, into)
 }
 
-// single is one operation that took so long.
+// single returns a batch with one operation of this duration.
 func single(ns float64) (record.Batch, error) {
 	if !(ns >= 1 && ns < math.MaxInt64/4) {
-		return record.Batch{}, fmt.Errorf("%g ns is no time", ns)
+		return record.Batch{}, fmt.Errorf("%g ns is not a valid time", ns)
 	}
 	return record.Batch{Released: 1, Samples: []record.Sample{{Start: 1, Returned: 1 + int64(math.Round(ns))}}}, nil
 }
 
-// several is what is told of several together.
+// several returns a batch with a summary instead of single operations.
 func several(s record.Summary) record.Batch {
 	return record.Batch{Released: 1, Samples: []record.Sample{}, Summary: &s}
 }
 
-// hyperfine is the form of hyperfine --export-json: s of each run, and since 1.13 its
-// exit code, which is null after a signal.
+// hyperfine parses hyperfine --export-json. It has the time of each run in s. Since
+// 1.13 it also has the exit codes, which are null after a signal.
 func hyperfine(text *transcript.Stream) (f found) {
 	f.tool = "hyperfine"
 	for _, in := range text.Objects() {
@@ -140,7 +140,8 @@ func exited(code *int, command string) *record.Failure {
 	return nil
 }
 
-// round takes an output of one batch, which is a round of an earlier one with its key.
+// round adds an output with one batch. It becomes another round of an earlier output
+// with the same key.
 func (f *found) round(key string, o output, err error) {
 	if i, met := f.at[key]; err == nil && met && len(f.outputs[i].batches) < maxOperations {
 		f.outputs[i].batches = append(f.outputs[i].batches, o.batches...)
@@ -163,17 +164,18 @@ func (f *found) take(o output, err error) {
 	f.outputs = append(f.outputs, o)
 }
 
-// criOps are critest's names of what a lifecycle has; status and pulls it has not.
+// criOps maps critest's operation names. Status and image pulls are not part of a
+// lifecycle.
 var criOps = map[string]setting.Op{
 	"CreatePod": setting.RunPod, "StopPod": setting.StopPod, "RemovePod": setting.RemovePod,
 	"CreateContainer": setting.Create, "StartContainer": setting.Start, "StopContainer": setting.Stop, "RemoveContainer": setting.Remove,
 }
 
-// critest is the form of the results that critest -benchmark writes into its output
-// folder (cri-tools since 1.22): ns of every operation of every lifecycle. A lifecycle
-// that fails ends the benchmark and leaves no line.
+// critest parses the results that critest -benchmark writes to its output directory
+// (cri-tools since 1.22). They have the time of every operation of every lifecycle, in
+// ns. A failed lifecycle ends the benchmark and leaves no line.
 func critest(text *transcript.Stream) (f found) {
-	f.tool, f.unknowable = "critest", "critest writes down lifecycles that succeeded only"
+	f.tool, f.unknowable = "critest", "critest records only successful lifecycles"
 	for _, in := range text.Objects() {
 		f.critest(&in)
 	}
@@ -224,8 +226,8 @@ func (f *found) critest(in *transcript.Object) {
 	}
 }
 
-// together makes rounds of operations made alone. Of those with others beside them
-// only what they come to is known: which were released together is not.
+// together returns one round per operation if they ran alone. Parallel operations
+// become one summary, because the output does not say which were released together.
 func together(times []float64, lanes int) (all []record.Batch, err error) {
 	sum, least, most := 0.0, math.Inf(1), 0.0
 	for _, t := range times {
@@ -249,22 +251,22 @@ func together(times []float64, lanes int) (all []record.Batch, err error) {
 	return []record.Batch{b}, nil
 }
 
-// stressed is the last line of containerd-stress without --json.
+// stressed matches the last line of containerd-stress without --json.
 var stressed = transcript.NewForm("create/start/delete", `create/start/delete (\d{1,12}) containers in ([\d.]{1,20}) seconds .*?(?:\bfailures=(\d{1,12}))?$`)
 
-// stress is what containerd-stress prints last, a line of JSON or of its log. Up to
-// containerd 2.4 its failures are 0 whatever happened.
+// stress parses the last output of containerd-stress, a line of JSON or of its log. Up
+// to containerd 2.4 the number of failures is always 0.
 func stress(text *transcript.Stream) (f found) {
 	f.tool = "containerd-stress"
 	take := func(line int, s record.Summary, err error) {
 		b := several(s)
 		if b.Unproven = s.Failed == 0; b.Unproven {
-			f.unknowable = "containerd-stress writes 0 failures whatever happened"
+			f.unknowable = "containerd-stress always reports 0 failures"
 		}
 		f.take(output{line: line, command: "containerd-stress", means: "a container was created, started and deleted, as containerd-stress has it",
 			op: setting.Run, lanes: 1, batches: []record.Batch{b}}, err)
 	}
-	printed := map[int64]bool{} // in both forms
+	printed := map[int64]bool{} // totals already found as JSON
 	for _, in := range text.Objects() {
 		var doc struct {
 			Total    int64   `json:"total"`
@@ -279,7 +281,7 @@ func stress(text *transcript.Stream) (f found) {
 	for _, l := range text.Lines {
 		if m := stressed.Find(l.Text); m != nil {
 			s := record.Summary{}
-			s.Count, _ = strconv.ParseInt(m[1], 10, 64) // digits, as the others
+			s.Count, _ = strconv.ParseInt(m[1], 10, 64) // digits only, as below
 			s.Failed, _ = strconv.ParseInt(m[3], 10, 64)
 			s.Seconds, _ = strconv.ParseFloat(m[2], 64)
 			if !printed[s.Count] {

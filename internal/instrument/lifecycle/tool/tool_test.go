@@ -57,14 +57,14 @@ func TestWhatToolsToldIsJudgedAsItsFormSays(t *testing.T) {
 	}{
 		"hyperfine.json":        {"latency", "x", "run", "1", 4, 2, 6, 40.7 * ms, 40.7 * ms, 0, "2 of 6 failed"},
 		"hyperfine-old.json":    {"latency", "x", "run", "1", 3, 0, 0, 101.2 * ms, 101.2 * ms, 3, "hyperfine wrote no exit codes"},
-		"critest.json":          {"latency", "x", "runp", "1", 3, 0, 0, 181 * ms, 181 * ms, 9, "left out, which are of no operation of a lifecycle or no time: StatusPod"},
+		"critest.json":          {"latency", "x", "runp", "1", 3, 0, 0, 181 * ms, 181 * ms, 9, "left out, because they are not lifecycle operations or not times: StatusPod"},
 		"critest-parallel.json": {"mean-latency", "x", "create", "5", 1, 0, 0, 30 * ms, 20 * ms, 12, "cannot be known"},
-		"stress.log":            {"time-per-operation", "x", "run", "1", 1, 0, 0, 93.7828125 * ms, 0, 640, "0 failures whatever happened"},
+		"stress.log":            {"time-per-operation", "x", "run", "1", 1, 0, 0, 93.7828125 * ms, 0, 640, "always reports 0 failures"},
 		"hyperfine.txt":         {"mean-latency", "x-2", "run", "1", 1, 0, 0, 1212 * ms, 0, 22, "count no failed run"},
 		"hyperfine.md":          {"mean-latency", "runc", "run", "1", 1, 0, 0, 22.9 * ms, 0, 2, "count no failed run"},
 		"stress.txt":            {"time-per-operation", "x", "run", "1", 1, 2, 318, 60012. / 318 * ms, 0, 0, "other tools timed"},
-		"times.txt":             {"latency", "x", "run", "1", 3, 0, 0, 512 * ms, 512 * ms, 10, "1 results of time were left out, which are of no operation of a lifecycle or no time: dd if=/dev/zero"},
-		"ptcr.txt":              {"mean-latency", "isula", "start", "1", 1, 0, 0, 51 * ms, 51 * ms, 190, "ptcr's table has no word"},
+		"times.txt":             {"latency", "x", "run", "1", 3, 0, 0, 512 * ms, 512 * ms, 10, "1 results of time were left out, because they are not lifecycle operations or not times: dd if=/dev/zero"},
+		"ptcr.txt":              {"mean-latency", "isula", "start", "1", 1, 0, 0, 51 * ms, 51 * ms, 190, "ptcr's table does not record"},
 		"bench.txt":             {"latency", "runc", "create", "1", 2, 0, 0, 41.05 * ms, 0, 102, "Unpack-8"},
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestWhatToolsToldIsJudgedAsItsFormSays(t *testing.T) {
 			for _, found := range j.Found {
 				said = append(said, found.Message)
 			}
-			if all := strings.Join(said, "\n"); !strings.Contains(all, c.says) || !strings.Contains(all, "kernels and runtimes are not known") {
+			if all := strings.Join(said, "\n"); !strings.Contains(all, c.says) || !strings.Contains(all, "kernels and runtimes are unknown") {
 				t.Errorf("findings do not say %q:\n%s", c.says, all)
 			}
 		})
@@ -131,7 +131,7 @@ func TestSamplesAreOneNumberALineOrAColumn(t *testing.T) {
 		median  float64
 		says    string // in findings, or the error
 	}{
-		"one a line":                      {"# ms\n12.5\n\n13\n14.5 ms\n", Samples{Unit: "ms"}, 3, 13e6, "no word for a failed operation"},
+		"one a line":                      {"# ms\n12.5\n\n13\n14.5 ms\n", Samples{Unit: "ms"}, 3, 13e6, "does not record failed operations"},
 		"a column by its name":            {"run,total,boot\n1,200,90\n2,210,\"95\"\n3,220,100\n", Samples{Unit: "us", Column: "Boot"}, 3, 95e3, ""},
 		"a column by its number":          {"1   0.5 \n2 0.7\n3 0.6\n", Samples{Unit: "s", Column: "2"}, 3, 0.6e9, ""},
 		"a decimal comma":                 {"n;t\na;1,5\nb;2,5\nc;3,5\n", Samples{Unit: "s", Column: "t"}, 3, 2.5e9, ""},
@@ -140,7 +140,7 @@ func TestSamplesAreOneNumberALineOrAColumn(t *testing.T) {
 		"of several columns none chosen":  {"a,b\n1,2\n", Samples{Unit: "s"}, 0, 0, "choose one of a, b"},
 		"a column that is not there":      {"a,b\n1,2\n", Samples{Unit: "s", Column: "c"}, 0, 0, "choose one of a, b"},
 		"numbers without titles":          {"1,2\n1,2\n", Samples{Unit: "s", Column: "3"}, 0, 0, "by its number"},
-		"nothing but comments":            {"# a\n", Samples{Unit: "s"}, 0, 0, "it holds no times"},
+		"nothing but comments":            {"# a\n", Samples{Unit: "s"}, 0, 0, "it has no times"},
 		"what each ends with is recorded": {"1\n2\n3\n", Samples{Unit: "s", Done: "until wget reached the host"}, 3, 2e9, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

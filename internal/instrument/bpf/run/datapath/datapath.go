@@ -1,14 +1,12 @@
 // Package datapath is a small BPF data path for machines without one. It looks up
-// services at connect and observes connection events. It is attached only to a cgroup
-// of tare.
-//
-// It represents the kernel part of a service mesh. The programs of src/datapath.c are
-// embedded in compiled form, so no compiler or file is needed. Their links end with
-// the process, however it ends.
-//
-// It needs Linux 5.7 (links to cgroups), CAP_BPF and CAP_NET_ADMIN. From Linux 5.17
-// the loop that makes programs heavy uses bpf_loop. Before that it is a shorter loop
-// that the verifier can check.
+// services at connect and observes connection events. It is only ever attached to a
+// cgroup created by tare.
+// It stands in for the kernel part of a service mesh. The programs of src/datapath.c
+// are embedded in compiled form, so no compiler or file is needed. The kernel removes
+// their links when the process ends, for whatever reason.
+// It needs Linux 5.7 (links to cgroups), CAP_BPF and CAP_NET_ADMIN. From Linux 5.17 the
+// loop that makes programs heavy uses bpf_loop. Before that it is a shorter loop that
+// the verifier can check.
 package datapath
 
 import (
@@ -71,8 +69,8 @@ type Datapath struct {
 	ids      []uint32
 }
 
-// Attach loads the programs and attaches them to the cgroup. They run for sockets
-// created in it or below it from then on.
+// Attach loads the programs and attaches them to the cgroup. From then on they run for
+// sockets created in that cgroup or below it.
 func Attach(o Options) (*Datapath, error) {
 	if o.Most < 1 || o.Most > maxServices {
 		return nil, fmt.Errorf("reference datapath: up to %d services: from 1 to %d are possible", o.Most, maxServices)
@@ -106,14 +104,14 @@ func attach(o Options, group *os.File, l loop) (_ *Datapath, err error) {
 	if err := d.SetServices(1); err != nil {
 		return nil, err
 	}
-	// Attach the events first, to see each connection from its begin.
+	// Attach the events first, so that no connection is missed.
 	if err := d.attach(group, progSockops, ebpf.AttachCGroupSockOps); err != nil {
 		return nil, err
 	}
 	return d, d.attach(group, progConnect4, ebpf.AttachCGroupInet4Connect)
 }
 
-// openOwn opens a cgroup v2 directory of tare, or one below it.
+// openOwn opens a cgroup v2 directory created by tare, or one below it.
 func openOwn(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -126,7 +124,8 @@ func openOwn(path string) (*os.File, error) {
 	return f, nil
 }
 
-// own checks the actual target of the descriptor.
+// own checks that the open directory belongs to tare. It uses the descriptor, because a
+// path may lead elsewhere.
 func own(f *os.File) error {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
@@ -200,8 +199,8 @@ func explained(tried string, err error) error {
 // IDs returns the kernel's ids of the programs: sock_ops, then connect4.
 func (d *Datapath) IDs() []uint32 { return slices.Clone(d.ids) }
 
-// Close detaches the programs and frees all resources. Existing connections stay
-// unchanged. Further calls do nothing.
+// Close detaches the programs and frees all resources. Existing connections are not
+// affected. Close may be called more than once.
 func (d *Datapath) Close() error {
 	var errs []error
 	for _, l := range d.links {

@@ -18,7 +18,7 @@ const maxHeavy = 2 << 23
 
 // loop is an implementation of the work loop. Each has its own programs.
 type loop struct {
-	suffix string // of their names in src/datapath.c
+	suffix string // of the program names in src/datapath.c
 	most   int64
 }
 
@@ -39,7 +39,7 @@ func theLoop() (loop, error) {
 	return loop{}, explained("ask the kernel for bpf_loop", err)
 }
 
-// spec returns the named programs with this loop, and all maps.
+// spec returns the named programs, built with this loop, and all maps.
 func (l loop) spec(names ...string) (*ebpf.CollectionSpec, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
@@ -78,10 +78,9 @@ var frame [64]byte
 
 // TestRun measures the loop at its current weight with BPF_PROG_TEST_RUN. It returns
 // the time of one run, in whole ns.
-//
 // The kernel cannot test-run programs of these types. TestRun therefore uses a twin: a
 // socket filter with the same code up to the end of the loop and the same map of
-// rounds. It is loaded for this call only and attached nowhere.
+// rounds. It is loaded for this call only and never attached.
 func (d *Datapath) TestRun(repeat int) (nsPerRun float64, err error) {
 	twin, err := d.loadTwin()
 	if err != nil {

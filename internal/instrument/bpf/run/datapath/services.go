@@ -9,15 +9,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// maxServices is the maximum number of services: the addresses of 198.18.0.0/15, which
-// RFC 2544 reserves for benchmarks, without the first and the last.
+// maxServices is the maximum number of services. Their addresses are those of
+// 198.18.0.0/15, which RFC 2544 reserves for benchmarks, without the first and the
+// last.
 const maxServices = 1<<17 - 2
 
 const servicePort = 80
 
-// Service returns the virtual address of service i: 198.18.0.1:80 for i = 0. Clients
-// inside the cgroup reach the backend there if there are more than i services. Other
-// clients do not reach tare there. It returns the zero AddrPort if i is out of range.
+// Service returns the virtual address of service i, 198.18.0.1:80 for i = 0. Clients
+// inside the cgroup reach the backend there if service i exists. Clients elsewhere do
+// not. It returns the zero AddrPort if i is out of range.
 func (d *Datapath) Service(i int) netip.AddrPort { return service(i) }
 
 func service(i int) netip.AddrPort {
