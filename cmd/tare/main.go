@@ -1,5 +1,5 @@
-// Command tare weighs container runtimes: what starting, holding and running a
-// workload costs beyond the workload itself. tare --help is the manual.
+// Command tare measures container runtimes: what starting, keeping and running a workload
+// costs beyond the workload itself. tare --help is the manual.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	// The clients and servers of a load are this program, too.
+	// The clients and servers of a load run this program too.
 	if code, handled := load.Main(os.Args[1:]); handled {
 		os.Exit(code)
 	}

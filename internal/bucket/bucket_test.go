@@ -113,7 +113,7 @@ func TestWhatIsUploadedIsFetchedAgain(t *testing.T) {
 	must.That(t, n == 3 && bytes == int64(len("one"+"a picture"+long)) && err == nil, "%d files, %d bytes, %v", n, bytes, err)
 	for _, at := range []URL{to, {to.Bucket, "nightly"}, {to.Bucket, "nightly/1/run.jsonl"}} {
 		err := c.Free(t.Context(), at)
-		check.That(t, err != nil && strings.Contains(err.Error(), "something is there already"), "%s: %v", at, err)
+		check.That(t, err != nil && strings.Contains(err.Error(), "already exists"), "%s: %v", at, err)
 	}
 	for address, want := range map[string]map[string]string{
 		"s3://tare/nightly":             {"nightly/1/run.jsonl": "one", "nightly/1/deep/er/run.jsonl.zst": long},
@@ -136,7 +136,7 @@ func TestWhatIsWrongWithAStoreIsSaidWithWhatWouldChangeIt(t *testing.T) {
 		{"no bucket", s.Key, s.Secret, "", "s3://nowhere/a/", "there is no such bucket at 127.0.0.1"},
 		{"no bucket of an object", s.Key, s.Secret, "", "s3://nowhere/a.jsonl", "there is no such bucket at 127.0.0.1"},
 		{"no object", s.Key, s.Secret, "", "s3://tare/b.jsonl", "the address of a folder ends in /"},
-		{"an empty folder", s.Key, s.Secret, "", "s3://tare/b/", "no record is there"},
+		{"an empty folder", s.Key, s.Secret, "", "s3://tare/b/", "no records"},
 		{"a wrong key", "key-wrong", s.Secret, "", "s3://tare/a/", "AWS_ACCESS_KEY_ID"},
 		{"a wrong key for an object", "key-wrong", s.Secret, "", "s3://tare/a/run.jsonl", "AWS_ACCESS_KEY_ID"},
 		{"a wrong secret", s.Key, "secret-wrong", "", "s3://tare/a/", "AWS_SECRET_ACCESS_KEY"},
@@ -178,7 +178,7 @@ func TestAClockThatIsWrongIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
 		for _, at := range []URL{{teststore.Bucket, "a/"}, {teststore.Bucket, "a.jsonl"}} {
 			_, err := client(t, silence).Fetch(t.Context(), at, t.TempDir())
-			check.That(t, err != nil && strings.Contains(err.Error(), "the clock here says 2000-01-01T00:00:00Z"), "%s: %v", at, err)
+			check.That(t, err != nil && strings.Contains(err.Error(), "the local clock is 2000-01-01T00:00:00Z"), "%s: %v", at, err)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func TestKeysMayBeOfAnyCharacters(t *testing.T) {
 	check.That(t, err == nil && maps.Equal(there, want), "%v, %q", err, slices.Collect(maps.Keys(there)))
 	for _, name := range names {
 		err := c.Free(t.Context(), URL{teststore.Bucket, "odd +%/" + name})
-		check.That(t, err != nil && strings.Contains(err.Error(), "something is there already"), "%s: %v", name, err)
+		check.That(t, err != nil && strings.Contains(err.Error(), "already exists"), "%s: %v", name, err)
 	}
 }
 
@@ -274,8 +274,8 @@ func TestADamagedObjectIsRefused(t *testing.T) {
 	_, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "a/"})
 	must.OK(t, err)
 	for what, change := range map[string]func(*http.Response){
-		"its SHA-256 is not the one": func(answer *http.Response) { answer.Body = io.NopCloser(strings.NewReader("two")) },
-		"it was changed meanwhile": func(answer *http.Response) {
+		"SHA-256 mismatch": func(answer *http.Response) { answer.Body = io.NopCloser(strings.NewReader("two")) },
+		"it was changed in the meantime": func(answer *http.Response) {
 			answer.Body, answer.ContentLength = io.NopCloser(strings.NewReader("longer")), 6
 			answer.Header.Set("Content-Length", "6")
 		},

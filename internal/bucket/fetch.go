@@ -25,30 +25,29 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Bounds of what is taken. What is beyond them is refused, never cut: a part of a history
-// looks like a whole one.
+// Limits of a download. A larger folder is rejected instead of truncated, because a partial
+// history looks complete.
 const (
 	maxRecords = 10_000
-	maxKeys    = 100_000 // that are looked at
+	maxKeys    = 100_000 // listed keys
 	maxObject  = 4 << 30 // bytes
 	maxBytes   = 64 << 30
 	atOnce     = 16
 )
 
-// sumKey is of the user's part of an object's head: the SHA-256 of a file that tare
-// wrote, in hex. ETags are sums of some objects of some stores only.
+// sumKey is the user metadata of an object with the SHA-256 (hex) of a file that tare
+// wrote. ETags are checksums only for some objects of some stores.
 const sumKey = "Sha256"
 
-// Fetched is what was taken.
+// Fetched is the result of a download.
 type Fetched struct {
 	Path    string // the object's file, or the folder
 	Records int
 	Bytes   int64
-	Left    []string // keys that cannot be names of files
+	Left    []string // keys that are not valid file names
 }
 
-// Fetch copies an object, or all records of a folder, below dir, under the names
-// that they have in the bucket.
+// Fetch downloads an object, or all records of a folder, below dir. They keep their names.
 func (c *Client) Fetch(ctx context.Context, from URL, dir string) (*Fetched, error) {
 	out := &Fetched{Path: filepath.Join(dir, from.name())}
 	objects := []minio.ObjectInfo{{Key: from.Key, Size: -1}}
@@ -61,7 +60,7 @@ func (c *Client) Fetch(ctx context.Context, from URL, dir string) (*Fetched, err
 		into = out.Path
 	}
 	if err := os.MkdirAll(into, 0o700); err != nil {
-		return nil, fmt.Errorf("a place for what is in the bucket: %w; $TMPDIR names another", err)
+		return nil, fmt.Errorf("create a folder for downloads: %w; set $TMPDIR to use another", err)
 	}
 	root, err := os.OpenRoot(into)
 	if err != nil {
@@ -89,35 +88,35 @@ func (c *Client) Fetch(ctx context.Context, from URL, dir string) (*Fetched, err
 	return out, err
 }
 
-// list are the records of a folder.
+// list returns the records of a folder.
 func (c *Client) list(ctx context.Context, folder URL) (out []minio.ObjectInfo, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // or it would go on listing
+	defer cancel() // stops the listing
 	seen, bytes := 0, int64(0)
 	for o := range c.store.Client.ListObjects(ctx, folder.Bucket, minio.ListObjectsOptions{Prefix: folder.Key, Recursive: true}) {
 		if o.Err != nil {
 			return nil, c.explain(o.Err, "list", folder)
 		}
 		if seen++; seen > maxKeys {
-			return nil, fmt.Errorf("%s: more than %d objects are there; name a folder below it", folder, maxKeys)
+			return nil, fmt.Errorf("%s: more than %d objects; name a subfolder", folder, maxKeys)
 		}
 		if !strings.HasPrefix(o.Key, folder.Key) || !record.IsName(o.Key) {
 			continue
 		}
 		out = append(out, o)
 		if bytes += max(0, o.Size); len(out) > maxRecords || bytes > maxBytes {
-			return nil, fmt.Errorf("%s: more than %d records or %d GiB are there; name a folder below it", folder, maxRecords, maxBytes>>30)
+			return nil, fmt.Errorf("%s: more than %d records or %d GiB; name a subfolder", folder, maxRecords, maxBytes>>30)
 		}
 	}
 	if out == nil {
-		return nil, fmt.Errorf("%s: no record is there: they end in .jsonl or .jsonl.zst", folder)
+		return nil, fmt.Errorf("%s: no records: they end in .jsonl or .jsonl.zst", folder)
 	}
 	return out, ctx.Err()
 }
 
-var errNoName = errors.New("this cannot be a file's name")
+var errNoName = errors.New("not a valid file name")
 
-// fetch copies one object into a file of its name.
+// fetch downloads one object to a file with its name.
 func (c *Client) fetch(ctx context.Context, root *os.Root, name string, from URL, o minio.ObjectInfo) (int64, error) {
 	file, err := create(root, name)
 	if err != nil {
@@ -136,19 +135,19 @@ func create(root *os.Root, name string) (*os.File, error) {
 	if err == nil {
 		file, err = root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	}
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENAMETOOLONG) { // of a and a/b only one can be a file
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENAMETOOLONG) { // a and a/b cannot both be files
 		return nil, errNoName
 	}
 	return file, err
 }
 
-// Bounds of how often one object is asked for.
+// Limits on retries of one object.
 const (
-	tries = 5 // without a byte more
+	tries = 5 // without progress
 	pause = 100 * time.Millisecond
 )
 
-// read copies an object, and goes on behind what it has where a connection was cut.
+// read downloads an object and resumes after a broken connection.
 func (c *Client) read(ctx context.Context, to io.Writer, from URL, o minio.ObjectInfo) (at int64, err error) {
 	sum, want := sha256.New(), ""
 	for failed := 0; ; {
@@ -160,7 +159,7 @@ func (c *Client) read(ctx context.Context, to io.Writer, from URL, o minio.Objec
 		var cut *cutError
 		switch {
 		case err == nil && want != "" && want != hex.EncodeToString(sum.Sum(nil)):
-			return at, fmt.Errorf("read %s: its SHA-256 is not the one that it was written with; it is damaged, or was changed", from)
+			return at, fmt.Errorf("read %s: SHA-256 mismatch; the object is damaged or was changed", from)
 		case err == nil || !errors.As(err, &cut):
 			return at, err
 		case failed == tries:
@@ -174,11 +173,11 @@ func (c *Client) read(ctx context.Context, to io.Writer, from URL, o minio.Objec
 	}
 }
 
-// cutError is of a connection that broke in the midst of an object.
+// cutError means that the connection broke during an object.
 type cutError struct{ error }
 
-// rest copies what follows at. Of an object that was listed, or of which a part was
-// read, it takes no other than that one.
+// rest downloads an object from offset at. If the object was listed or partly read before,
+// it must be unchanged.
 func (c *Client) rest(ctx context.Context, to io.Writer, sum hash.Hash, from URL, o *minio.ObjectInfo, at int64, want *string) (int64, error) {
 	var opts minio.GetObjectOptions
 	if o.ETag != "" {
@@ -198,15 +197,15 @@ func (c *Client) rest(ctx context.Context, to io.Writer, sum hash.Hash, from URL
 	defer body.Close()
 	if at == 0 {
 		if o.Size >= 0 && info.Size != o.Size {
-			return 0, fmt.Errorf("read %s: it has %d bytes and was listed with %d; it was changed meanwhile", from, info.Size, o.Size)
+			return 0, fmt.Errorf("read %s: it has %d bytes but was listed with %d; it was changed in the meantime", from, info.Size, o.Size)
 		}
 		*o, *want = info, info.UserMetadata[sumKey]
 	}
 	if at > 0 && !strings.HasPrefix(head.Get("Content-Range"), fmt.Sprintf("bytes %d-", at)) {
-		return 0, fmt.Errorf("read %s: the connection was cut after %d bytes, and the store does not send the rest alone", from, at)
+		return 0, fmt.Errorf("read %s: the connection broke after %d bytes, and the store does not support ranges", from, at)
 	}
 	if o.Size > maxObject {
-		return 0, fmt.Errorf("read %s: it has %d bytes, and more than %d GiB are not taken", from, o.Size, maxObject>>30)
+		return 0, fmt.Errorf("read %s: it has %d bytes, more than the limit of %d GiB", from, o.Size, maxObject>>30)
 	}
 	n, err := io.CopyN(io.MultiWriter(to, sum), body, o.Size-at)
 	if _, local := errors.AsType[*fs.PathError](err); err == nil || local {

@@ -14,8 +14,8 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// Free makes sure that nothing is at an address yet, before it takes hours to know
-// what would be written there. Keys that may write and not look are taken at their word.
+// Free checks that nothing exists at an address, before a run of hours. Keys that may write
+// but not read pass the check.
 func (c *Client) Free(ctx context.Context, at URL) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -25,7 +25,7 @@ func (c *Client) Free(ctx context.Context, at URL) error {
 			taken, err = o.Err == nil, o.Err
 			break
 		}
-	} else { // by a GET, since the answer to a HEAD does not say what is wrong
+	} else { // a GET, since the answer to a HEAD has no error message
 		var body io.ReadCloser
 		if body, _, _, err = c.store.GetObject(ctx, at.Bucket, at.Key, minio.GetObjectOptions{}); err == nil {
 			taken = true
@@ -34,15 +34,14 @@ func (c *Client) Free(ctx context.Context, at URL) error {
 	}
 	switch code := minio.ToErrorResponse(err).Code; {
 	case taken:
-		return fmt.Errorf("%s: something is there already, and nothing is written over: name another", at)
+		return fmt.Errorf("%s already exists and is not overwritten: name another", at)
 	case err == nil, code == minio.NoSuchKey, code == minio.AccessDenied:
 		return nil
 	}
 	return c.explain(err, "look for", at)
 }
 
-// Upload copies the files of a folder, and of those in it, into a folder of a bucket.
-// Nothing that is there is written over.
+// Upload copies the files below a folder to a folder of a bucket. It overwrites nothing.
 func (c *Client) Upload(ctx context.Context, dir string, to URL) (files int, bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -59,7 +58,7 @@ func (c *Client) Upload(ctx context.Context, dir string, to URL) (files int, byt
 	return files, bytes, err
 }
 
-// onePart is how long an object may be that is written at once.
+// onePart is the maximum size of an object that is uploaded in one request.
 const onePart = 5 << 30
 
 func (c *Client) write(ctx context.Context, name string, to URL) (int64, error) {
@@ -77,7 +76,7 @@ func (c *Client) write(ctx context.Context, name string, to URL) (int64, error) 
 		return 0, fmt.Errorf("read %s: %w", name, err)
 	}
 	opts := minio.PutObjectOptions{
-		ContentType:  "application/octet-stream", // no browser is to show it
+		ContentType:  "application/octet-stream", // prevents display in a browser
 		UserMetadata: map[string]string{sumKey: hex.EncodeToString(sum.Sum(nil))}, SendContentMd5: true, DisableMultipart: size <= onePart,
 	}
 	opts.SetMatchETagExcept("*")
@@ -87,7 +86,7 @@ func (c *Client) write(ctx context.Context, name string, to URL) (int64, error) 
 	case err == nil:
 		return size, nil
 	case errors.As(err, &answer) && answer.Code == "PreconditionFailed":
-		return 0, fmt.Errorf("write %s: something is there already, and nothing is written over", to)
+		return 0, fmt.Errorf("write %s: it already exists and is not overwritten", to)
 	}
 	return 0, c.explain(err, "write", to)
 }

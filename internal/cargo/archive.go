@@ -23,14 +23,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What an archive may have at most. It is refused beyond that, as what would fill the
-// disk or keep tare busy for ever.
+// Limits of an archive. A larger one is rejected, since it could fill the disk or keep tare
+// busy forever.
 const (
 	maxBytes    = 32 << 30 // of an archive, and of all its layers unpacked; see room
 	maxMembers  = 1 << 20  // of an archive, and of all its layers
 	maxJSON     = 4 << 20  // of a manifest, an index or a configuration
 	maxLayers   = 512
-	maxNesting  = 4 // of indexes in each other
+	maxNesting  = 4 // nesting depth of indexes
 	maxZstdSize = 128 << 20
 )
 
@@ -40,7 +40,7 @@ var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 // room is the number of bytes that may be written to a folder.
 type room struct {
 	left int64
-	err  error // beyond that
+	err  error // error if the room is exceeded
 }
 
 // roomIn returns the room for one unpacking: nine tenths of the free space, at most maxBytes.
@@ -52,7 +52,7 @@ func roomIn(dir string) room {
 			left, most = free, "nine tenths of the free space in "+dir+"; free space, or set TARE_DATA_DIR to a larger disk"
 		}
 	}
-	return room{left, fmt.Errorf("its files are larger than %d MiB, %s", left>>20, most)}
+	return room{left, fmt.Errorf("its files exceed %d MiB, %s", left>>20, most)}
 }
 
 func (r *room) take(n int64) error {
@@ -98,9 +98,9 @@ func open(ctx context.Context, file, dir string) (v1.Image, error) {
 		return choose(root, index, 0)
 	}
 	if _, err := root.Stat("manifest.json"); err != nil {
-		return nil, errors.New("it has neither an index.json, as an OCI layout, nor a manifest.json, as docker save writes it")
+		return nil, errors.New("it has neither an index.json (OCI layout) nor a manifest.json (docker save)")
 	}
-	// It reads by names out of one tar, which is made of what was taken of the archive.
+	// The library reads by name from one tar, so pack the extracted files again.
 	opener := func() (io.ReadCloser, error) { return retar(blobs), nil }
 	if err := smallConfigs(root, opener); err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func open(ctx context.Context, file, dir string) (v1.Image, error) {
 	return img, fits(config)
 }
 
-// small refuses a file of the archive that the libraries would read whole and that is
-// too large. The libraries report missing files.
+// small rejects a file of the archive that is too large, since the libraries read it into
+// memory. The libraries report missing files.
 func small(root *os.Root, name string) error {
 	info, err := root.Stat(name)
 	if err == nil && info.Size() > maxJSON {
@@ -130,7 +130,7 @@ func smallBlob(root *os.Root, h v1.Hash) error {
 	return small(root, path.Join("blobs", h.Algorithm, h.Hex))
 }
 
-// smallConfigs looks at those that the manifest.json of docker save names.
+// smallConfigs checks the configurations named in the manifest.json of docker save.
 func smallConfigs(root *os.Root, opener tarball.Opener) error {
 	if err := small(root, "manifest.json"); err != nil {
 		return err
@@ -149,7 +149,7 @@ func smallConfigs(root *os.Root, opener tarball.Opener) error {
 
 func fits(config *v1.ConfigFile) error {
 	if config.OS != "" && config.OS != platform.OS || config.Architecture != "" && config.Architecture != platform.Architecture {
-		return fmt.Errorf("the image is for %.40q, and this machine is %s", config.OS+"/"+config.Architecture, platform)
+		return fmt.Errorf("the image is for %.40q, but this machine is %s", config.OS+"/"+config.Architecture, platform)
 	}
 	return nil
 }
@@ -195,11 +195,11 @@ func spread(ctx context.Context, in io.Reader, dir string) error {
 			return err
 		}
 		if n == maxMembers {
-			return fmt.Errorf("it has more than %d files", maxMembers)
+			return fmt.Errorf("more than %d files", maxMembers)
 		}
 		name := path.Clean(h.Name)
 		if !filepath.IsLocal(name) {
-			return fmt.Errorf("its file %.200q leads out of it", h.Name)
+			return fmt.Errorf("its file %.200q is outside of the archive", h.Name)
 		}
 		switch h.Typeflag {
 		case tar.TypeReg:
@@ -210,13 +210,13 @@ func spread(ctx context.Context, in io.Reader, dir string) error {
 				return err
 			}
 		case tar.TypeSymlink, tar.TypeLink:
-			// docker save wrote links of equal layers to the first of them.
+			// docker save wrote a layer that equals an earlier one as a link.
 			to := path.Clean(h.Linkname)
 			if h.Typeflag == tar.TypeSymlink {
 				to = path.Join(path.Dir(name), h.Linkname) //nolint:gosec // G305: what leads out is refused below, and the kernel follows it from the root only
 			}
 			if !filepath.IsLocal(to) {
-				return fmt.Errorf("its link %.200q leads out of it", h.Name)
+				return fmt.Errorf("its link %.200q points outside of the archive", h.Name)
 			}
 			if err := parents(root, name); err != nil {
 				return err
@@ -252,7 +252,7 @@ func member(root *os.Root, name string, in io.Reader, size int64) error {
 		return fmt.Errorf("its file %.200q: %w", name, err)
 	}
 	if is := hex.EncodeToString(sum.Sum(nil)); strings.HasPrefix(name, "blobs/sha256/") && path.Base(name) != is {
-		return fmt.Errorf("its blob %.200q is not what its name says: it is sha256:%s", name, is)
+		return fmt.Errorf("its blob %.200q has another digest than its name: sha256:%s", name, is)
 	}
 	return nil
 }
@@ -296,11 +296,11 @@ func choose(root *os.Root, index v1.ImageIndex, depth int) (v1.Image, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("it holds %d images for %s: save one of them alone", len(found), platform)
+		return nil, fmt.Errorf("it contains %d images for %s: save only one of them", len(found), platform)
 	case len(other) > 0:
-		return nil, fmt.Errorf("it holds no image for %s, only for %s", platform, strings.Join(other, ", "))
+		return nil, fmt.Errorf("it contains no image for %s, only for %s", platform, strings.Join(other, ", "))
 	}
-	return nil, errors.New("it holds no image")
+	return nil, errors.New("it contains no image")
 }
 
 // one returns the image of an entry of an index, or nil for something else, such as an

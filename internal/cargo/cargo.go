@@ -1,9 +1,8 @@
-// Package cargo prepares the user's program as the workload in place of the probe. It
-// puts the probe in front of the command of the user's image. So every target starts it
-// like the probe, and the first instruction is stamped in the same way. Engines load
-// the derived image, which differs from the user's by one layer and its entry point.
-// Without an engine its files are unpacked once, and each container has a layer on top
-// of them.
+// Package cargo prepares the user's program as the workload in place of the probe. It puts
+// the probe in front of the command of the user's image. So every target starts it like the
+// probe, and its first instruction is timed in the same way. Engines load the derived
+// image, which differs from the user's by one layer and its entry point. Without an engine
+// the image's files are unpacked once, and each container has a layer on top.
 package cargo
 
 import (
@@ -33,18 +32,18 @@ type Cargo struct {
 	HostEnv []string     // additional variables, NAME=VALUE
 	Mounts  []setting.Mount
 
-	Source string // of what was asked for: "docker: redis:7", "the file app.tar", "" for tare's own image
+	Source string // requested source: "docker: redis:7", "the file app.tar", "" for tare's own image
 	Digest string // of the configuration of the user's image, "sha256:…"
 
 	dir    string
-	layers []string // files of them, uncompressed, the lowest first
+	layers []string // their files, uncompressed, the lowest first
 	unpack func() (string, error)
 }
 
-// Process is the process by the image's configuration and the user's options.
+// Process is the process defined by the image's configuration and the user's options.
 type Process struct {
-	Args     []string // what the probe becomes: the program, to be looked for in PATH if it has no slash, and its arguments
-	Env      []string // NAME=VALUE; the names alone may be shown or recorded
+	Args     []string // program that the probe executes, looked up in PATH if it has no slash, and its arguments
+	Env      []string // NAME=VALUE; only the names may be shown or recorded
 	Dir      string   // absolute
 	UID, GID uint32
 	Stop     unix.Signal // stop signal; by default SIGTERM
@@ -70,7 +69,7 @@ func Make(ctx context.Context, w setting.Workload, dir string, lenders []Lender)
 	}
 	// The files keep their owners and modes, so deny other users access to the folder.
 	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the workload: %w", err)
+		return nil, fmt.Errorf("prepare the workload: %w", err)
 	}
 	env, err := w.Environment(os.LookupEnv)
 	if err = errors.Join(err, withoutZero(append(w.OnHost(), w.Image))); err != nil {
@@ -88,7 +87,7 @@ func Make(ctx context.Context, w setting.Workload, dir string, lenders []Lender)
 		return nil, err
 	}
 	if err := c.derive(ctx, img, &w); err != nil {
-		return nil, fmt.Errorf("make the workload of %s: %w", c.Source, err)
+		return nil, fmt.Errorf("prepare the workload of %s: %w", c.Source, err)
 	}
 	c.unpack = sync.OnceValues(func() (string, error) { return unpack(ctx, c.dir, c.layers, c.Dir) })
 	return c, nil
@@ -132,9 +131,9 @@ func (c *Cargo) find(ctx context.Context, w setting.Workload, lenders []Lender) 
 		}
 	}
 	if len(lenders) == 0 {
-		tried = append(tried, errors.New("no file has that name, and none of the targets has an engine that could hold it"))
+		tried = append(tried, errors.New("there is no such file, and no target has an engine that could have the image"))
 	}
-	return nil, fmt.Errorf("image %s: %w; name an archive of it (docker save %s -o FILE), or let it be pulled: --pull", w.Image, errors.Join(tried...), w.Image)
+	return nil, fmt.Errorf("image %s: %w; give an archive of it (docker save %s -o FILE), or pull it with --pull", w.Image, errors.Join(tried...), w.Image)
 }
 
 func opened(ctx context.Context, file, dir, source string) (v1.Image, error) {
@@ -152,7 +151,7 @@ func process(config *v1.Config, w *setting.Workload, env []string, users account
 		p.Args = w.Command
 	}
 	if len(p.Args) == 0 {
-		return p, errors.New("the image names no command: give it one, --command 'PROGRAM ARG'")
+		return p, errors.New("the image has no command: set one with --command 'PROGRAM ARG'")
 	}
 	if p.Dir == "" {
 		p.Dir = "/"
@@ -176,10 +175,10 @@ func process(config *v1.Config, w *setting.Workload, env []string, users account
 	return p, err
 }
 
-// withoutZero refuses texts with NUL bytes, at which the kernel would cut them.
+// withoutZero rejects strings with NUL bytes, where the kernel would truncate them.
 func withoutZero(all []string) error {
 	if i := slices.IndexFunc(all, func(s string) bool { return strings.ContainsRune(s, 0) }); i >= 0 {
-		return fmt.Errorf("%.200q has a zero byte, which no command, variable or path can have", all[i])
+		return fmt.Errorf("%.200q has a NUL byte, which is invalid in commands, variables and paths", all[i])
 	}
 	return nil
 }
@@ -196,10 +195,10 @@ func signal(s string) (unix.Signal, error) {
 	if n := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG")); n != 0 {
 		return n, nil
 	}
-	return 0, fmt.Errorf("its stop signal %.40q is none", s)
+	return 0, fmt.Errorf("invalid stop signal %.40q", s)
 }
 
-// over returns variables with those of above replacing equal names. It always includes
+// over returns the variables of both lists; above replaces equal names. It always includes
 // a PATH, like engines.
 func over(below, above []string) []string {
 	if !has(below, "PATH") {

@@ -277,11 +277,11 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 	}{
 		"no archive":                 {[]byte("#!/bin/sh\necho hello\n"), setting.Workload{}, "read the archive"},
 		"an archive of something":    {ok, setting.Workload{}, "neither an index.json"},
-		"a file above it":            {tarOf(t, file("../evil", "x")), setting.Workload{}, "leads out of it"},
-		"a link above it":            {tarOf(t, link(tar.TypeSymlink, "a/b", "../../etc/passwd")), setting.Workload{}, "leads out of it"},
+		"a file above it":            {tarOf(t, file("../evil", "x")), setting.Workload{}, "outside of the archive"},
+		"a link above it":            {tarOf(t, link(tar.TypeSymlink, "a/b", "../../etc/passwd")), setting.Workload{}, "points outside of the archive"},
 		"a file through a link":      {tarOf(t, link(tar.TypeSymlink, "blobs", "/etc"), file("blobs/x", "x")), setting.Workload{}, "its link"},
 		"a file twice":               {tarOf(t, file("a", "1"), file("a", "2")), setting.Workload{}, "file exists"},
-		"a blob that is another":     {swapped, setting.Workload{}, "is not what its name says"},
+		"a blob that is another":     {swapped, setting.Workload{}, "has another digest than its name"},
 		"an index that is too large": {tarOf(t, file("index.json", strings.Repeat(" ", maxJSON+1))), setting.Workload{}, "too large"},
 		"an index that links to one": {tarOf(t, file("x", strings.Repeat(" ", maxJSON+1)), link(tar.TypeLink, "index.json", "x")), setting.Workload{}, "too large"},
 		"a manifest that is larger than it says": {layoutOf(t, func(p layout.Path) {
@@ -295,18 +295,18 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 		"a manifest.json of nothing":            {tarOf(t, file("manifest.json", "[]")), setting.Workload{}, "manifest.json"},
 		"a layer that is not there":             {tarOf(t, file("manifest.json", `[{"Config":"c.json","Layers":["../../etc/passwd"]}]`), file("c.json", "{}")), setting.Workload{}, "not found"},
 		"another machine's":                     {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Architecture = "s390x" })), setting.Workload{}, "this machine is linux/" + runtime.GOARCH},
-		"two images":                            {layoutOf(t, func(p layout.Path) { add(t, good)(p); add(t, server(t))(p) }), setting.Workload{}, "it holds 2 images"},
+		"two images":                            {layoutOf(t, func(p layout.Path) { add(t, good)(p); add(t, server(t))(p) }), setting.Workload{}, "it contains 2 images"},
 		"a probe of its own":                    {dockerOf(t, imageOf(t, tarOf(t, file("./probe", "x")))), setting.Workload{User: "0"}, "has a file /probe of its own"},
-		"a user that it has not":                {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.User = "nobody" })), setting.Workload{}, "none of that name"},
-		"a group that it has not":               {dockerOf(t, good), setting.Workload{User: "0:wheel"}, "none of that name"},
-		"no command":                            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Entrypoint, c.Config.Cmd = nil, nil })), setting.Workload{}, "names no command"},
-		"a zero byte in its command":            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Cmd = []string{"/a", "b\x00c"} })), setting.Workload{}, "\"b\\x00c\" has a zero byte"},
-		"a zero byte in a variable":             {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Env = []string{"A=\x00"} })), setting.Workload{}, "has a zero byte"},
-		"a zero byte in its folder":             {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.WorkingDir = "/\x00" })), setting.Workload{}, "has a zero byte"},
-		"a zero byte in the given command":      {dockerOf(t, changed(func(*v1.ConfigFile) {})), setting.Workload{HostCommand: []string{"a\x00"}}, "has a zero byte"},
+		"a user that it has not":                {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.User = "nobody" })), setting.Workload{}, "not in the image's /etc/passwd"},
+		"a group that it has not":               {dockerOf(t, good), setting.Workload{User: "0:wheel"}, "not in the image's /etc/group"},
+		"no command":                            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Entrypoint, c.Config.Cmd = nil, nil })), setting.Workload{}, "has no command"},
+		"a zero byte in its command":            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Cmd = []string{"/a", "b\x00c"} })), setting.Workload{}, "\"b\\x00c\" has a NUL byte"},
+		"a zero byte in a variable":             {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Env = []string{"A=\x00"} })), setting.Workload{}, "has a NUL byte"},
+		"a zero byte in its folder":             {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.WorkingDir = "/\x00" })), setting.Workload{}, "has a NUL byte"},
+		"a zero byte in the given command":      {dockerOf(t, changed(func(*v1.ConfigFile) {})), setting.Workload{HostCommand: []string{"a\x00"}}, "has a NUL byte"},
 		"a signal that is none":                 {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.StopSignal = "SIGNONE" })), setting.Workload{}, "stop signal"},
 		"a layer that is cut off":               {dockerOf(t, imageOf(t, ok[:300])), setting.Workload{}, "unexpected EOF"},
-		"a layer that is other bytes":           {dockerOf(t, changed(func(c *v1.ConfigFile) { c.RootFS.DiffIDs[0].Hex = strings.Repeat("0", 64) })), setting.Workload{}, "and its configuration says"},
+		"a layer that is other bytes":           {dockerOf(t, changed(func(c *v1.ConfigFile) { c.RootFS.DiffIDs[0].Hex = strings.Repeat("0", 64) })), setting.Workload{}, "but its configuration has"},
 		"a variable that is not set":            {dockerOf(t, good), setting.Workload{Env: []setting.Variable{"TARE_NO_SUCH"}}, "TARE_NO_SUCH"},
 		"a folder that is not there":            {dockerOf(t, good), setting.Workload{Mounts: []setting.Mount{"/no/such:/x"}}, "/no/such"},
 	} {
@@ -440,7 +440,7 @@ func TestALayerThatWouldFillTheDiskIsNotUnpacked(t *testing.T) {
 	must.OK(t, os.WriteFile(path, sparse(t, maxBytes+1), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // long before the bytes are written
 	defer cancel()
-	if _, err := unpack(ctx, dir, []string{path}, "/"); err == nil || !strings.Contains(err.Error(), "its files are larger than") {
+	if _, err := unpack(ctx, dir, []string{path}, "/"); err == nil || !strings.Contains(err.Error(), "its files exceed") {
 		t.Errorf("%v", err)
 	}
 }
@@ -456,7 +456,7 @@ func TestWhatIsUnpackedFitsOnTheDisk(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "image.tar")
 	must.OK(t, os.WriteFile(archive, dockerOf(t, imageOf(t, tarOf(t, file("a", strings.Repeat("x", 1<<20))))), 0o600))
 	_, err := Make(t.Context(), setting.Workload{Image: archive}, dir, nil)
-	check.Error(t, err, "its files are larger than 0 MiB, nine tenths of the free space in "+dir)
+	check.Error(t, err, "its files exceed 0 MiB, nine tenths of the free space in "+dir)
 }
 
 // As docker and runc make it; a link in it is followed within the image.

@@ -45,7 +45,7 @@ func (c *Cargo) derive(ctx context.Context, img v1.Image, w *setting.Workload) e
 	}
 	own := w.Image == "" // it has the probe
 	if seen.probe && !own {
-		return fmt.Errorf("it has a file %s of its own, where tare puts its probe", probe.Name)
+		return fmt.Errorf("it already has a file %s, where tare puts its probe", probe.Name)
 	}
 	if c.Process, err = process(&config.Config, w, c.HostEnv, seen.accounts); err != nil {
 		return err
@@ -77,20 +77,20 @@ func (c *Cargo) takeLayers(ctx context.Context, img v1.Image, config *v1.ConfigF
 		return nil, nil, fmt.Errorf("its layers: %w", err)
 	}
 	if len(all) > maxLayers || len(all) != len(config.RootFS.DiffIDs) {
-		return nil, nil, fmt.Errorf("it has %d layers, and its configuration %d: at most %d, and as many, are taken", len(all), len(config.RootFS.DiffIDs), maxLayers)
+		return nil, nil, fmt.Errorf("it has %d layers, but its configuration has %d: the numbers must be equal and at most %d", len(all), len(config.RootFS.DiffIDs), maxLayers)
 	}
 	seen := &contents{top: map[string]bool{}, room: roomIn(c.dir)}
 	var parts []image.Part
 	for i, l := range all {
 		if media, err := l.MediaType(); err != nil || !media.IsDistributable() {
-			return nil, nil, fmt.Errorf("its layer %d is not in it (%v)", i+1, media)
+			return nil, nil, fmt.Errorf("its layer %d is missing (%v)", i+1, media)
 		}
 		p, err := c.takeLayer(ctx, l, seen, filepath.Join(c.dir, fmt.Sprintf("layer-%d.tar", i)))
 		if err != nil {
 			return nil, nil, fmt.Errorf("its layer %d: %w", i+1, err)
 		}
 		if want := config.RootFS.DiffIDs[i]; p.Digest.String() != want.String() {
-			return nil, nil, fmt.Errorf("its layer %d is %s, and its configuration says %s", i+1, p.Digest, want)
+			return nil, nil, fmt.Errorf("its layer %d is %s, but its configuration has %s", i+1, p.Digest, want)
 		}
 		parts = append(parts, p)
 	}
@@ -110,7 +110,7 @@ func (c *Cargo) takeLayer(ctx context.Context, l v1.Layer, seen *contents, file 
 	w := &counted{out: out, sum: sha256.New(), room: &seen.room, ctx: ctx}
 	err = seen.look(io.TeeReader(in, w))
 	if err == nil {
-		_, err = io.Copy(w, in) // what stands after the archive's end is of the layer too
+		_, err = io.Copy(w, in) // data after the end of the archive belongs to the layer too
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		return image.Part{}, err
@@ -153,7 +153,7 @@ func (s *contents) look(in io.Reader) error {
 			return err
 		}
 		if s.members++; s.members > maxMembers {
-			return fmt.Errorf("it has more than %d files", maxMembers)
+			return fmt.Errorf("more than %d files", maxMembers)
 		}
 		name := strings.TrimPrefix(path.Clean("/"+h.Name), "/")
 		s.top[strings.SplitN(name, "/", 2)[0]] = true
@@ -172,8 +172,8 @@ func (s *contents) look(in io.Reader) error {
 	}
 }
 
-// probeLayer returns the layer on top of the image. It holds the probe, and each mount
-// point of runtimes that the image lacks.
+// probeLayer returns the layer on top of the image, with the probe and the runtimes' mount
+// points that the image lacks.
 func (c *Cargo) probeLayer(seen *contents) (image.Part, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -193,10 +193,9 @@ func (c *Cargo) probeLayer(seen *contents) (image.Part, error) {
 	return image.Part{Digest: digest.FromBytes(b.Bytes()), Size: int64(b.Len()), File: file}, os.WriteFile(file, b.Bytes(), 0o600)
 }
 
-// image builds the derived image. It drops declared volumes, so that their data lie in
-// the container's root file system: engines differ in how they keep volumes. The
-// image's name comes from the digest of its configuration, and so is the same in every
-// run.
+// image builds the derived image. It drops declared volumes, so that their data is in the
+// container's root file system: engines differ in how they store volumes. The image's name
+// contains the digest of its configuration, and so is the same in every run.
 func (c *Cargo) image(base *v1.ConfigFile, layers []image.Part) *image.Image {
 	config := oci.Image{
 		Created:  &image.Created,
@@ -207,12 +206,12 @@ func (c *Cargo) image(base *v1.ConfigFile, layers []image.Part) *image.Image {
 			Labels: image.Labels(),
 		},
 		RootFS:  oci.RootFS{Type: "layers"},
-		History: []oci.History{{Created: &image.Created, CreatedBy: "tare", Comment: "a workload of the user's own, with tare's probe in front of it"}},
+		History: []oci.History{{Created: &image.Created, CreatedBy: "tare", Comment: "a workload of the user, with tare's probe in front of it"}},
 	}
 	for _, l := range layers {
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, l.Digest)
 	}
-	// A history says of every layer where it is from, or it is refused.
+	// Engines require a history entry for every layer.
 	config.History = slices.Repeat(config.History, len(layers))
 	return image.Assemble(config, layers)
 }

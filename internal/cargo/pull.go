@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// pull is an image of a registry, as docker login and podman login left who may. What the
-// library reads whole is bounded as that of an archive is: its own bound of a manifest is
-// 100 MiB, which take many times that once they are parsed, and of a configuration it has
-// none. Layers are bounded where they are read.
+// pull returns an image from a registry, with the credentials of docker login or podman
+// login. Manifests and configurations have the same size limits as in an archive. The
+// library itself accepts manifests of 100 MiB, which need many times more memory when
+// parsed, and has no limit for configurations. Layers are limited when they are read.
 func pull(ctx context.Context, ref string) (v1.Image, error) {
 	r, err := name.ParseReference(ref)
 	if err != nil {
@@ -31,7 +31,7 @@ func pull(ctx context.Context, ref string) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pull %s: its manifest: %w", ref, err)
 	}
-	// No more is read than the manifest says, unless that is less than nothing.
+	// The library reads at most this size, unless it is negative.
 	if n := manifest.Config.Size; n < 0 || n > maxJSON {
 		return nil, fmt.Errorf("pull %s: its configuration of %d bytes is too large", ref, n)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe"
 )
 
-// The words of the image specification for what an upper layer takes away.
+// Whiteouts of the OCI image specification, which remove files of lower layers.
 const (
 	whiteout = ".wh."
 	opaque   = ".wh..wh..opq"
@@ -46,9 +46,9 @@ func (c cancellable) Read(b []byte) (int, error) {
 	return c.Reader.Read(b)
 }
 
-// unpack unpacks the layers in order into a new folder. The kernel resolves names and
-// links below it for any archive. unpack makes the working folder if no layer has it,
-// like docker and runc.
+// unpack unpacks the layers in order into a new folder. The kernel resolves names and links
+// below it, whatever the archive has. Like docker and runc, unpack creates the working
+// folder if no layer has it.
 func unpack(ctx context.Context, dir string, layers []string, work string) (string, error) {
 	at := filepath.Join(dir, "root")
 	if err := os.Mkdir(at, 0o755); err != nil {
@@ -75,7 +75,7 @@ func unpack(ctx context.Context, dir string, layers []string, work string) (stri
 		err = os.MkdirAll(work, 0o755)
 	}
 	if err != nil {
-		return "", fmt.Errorf("make the working folder: %w", err)
+		return "", fmt.Errorf("create the working folder: %w", err)
 	}
 	return at, os.Chmod(at, 0o755)
 }
@@ -108,8 +108,8 @@ func (u *unpacking) layer(file string) error {
 	}
 }
 
-// place writes one file into the root. It skips devices, pipes and other special files,
-// which the container's runtime makes.
+// place writes one file to the root. It skips devices, pipes and other special files, which
+// the container's runtime creates.
 func (u *unpacking) place(name string, h *tar.Header, in io.Reader) error {
 	root, mine := u.root, u.mine
 	dir, base := path.Split(name)

@@ -29,7 +29,7 @@ func (a *accounts) take(file string, text []byte) {
 	}
 }
 
-// The fields of both files that are looked for.
+// The fields of both files used for lookups.
 const (
 	byName   = 0
 	byNumber = 2
@@ -54,10 +54,10 @@ func (a *accounts) find(written string) (uid, gid uint32, err error) {
 	its := with(a.users, byName, user)
 	if uid, err = number(user); err != nil {
 		if its == nil {
-			return 0, 0, fmt.Errorf("user %.80q: its /etc/passwd has none of that name; write its number: --user 1000:1000", user)
+			return 0, 0, fmt.Errorf("user %.80q: not in the image's /etc/passwd; give its number: --user 1000:1000", user)
 		}
 		if uid, err = number(its[byNumber]); err != nil {
-			return 0, 0, fmt.Errorf("user %.80q: its /etc/passwd has no number for it: %w", user, err)
+			return 0, 0, fmt.Errorf("user %.80q: invalid number in the image's /etc/passwd: %w", user, err)
 		}
 	} else if its == nil {
 		its = with(a.users, byNumber, user)
@@ -69,7 +69,7 @@ func (a *accounts) find(written string) (uid, gid uint32, err error) {
 		}
 		named := with(a.groups, byName, group)
 		if named == nil {
-			return 0, 0, fmt.Errorf("group %.80q: its /etc/group has none of that name; write its number: --user 1000:1000", group)
+			return 0, 0, fmt.Errorf("group %.80q: not in the image's /etc/group; give its number: --user 1000:1000", group)
 		}
 		gid, err = number(named[byNumber])
 	case len(its) > 3:

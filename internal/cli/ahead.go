@@ -17,20 +17,20 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// What a plan may take without being asked.
+// Limits above which a plan needs confirmation.
 const (
 	muchWritten = 20e9
 	longTime    = time.Hour
-	longEnough  = 10 * time.Second // to say it before
+	longEnough  = 10 * time.Second // announce a measurement that takes longer
 )
 
-// said is what a measurement takes, in words. What is begun no more after its budget is
-// not written.
+// said formats the cost of a measurement. With a budget, bytes that would be written after
+// it has passed are not counted.
 func said(a terms.Ahead) string {
 	var parts []string
 	switch {
 	case a.Bytes > 0 && a.More && a.Budget > 0:
-		parts = append(parts, "writes "+page.Size(a.Bytes)+" or more, if its budget lasts")
+		parts = append(parts, "writes at least "+page.Size(a.Bytes)+" within its budget")
 	case a.Bytes > 0 && a.Budget > 0:
 		parts = append(parts, "writes at most "+page.Size(a.Bytes))
 	case a.Bytes > 0 && a.More:
@@ -38,18 +38,18 @@ func said(a terms.Ahead) string {
 	case a.Bytes > 0:
 		parts = append(parts, "writes "+page.Size(a.Bytes))
 	case a.More:
-		parts = append(parts, "writes an amount that is not known before")
+		parts = append(parts, "writes an unknown amount")
 	}
 	if a.Time > 0 {
 		parts = append(parts, "takes at least "+seconds(a.Time))
 	} else {
-		parts = append(parts, "takes a time that is not known before")
+		parts = append(parts, "takes an unknown time")
 	}
 	return strings.Join(parts, ", ")
 }
 
-// ahead says what the measures of a plan take, and asks before they write very much or
-// take very long.
+// ahead prints the cost of each measure of a plan. It asks for confirmation if the total
+// exceeds the limits.
 func (s *app) ahead(ctx context.Context, measures []plan.Measure, quiet, yes bool) error {
 	var sum terms.Ahead
 	for i, m := range measures {
@@ -58,7 +58,7 @@ func (s *app) ahead(ctx context.Context, measures []plan.Measure, quiet, yes boo
 			continue
 		}
 		a := o.Ahead(1)
-		if a.Bytes > 0 || a.Time > 0 { // else it is no matter how many
+		if a.Bytes > 0 || a.Time > 0 { // otherwise the number of targets does not matter
 			a = o.Ahead(targetsOf(ctx, m.Options))
 		}
 		if a.Budget > 0 {
@@ -72,20 +72,21 @@ func (s *app) ahead(ctx context.Context, measures []plan.Measure, quiet, yes boo
 		}
 		text := said(a)
 		if a.Budget > 0 {
-			text += ", begins nothing new after its budget of " + option.FormatDuration(a.Budget)
+			text += ", starts nothing new after its budget of " + option.FormatDuration(a.Budget)
 		}
 		fmt.Fprintf(s.Err, "tare: measure %d of %d, %s: %s\n", i+1, len(measures), m.Name, text)
 	}
 	if !quiet && len(measures) > 1 {
-		fmt.Fprintf(s.Err, "tare: all of it: %s\n", said(sum))
+		fmt.Fprintf(s.Err, "tare: total: %s\n", said(sum))
 	}
 	if yes || sum.Bytes <= muchWritten && sum.Time <= longTime {
 		return nil
 	}
-	return s.ask(ctx, fmt.Sprintf("the plan %s, and what is above 20 GB or an hour is asked for", said(sum)))
+	return s.ask(ctx, fmt.Sprintf("the plan %s; more than 20 GB or one hour needs confirmation", said(sum)))
 }
 
-// whom are the targets of a measure, and how they are reached; false of one that has none.
+// whom returns the targets of a measure and how to reach them. It returns false if the
+// measure has no targets.
 func whom(o option.Options) (c selection, ok bool) {
 	w, ok := o.(interface{ Weighed() *terms.Whom })
 	if ok {
@@ -94,7 +95,7 @@ func whom(o option.Options) (c selection, ok bool) {
 	return c, ok
 }
 
-// targetsOf is how many of the targets of a measure are here.
+// targetsOf returns the number of available targets of a measure.
 func targetsOf(ctx context.Context, o option.Options) int {
 	c, ok := whom(o)
 	if !ok {
@@ -104,17 +105,16 @@ func targetsOf(ctx context.Context, o option.Options) int {
 		return len(present(find.All(ctx, c.settings(), false)))
 	}
 	found, err := find.Named(ctx, c.Targets, c.settings())
-	if err != nil { // an engine that was here a moment ago
+	if err != nil { // an engine stopped after the targets were checked
 		return len(c.Targets)
 	}
 	return len(present(found))
 }
 
-// askTerminal asks who sits at the terminal whether to begin. Where nobody does, it is
-// refused.
+// askTerminal asks the user for confirmation. Without a terminal it returns an error.
 func (s *app) askTerminal(ctx context.Context, what string) error {
 	if !term.IsTerminal(s.Err) || !term.IsTerminal(os.Stdin) {
-		return fmt.Errorf("%s: add --yes, or do less of it, with --scale, --rounds or fewer targets", what)
+		return fmt.Errorf("%s: add --yes, or reduce it with --scale, --rounds or fewer targets", what)
 	}
 	fmt.Fprintf(s.Err, "tare: %s. Begin? [y/N] ", what)
 	answer := make(chan string, 1)
@@ -130,5 +130,5 @@ func (s *app) askTerminal(ctx context.Context, what string) error {
 	case <-ctx.Done():
 		fmt.Fprintln(s.Err)
 	}
-	return errors.New("nothing was begun")
+	return errors.New("nothing was started")
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// weighApp loads a service on every target.
+// weighApp measures a service under load on every target.
 func weighApp(ctx context.Context, s *app, p service.Options, out outputFlags) error {
 	p.Serve(&p.Workload)
-	var noise subject.Workload // of neighbours that have no image of their own
+	var noise subject.Workload // for neighbours without an image
 	options := servicerun.Options{
 		Plan: p,
 		Pressure: func(pid int) (cpu, memory, io int64, err error) {

@@ -20,15 +20,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// extendBPF lets the verb list programs.
+// extendBPF adds the list subcommand.
 func extendBPF(s *app, v *verb) { v.AddCommand(newBPFList(s)) }
 
-// enoughFor checks that this machine can do the plan's loads: for a server on it, too,
-// where it is here.
+// enoughFor checks that this machine can generate the load of the plan. If the server runs
+// here, it counts the server's needs too.
 func enoughFor(ctx context.Context, p *bpf.Options) error {
 	local := true
 	if p.URL != "" {
-		at, err := load.Find(ctx, p.URL) // what is not found ends the run, whose record says why
+		at, err := load.Find(ctx, p.URL) // a host that cannot be resolved fails the run; the record has the reason
 		local = err == nil && here(at.Addr())
 	}
 	for _, n := range p.Connections {
@@ -40,7 +40,7 @@ func enoughFor(ctx context.Context, p *bpf.Options) error {
 	return nil
 }
 
-// here reports whether an address is this machine's own.
+// here reports whether addr belongs to this machine.
 func here(at netip.Addr) bool {
 	own, err := net.InterfaceAddrs()
 	return at.IsLoopback() || at.IsUnspecified() || err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
@@ -49,7 +49,7 @@ func here(at netip.Addr) bool {
 	})
 }
 
-// weighBPF performs a plan.
+// weighBPF runs a bpf plan.
 func weighBPF(ctx context.Context, s *app, p bpf.Options, out outputFlags) error {
 	var meter *meterbpf.Meter
 	defer func() {
@@ -82,7 +82,7 @@ func weighBPF(ctx context.Context, s *app, p bpf.Options, out outputFlags) error
 	})
 }
 
-// nodeCPU is the busy time of all CPUs.
+// nodeCPU returns the busy time of all CPUs and their number.
 func nodeCPU() (busy int64, cpus int, err error) {
 	c, err := nodestat.ReadCPU(machine.Root(""))
 	if err != nil {

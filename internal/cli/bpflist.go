@@ -19,17 +19,17 @@ func newBPFList(s *app) *cobra.Command {
 	var watch bool
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List eBPF programs: whose they are, what they cost, what they occupy",
-		Long: `List the loaded programs with what they are attached to, the processes that hold
-them, their pins and maps, and over --interval how often they ran, how long one run
-took, and which part of a core and of the node that is. Memory is that of the program
-and of its maps; a map that several use counts once in the total.
+		Short: "List eBPF programs with their owners, CPU time and memory",
+		Long: `List the loaded programs with their attachments, owning processes, pins and maps.
+Over --interval it shows how often each program ran, the mean time of a run, and the
+share of a core and of the node. Memory includes the program and its maps; a map that
+several programs use counts once in the total.
 
-Counts and times are the kernel's own statistics, which are on while tare looks and
-cost some 20 ns for each run of each program.
+Counts and times are the kernel's own statistics. They are enabled while tare measures
+and cost about 20 ns per run of a program.
 
-Programs are chosen by --kmesh, --name, --pin, --owner, --cgroup and --id; of several all
-have to hold. It is an error where none is loaded that was chosen.`,
+--kmesh, --name, --pin, --owner, --cgroup and --id select programs. If several are set,
+a program must match all of them. It is an error if no loaded program matches.`,
 		Example: "  tare bpf list --interval 100ms\n  tare bpf list --format json --interval 0",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -51,8 +51,8 @@ have to hold. It is an error where none is loaded that was chosen.`,
 		},
 	}
 	set.AddFlags(c.Flags())
-	c.Flags().DurationVar(&interval, "interval", time.Second, "how long is looked; 0: no statistics")
+	c.Flags().DurationVar(&interval, "interval", time.Second, "how long to measure; 0: no statistics")
 	formatFlag(c, &format, bpflist.Formats...)
-	c.Flags().BoolVar(&watch, "watch", false, "again and again, until Ctrl-C")
+	c.Flags().BoolVar(&watch, "watch", false, "repeat until Ctrl-C")
 	return c
 }

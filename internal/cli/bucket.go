@@ -21,12 +21,12 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 )
 
-// readers are the verbs whose arguments are records, or folders of them: at most so many.
+// readers maps each verb that reads records to the maximum number of record arguments.
 var readers = map[string]int{"compare": math.MaxInt, "gate": math.MaxInt, "history": math.MaxInt, "join": math.MaxInt, "label": 1, "redact": 1, "render": 1, "report": math.MaxInt, "run": 1}
 
-// withBuckets lets a command read records out of buckets and write into one: what it
-// reads is there as files before it begins, and what it wrote is taken there when it has
-// ended. So a record is whole on this machine first, and no verb knows of buckets.
+// withBuckets lets a command read records from buckets and write to one. Records are
+// downloaded before the command runs, and its output is uploaded afterwards. So a record is
+// complete on this machine first, and no verb handles buckets itself.
 func (s *app) withBuckets(c *cobra.Command) *cobra.Command {
 	for _, below := range c.Commands() {
 		s.withBuckets(below)
@@ -40,7 +40,7 @@ func (s *app) withBuckets(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// fetching does a command with what its arguments name in buckets.
+// fetching runs a command after downloading the records that its arguments name in buckets.
 func (s *app) fetching(c *cobra.Command, args []string, do func(*cobra.Command, []string) error) (err error) {
 	if !slices.ContainsFunc(args, func(arg string) bool { return inBucket(arg) >= 0 }) {
 		return do(c, args)
@@ -51,7 +51,7 @@ func (s *app) fetching(c *cobra.Command, args []string, do func(*cobra.Command, 
 	}
 	dir, err := os.MkdirTemp("", "tare-s3-")
 	if err != nil {
-		return fmt.Errorf("a place for what is in the bucket: %w; $TMPDIR names another", err)
+		return fmt.Errorf("create a folder for downloads: %w; set $TMPDIR to use another", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	args = slices.Clone(args)
@@ -74,8 +74,8 @@ func (s *app) fetching(c *cobra.Command, args []string, do func(*cobra.Command, 
 	return nil
 }
 
-// inBucket is where an argument, such as NAME=s3://BUCKET/KEY, begins to be an address
-// in a bucket; -1: nowhere.
+// inBucket returns the offset of a bucket address in an argument such as
+// NAME=s3://BUCKET/KEY, or -1 if there is none.
 func inBucket(arg string) int {
 	if bucket.Is(arg) {
 		return 0
@@ -86,7 +86,7 @@ func inBucket(arg string) int {
 	return -1
 }
 
-// fetch copies what is at an address, and says where to.
+// fetch downloads the records at an address and returns the local path.
 func (s *app) fetch(ctx context.Context, store *bucket.Client, address, dir string) (string, error) {
 	from, err := bucket.Parse(address)
 	if err != nil {
@@ -98,17 +98,16 @@ func (s *app) fetch(ctx context.Context, store *bucket.Client, address, dir stri
 	}
 	fmt.Fprintf(s.Err, "%s: %s, %s\n", cleanLines(from.String()), page.Amount(got.Records, "file"), page.Size(float64(got.Bytes)))
 	if got.Left != nil {
-		fmt.Fprintf(s.Err, "tare: left out, since %s cannot be names of files: %s\n", page.Amount(len(got.Left), "key"), cleanLines(page.Listed(got.Left)))
+		fmt.Fprintf(s.Err, "tare: skipped: %s not valid as file names: %s\n", page.Amount(len(got.Left), "key"), cleanLines(page.Listed(got.Left)))
 	}
 	s.fetched = append(s.fetched, got.Path, strings.TrimSuffix(from.String(), "/"))
 	return got.Path, nil
 }
 
-// given is a text with the addresses that a user gave in place of the files that were
-// fetched from there.
+// given replaces local paths in text with the bucket addresses that the user passed.
 func (s *app) given(text string) string { return strings.NewReplacer(s.fetched...).Replace(text) }
 
-// asGiven is a stream that says so.
+// asGiven is a writer that prints the addresses the user passed.
 type asGiven struct {
 	io.Writer
 	*app
@@ -119,7 +118,7 @@ func (w asGiven) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// givenError is an error that says so.
+// givenError is an error whose text has the addresses the user passed.
 type givenError struct {
 	error
 	text string
@@ -128,11 +127,11 @@ type givenError struct {
 func (e *givenError) Error() string { return e.text }
 func (e *givenError) Unwrap() error { return e.error }
 
-// lateUpload is how long a run that was told to end may take its record away: a pod that is
-// deleted has 30 s by default.
+// lateUpload is the upload timeout of an interrupted run. A deleted pod has 30 s by
+// default.
 const lateUpload = 20 * time.Second
 
-// uploading does a command whose output goes into a bucket.
+// uploading runs a command and uploads its output if --output is in a bucket.
 func (s *app) uploading(c *cobra.Command, do func() error) error {
 	output := c.Flags().Lookup("output")
 	if output == nil || !bucket.Is(output.Value.String()) {
@@ -168,7 +167,7 @@ func (s *app) uploading(c *cobra.Command, do func() error) error {
 		fmt.Fprintf(s.Err, "uploaded: %s, %s, to %s\n", page.Amount(files, "file"), page.Size(float64(bytes)), cleanLines(to.String()))
 		return failed
 	}
-	err = fmt.Errorf("%w; it is kept in %s, and tare join RECORD -o s3://… takes a record of it there", err, dir)
+	err = fmt.Errorf("%w; the files are kept in %s; upload a record with tare join RECORD -o s3://…", err, dir)
 	if failed == nil {
 		return err
 	}
@@ -176,7 +175,7 @@ func (s *app) uploading(c *cobra.Command, do func() error) error {
 	return failed
 }
 
-// stage has a command write into a new folder where records are kept.
+// stage redirects a command's output to a new folder next to the stored records.
 func (s *app) stage(output *pflag.Flag, to bucket.URL) (dir string, err error) {
 	records, err := recordsFolder()
 	if err == nil {
@@ -186,7 +185,7 @@ func (s *app) stage(output *pflag.Flag, to bucket.URL) (dir string, err error) {
 		dir, err = os.MkdirTemp(records, time.Now().UTC().Format("20060102T150405Z-"))
 	}
 	if err != nil {
-		return "", fmt.Errorf("no place for what goes to %s: %w; $XDG_DATA_HOME names another", to, err)
+		return "", fmt.Errorf("create a folder for the upload to %s: %w; set $XDG_DATA_HOME to use another", to, err)
 	}
 	local := dir
 	if !to.IsFolder() {

@@ -71,7 +71,7 @@ func TestARecordGoesIntoABucketWhenItIsWhole(t *testing.T) {
 	}
 	ends(t, ExitDone, "host", "report", address)
 	rounds := s.Requests.Load()
-	if refuses(t, line, "something is there already"); s.Requests.Load() > rounds+1 {
+	if refuses(t, line, "already exists"); s.Requests.Load() > rounds+1 {
 		t.Errorf("again, it was asked for %d times", s.Requests.Load()-rounds)
 	}
 	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // it goes away meanwhile
@@ -81,7 +81,7 @@ func TestARecordGoesIntoABucketWhenItIsWhole(t *testing.T) {
 		return r.Method == http.MethodPut
 	})
 	_, stderr := ends(t, ExitUsage, "AWS_SECRET_ACCESS_KEY", append(line[:len(line)-1], "s3://tare/nightly/other.jsonl")...)
-	_, kept, _ := strings.Cut(stderr, "it is kept in ")
+	_, kept, _ := strings.Cut(stderr, "the files are kept in ")
 	kept, _, _ = strings.Cut(kept, ",")
 	ends(t, ExitDone, "host", "report", filepath.Join(kept, "other.jsonl"))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// load makes the workload that was asked for, and those of its neighbours, and says in
-// the record's header what they are.
+// load prepares the requested workload and those of its neighbours, and describes them in
+// the record's header.
 func (o *session) load(ctx context.Context, w *setting.Workload, beside []setting.Workload) (err error) {
 	if w != nil && w.Is() {
 		if o.cargo, o.options.Header.Workload, err = o.make(ctx, w, "-cargo"); err != nil {
@@ -22,7 +22,7 @@ func (o *session) load(ctx context.Context, w *setting.Workload, beside []settin
 	for i := range beside {
 		c, told, err := o.make(ctx, &beside[i], fmt.Sprintf("-cargo-%d", i+1))
 		if err != nil {
-			return fmt.Errorf("--neighbour %s: as an image, since it begins with none of spin, hold and storage: %w", beside[i].Image, err)
+			return fmt.Errorf("--neighbour %s: taken as an image, since it starts with none of spin, hold and storage: %w", beside[i].Image, err)
 		}
 		o.beside = append(o.beside, c)
 		o.options.Header.Neighbours = append(o.options.Header.Neighbours, *told)
@@ -30,7 +30,7 @@ func (o *session) load(ctx context.Context, w *setting.Workload, beside []settin
 	return nil
 }
 
-// make makes a workload in a folder of the run.
+// make prepares a workload in a folder of the run.
 func (o *session) make(ctx context.Context, w *setting.Workload, name string) (*cargo.Cargo, *record.Workload, error) {
 	dir, _, err := o.run.Dirs(name)
 	if err != nil {
@@ -58,7 +58,7 @@ func (o *session) make(ctx context.Context, w *setting.Workload, name string) (*
 	return c, told, nil
 }
 
-// lenders are the engines of targets, each once, from which an image may be had.
+// lenders returns the engines of the targets that can export an image, each engine once.
 func lenders(targets []subject.Target) (all []cargo.Lender) {
 	seen := map[string]bool{}
 	for _, t := range targets {
@@ -71,7 +71,7 @@ func lenders(targets []subject.Target) (all []cargo.Lender) {
 	return all
 }
 
-// withoutValues is a command line in which no variable of a workload has its value.
+// withoutValues removes the values of environment variables from a command line.
 func withoutValues(args []string) []string {
 	out := append([]string{}, args...)
 	for i, arg := range out {

@@ -17,33 +17,32 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// selection is the part of a measurement that says what is weighed.
+// selection selects the targets of a measurement.
 type selection struct {
 	*terms.Whom
-	named []*string // other names of targets in it, emptied if theirs is not here
-	// workload is what targets are to run; nil for the probe.
+	named []*string // pointers to other target names; cleared if that target is unavailable
+	// workload is what targets run; nil for the probe.
 	workload *setting.Workload
 }
 
-// settings are those for finding the targets.
+// settings returns the settings for finding the targets.
 func (c selection) settings() find.Settings {
 	return find.Settings{Engine: c.Engines.Of, Via: c.Via}
 }
 
-// choose finds the targets of the plan, or all that can be weighed. Those that
-// the plan names, that are not here and that may be missing are told of in
-// findings.
+// choose returns the targets of the plan, or all available ones if it names none.
+// Unavailable targets that the plan allows to skip are reported as findings.
 func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Target, []record.Finding, error) {
 	if len(c.Targets) == 0 {
 		found := find.All(ctx, c.settings(), false)
 		if ctx.Err() != nil {
-			return nil, nil, ctx.Err() // what was not asked to the end is not missing
+			return nil, nil, ctx.Err() // an unfinished check does not make a target missing
 		}
 		c.leaveOut(found)
 		targets := present(found)
 		var only []record.Finding
 		if os.Geteuid() != 0 && len(targets) == 1 {
-			only = []record.Finding{{Code: finding.NotWeighed, Level: finding.Warning, Message: "only " + targets[0].Info().Name + " was measured: every other target needs root or is not here",
+			only = []record.Finding{{Code: finding.NotWeighed, Level: finding.Warning, Message: "only " + targets[0].Info().Name + " was measured: every other target needs root or is unavailable",
 				Advice: "run tare as root (sudo tare …); tare doctor has the reasons"}}
 			fmt.Fprintf(s.Err, "tare: %s; %s\n", strings.Replace(only[0].Message, "was measured", "is measured", 1), only[0].Advice)
 		}
@@ -75,17 +74,18 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 			if *name != f.Name {
 				continue
 			}
-			// Comparisons are with what the plan says, or the same driven another way.
+			// Compare with the target that the plan names, or with the same one over
+			// another client.
 			if *name = otherWay(f.Name, targets); *name == "" {
 				level = finding.Warning
 				message += "; comparisons that name it, such as the VS columns, are with the baseline instead"
 			} else {
-				message += "; in comparisons " + *name + " stands for it"
+				message += "; comparisons use " + *name + " instead"
 			}
 		}
 		skipped = append(skipped, record.Finding{Code: finding.NotWeighed, Level: level, Target: f.Name, Message: message, Advice: f.Why.Advice})
 	}
-	if len(targets) == 0 && errs == nil { // none that could run the workload
+	if len(targets) == 0 && errs == nil { // no target can run the workload
 		for _, f := range found {
 			errs = append(errs, f.Why)
 		}
@@ -99,8 +99,8 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 	return targets, skipped, nil
 }
 
-// otherWay returns the target that is the same engine and runtime as one that is missing,
-// driven by its API in place of its command line or the other way about, "" for none.
+// otherWay returns the target with the same engine and runtime as a missing one, over the
+// API instead of the command line or the reverse. It returns "" if there is none.
 func otherWay(missing string, targets []subject.Target) string {
 	plain := func(name string) string {
 		return strings.Replace(strings.Replace(name, "+cli/", "/", 1), "+api/", "/", 1)
@@ -113,7 +113,7 @@ func otherWay(missing string, targets []subject.Target) string {
 	return ""
 }
 
-// leaveOut takes away what cannot run the user's own program, and tells which those are.
+// leaveOut removes targets that cannot run the user's own program, and returns their names.
 func (c selection) leaveOut(found []find.Found) map[string]bool {
 	out := map[string]bool{}
 	if c.workload == nil || !c.workload.Is() {
@@ -133,7 +133,7 @@ func (c selection) leaveOut(found []find.Found) map[string]bool {
 	return out
 }
 
-// notHere says why nothing of a measure can be weighed on this machine.
+// notHere is the reason why a measure has no available target on this machine.
 type notHere struct{ error }
 
 func (e *notHere) Unwrap() error { return e.error }
@@ -148,8 +148,8 @@ func present(found []find.Found) []subject.Target {
 	return out
 }
 
-// tellMissing says in one line what is left out before the work begins: "3 skipped: docker,
-// containerd (no daemon); youki (not installed)".
+// tellMissing prints the skipped targets on one line before the run starts: "3 skipped:
+// docker, containerd (no daemon); youki (not installed)".
 func tellMissing(s *app, found []find.Found) {
 	n, why := 0, []string{}
 	names := map[string][]string{}
@@ -171,7 +171,7 @@ func tellMissing(s *app, found []find.Found) {
 	fmt.Fprintf(s.Err, "%d skipped: %s; tare doctor has the reasons\n", n, strings.Join(why, "; "))
 }
 
-// brief is why a target is not here, in a few words.
+// brief shortens the reason why a target is unavailable.
 func brief(reason string) string {
 	for _, known := range [][2]string{{"root", "needs root"}, {"looked on PATH", "not installed"}, {"daemon", "no daemon"}, {"dial unix", "no daemon"}, {"which cluster", "no cluster"}} {
 		if strings.Contains(reason, known[0]) {

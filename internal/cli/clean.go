@@ -27,25 +27,24 @@ func newClean(s *app) *cobra.Command {
 	set := option.Of(&reach)
 	c := &cobra.Command{
 		Use:   "clean",
-		Short: "Remove what interrupted runs left, and nothing else",
-		Long: `Find what runs that were killed left behind: containers and their processes,
-bundles, state, cgroups, mounts, and what they made on engines, each by the run's
-id, and remove it. Runs that are under way are left alone. What is on an engine that does not answer is
-kept in mind until it does, or until --forget; so is what is on a disk that is not
-mounted. Engines are asked where the run found them, or where flags say that they
-are now. After a reboot it is said that no container runs any more where one does
-not answer. The folders of runs are /var/lib/tare/ID and
-/run/tare/ID; of a user without root they lie below /tmp/tare-UID, and are found by
-this user's tare clean.
+		Short: "Remove what interrupted runs left behind, and nothing else",
+		Long: `Find and remove what killed runs left behind: containers and their processes,
+bundles, state, cgroups, mounts, and objects on engines. Each is identified by the run's
+id. Active runs are left alone. If an engine does not answer, its leftovers stay listed
+until it does, or until --forget; the same holds for a disk that is not mounted. tare
+uses the engine addresses of the run, or those given by flags. After a reboot no container
+of an unavailable engine is running, and tare reports that. The folders of runs are
+/var/lib/tare/ID and /run/tare/ID. Without root they are below /tmp/tare-UID, and only the
+same user's tare clean finds them.
 
-tare clean waits for starts that an engine or a runtime goes on with after its client
-has gone, up to a minute, and looks a second time after the removal. Of Kata's sandboxes
-it removes folders, cgroups and network namespaces, too. What may be a run's and is not
-known to be so stays, and is named with the command that removes it.
+An engine or runtime may continue a start after its client is gone. tare clean waits for
+it for up to a minute, and checks again after the removal. For Kata sandboxes it also
+removes folders, cgroups and network namespaces. If the owner of an object is unclear, tare
+leaves the object and prints the command that removes it.
 
-With --kube, what runs of killed machines left in a namespace of a cluster is found
-instead, by the label dev.tare.run: Jobs, pods, ConfigMaps and Leases. A run whose
-Lease is renewed is left alone, and so is what has another owner.`,
+With --kube, tare removes leftovers from a namespace of a cluster instead. It finds Jobs,
+pods, ConfigMaps and Leases by the label dev.tare.run. Runs whose Lease is renewed and
+objects with another owner are left alone.`,
 		Example: "  tare clean --dry-run\n  tare clean\n  tare clean --cri containerd=unix:///run/containerd/containerd.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -73,9 +72,9 @@ Lease is renewed is left alone, and so is what has another owner.`,
 				} else if err != nil {
 					err = fmt.Errorf("%w\n%s", err, unasked(&left[i]))
 				}
-				// The run's folder says where its containers are: it goes last, after a second
-				// look. Its removal looks twice by itself.
-				if err == nil && !dryRun && !forget { // what cannot be asked was said
+				// The run's folder records where its containers are, so it is removed last,
+				// after a second check. Its own removal checks twice.
+				if err == nil && !dryRun && !forget { // unavailable engines were already reported
 					err = lookAgain(ctx, &left[i], reach.Engines)
 				}
 				if err == nil && !dryRun {
@@ -95,31 +94,31 @@ Lease is renewed is left alone, and so is what has another owner.`,
 				fmt.Fprintln(s.Out, "a second look found nothing more")
 			}
 			if os.Geteuid() != 0 {
-				fmt.Fprintln(s.Err, "tare: looked for what this user's runs left; what root's left is found by root only: sudo tare clean")
+				fmt.Fprintln(s.Err, "tare: checked only this user's runs; for runs of root: sudo tare clean")
 			}
 			return errors.Join(errs...)
 		},
 	}
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
-	c.Flags().BoolVar(&inCluster, "kube", false, "what was left in a cluster, in the namespace of --namespace")
-	c.Flags().BoolVar(&forget, "forget", false, "give up what is on engines that cannot be asked any more, or on disks that are not mounted")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
+	c.Flags().BoolVar(&inCluster, "kube", false, "clean a cluster instead of this machine, in the namespace of --namespace")
+	c.Flags().BoolVar(&forget, "forget", false, "drop leftovers on unavailable engines and on unmounted disks")
 	formatFlag(c, &format, "text", "json")
 	set.AddFlags(c.Flags())
 	return c
 }
 
-// lookAgain is the error of what is on engines and of what sandboxes left after all was removed:
-// a call that was given up may have been answered since.
+// lookAgain returns an error if engines or sandboxes have leftovers after the removal. A
+// call that timed out may have completed since.
 func lookAgain(ctx context.Context, l *workspace.Leftover, engines terms.Engines) error {
 	lines, err := sweep(ctx, l, engines, true)
 	if len(lines) > 0 {
-		err = errors.Join(err, fmt.Errorf("run %s: a second look found what was not there before, or came back: %s; tare clean looks again", l.RunID, strings.Join(lines, ", ")))
+		err = errors.Join(err, fmt.Errorf("run %s: a second check found new leftovers: %s; run tare clean again", l.RunID, strings.Join(lines, ", ")))
 	}
 	return err
 }
 
-// cleanCluster removes what dead runs left in a cluster. Of a run that has no Lease it is
-// not known whether it is dead.
+// cleanCluster removes what killed runs left in a cluster. A run without a Lease may still
+// be active and is left alone.
 func (s *app) cleanCluster(ctx context.Context, o kube.Options, format string, dryRun bool) error {
 	client, err := kube.Connect(o)
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *app) cleanCluster(ctx context.Context, o kube.Options, format string, d
 	for i := range left {
 		l := &left[i]
 		if !l.Leased {
-			fmt.Fprintf(s.Err, "run %s has no Lease, so whether it is under way is not known: left alone; kubectl -n %s delete job,pod,configmap -l dev.tare.run=%[1]s removes %[3]s\n",
+			fmt.Fprintf(s.Err, "run %s has no Lease and may be active: left alone; kubectl -n %s delete job,pod,configmap -l dev.tare.run=%[1]s removes %[3]s\n",
 				term.Clean(l.RunID), client.Namespace, term.Clean(strings.Join(l.Objects, ", ")))
 			continue
 		}
@@ -150,23 +149,23 @@ func (s *app) cleanCluster(ctx context.Context, o kube.Options, format string, d
 	return errors.Join(errs...)
 }
 
-// unasked says what is to be thought of an engine that does not answer.
+// unasked explains what remains on an engine that does not answer.
 func unasked(l *workspace.Leftover) string {
 	if l.Rebooted {
-		return fmt.Sprintf("the machine was started again since run %s: none of its containers runs any more, and what is left lies in that engine's root; "+
-			"start the engine and clean again, or, if its root is gone, tare clean --forget", l.RunID)
+		return fmt.Sprintf("the machine was rebooted after run %s: none of its containers is running, and the rest is in that engine's root; "+
+			"start the engine and clean again, or, if its root is gone, run tare clean --forget", l.RunID)
 	}
-	return fmt.Sprintf("run %s is kept in mind until then; tare clean --forget gives up what is there", l.RunID)
+	return fmt.Sprintf("run %s stays listed until then; tare clean --forget drops it", l.RunID)
 }
 
-// leftover is what a dead run left on the machine and on engines.
+// leftover is what a killed run left on the machine and on engines.
 type leftover struct {
 	*workspace.Leftover
 	Engines []string `json:"engines,omitempty"`
-	kept    bool     // it could not all be removed
+	kept    bool     // removal was incomplete
 }
 
-// printLeftovers shows what runs left, and what may be theirs and stays.
+// printLeftovers prints what runs left behind, and unclear objects that stay.
 func printLeftovers(s *app, format string, left []leftover, live, unclear []string, dryRun bool) error {
 	if format == "json" {
 		if live == nil {
@@ -175,7 +174,7 @@ func printLeftovers(s *app, format string, left []leftover, live, unclear []stri
 		return term.WriteJSON(s.Out, map[string]any{"dry_run": dryRun, "left_behind": left, "under_way": live, "unclear": unclear}, true)
 	}
 	for _, id := range live {
-		fmt.Fprintf(s.Out, "run %s is under way and left alone\n", term.Clean(id))
+		fmt.Fprintf(s.Out, "run %s is active and left alone\n", term.Clean(id))
 	}
 	for _, line := range unclear {
 		fmt.Fprintln(s.Out, term.Clean(line))
@@ -188,11 +187,11 @@ func printLeftovers(s *app, format string, left []leftover, live, unclear []stri
 		verb := "removed"
 		switch {
 		case l.kept:
-			verb = "cannot all be removed yet"
+			verb = "cannot be removed completely yet"
 		case dryRun:
 			verb = "would remove"
 		case len(l.Absent) > 0:
-			verb = "removed what is in sight"
+			verb = "removed what is reachable"
 		}
 		fmt.Fprintf(s.Out, "run %s: %s\n", l.RunID, verb)
 		each := func(before string, all []string, after string) {
@@ -207,7 +206,7 @@ func printLeftovers(s *app, format string, left []leftover, live, unclear []stri
 		each("mount ", l.Mounts, "")
 		each("cgroup ", l.Cgroups, "")
 		each("folder ", l.Folders, "")
-		each("folder ", l.Absent, " is out of sight: is its disk mounted?")
+		each("folder ", l.Absent, " is unreachable: is its disk mounted?")
 	}
 	return nil
 }

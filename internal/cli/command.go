@@ -1,5 +1,5 @@
-// Package cli is tare's command line: one file for each verb, which turns
-// flags into a plan, makes the call and turns the outcome into an exit code.
+// Package cli is tare's command line. Each verb has a file: it turns flags into a plan,
+// runs it and turns the outcome into an exit code.
 package cli
 
 import (
@@ -30,34 +30,32 @@ import (
 const (
 	ExitDone        = 0
 	ExitUsage       = 1 // usage or environment
-	ExitFailed      = 2 // operations, phases or jobs failed, a check did, or a finding is an error
-	ExitRegressed   = 3 // a gate's figure is worse
-	ExitUndecided   = 4 // a gate could not decide
+	ExitFailed      = 2 // failed operations, phases, jobs or checks, or a finding with level error
+	ExitRegressed   = 3 // a gated figure is worse
+	ExitUndecided   = 4 // a gate has no verdict
 	ExitInterrupted = 130
 )
 
-// Streams are where a command reads and writes. Nothing below cmd/ knows the
-// process's own.
+// Streams are the input and output of a command. Only cmd/ uses the streams of the process.
 type Streams struct {
 	Out, Err io.Writer
-	Own      bool // they are the process's, which does nothing beside
+	Own      bool // the streams are those of the process, which runs nothing else
 }
 
-// Standard are the process's own streams.
+// Standard returns the streams of the process.
 func Standard() Streams {
 	return Streams{Out: term.InLocale(os.Stdout, os.Getenv), Err: term.InLocale(os.Stderr, os.Getenv), Own: true}
 }
 
-// exit is an outcome that is no error of usage. Its message is printed already,
-// or nothing is to be said.
+// exit is an outcome other than a usage error. Its message has been printed already, or
+// there is none.
 type exit struct{ code int }
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// Main runs tare as a program does: the first signal that asks it to end ends
-// the run in order. A second SIGINT, SIGTERM or SIGQUIT, if it is not the same
-// hand's (a closed terminal sends several at once), ends the process, and tare
-// clean removes what that leaves. A closed pipe ends nothing.
+// Main runs tare as a program. The first signal ends the run in order. A second SIGINT,
+// SIGTERM or SIGQUIT exits at once, and tare clean removes the leftovers. Signals within
+// repeatWindow count as one, since closing a terminal sends several. SIGPIPE is ignored.
 func Main(args []string, s Streams) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -67,7 +65,7 @@ func Main(args []string, s Streams) int {
 	return Execute(ctx, args, s)
 }
 
-// repeatWindow is how close two signals are that mean one wish.
+// repeatWindow is the interval in which several signals count as one.
 const repeatWindow = 500 * time.Millisecond
 
 func obey(signals <-chan os.Signal, cancel func()) {
@@ -97,7 +95,7 @@ func Execute(ctx context.Context, args []string, s Streams) int {
 		return code.code
 	}
 	if errors.Is(err, unix.EPIPE) {
-		return ExitUsage // nobody reads, so nobody is told
+		return ExitUsage // EPIPE: the reader is gone
 	}
 	if ctx.Err() != nil {
 		said, _ := strings.CutSuffix("interrupted: "+err.Error(), ": "+context.Canceled.Error())
@@ -108,7 +106,7 @@ func Execute(ctx context.Context, args []string, s Streams) int {
 	return ExitUsage
 }
 
-// cleanLines makes foreign text harmless and keeps its lines.
+// cleanLines escapes control characters in untrusted text and keeps its line breaks.
 func cleanLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -117,25 +115,24 @@ func cleanLines(s string) string {
 	return strings.Join(lines, "\n      ")
 }
 
-// app is the whole command line: the instruments it has, how they are performed,
-// and where it reads and writes.
+// app is the command line: its instruments, how to run them, and its streams.
 type app struct {
 	Streams
 	instruments instrument.List
 	lines       func() *record.Lines // of all instruments
 	performers  map[string]performer
-	ask         func(ctx context.Context, what string) error // whether to begin what takes much; nil: yes
-	fetched     []string                                     // paths, each followed by the address of what was fetched to it
+	ask         func(ctx context.Context, what string) error // asks before an expensive plan; nil: no question
+	fetched     []string                                     // local path and source address, alternating
 }
 
-// New builds the whole command.
+// New returns the root command.
 func New(s Streams) *cobra.Command { return newApp(s, all.Instruments, performers).command(nil) }
 
 func newApp(s Streams, instruments instrument.List, performers map[string]performer) *app {
 	a := &app{Streams: s, instruments: instruments, performers: performers, lines: sync.OnceValue(func() *record.Lines {
 		lines, err := instruments.Lines()
 		if err != nil {
-			panic(err) // an instrument declares a line that there can be none of
+			panic(err) // an instrument declares an invalid line
 		}
 		return lines
 	})}
@@ -143,37 +140,36 @@ func newApp(s Streams, instruments instrument.List, performers map[string]perfor
 	return a
 }
 
-// command is the whole command, or, where the arguments begin with the name of a part,
-// as much of it as that takes: to declare all options costs more than some parts do.
+// command returns the whole command tree, or only the subcommand that args name. Declaring
+// all options costs more than some subcommands do.
 func (s *app) command(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tare",
-		Short: "Weigh container runtimes: what they cost beyond the workload",
-		Long: `tare weighs container runtimes: what they cost beyond the workload itself, on the
-host, on the floor that no runtime can beat, on OCI runtimes, and behind the
-engines that run them. lifecycle times what starting and stopping takes, overhead
-closes the books on memory and CPU, storage weighs what I/O loses and tells a
-cache from a disk, import makes a record of what fio, dd and sysbench printed
-earlier, startup shows where the seconds of a start go, live or from logs, bpf
-weighs eBPF programs and says whose limit pays for them, app loads a service of
-your own and says what a request costs, and top shows what is
-there. compare sets records beside each other, gate says for a CI job whether the
-new is worse, and history at which of many commits a figure changed. fleet does a
-plan on every node of a Kubernetes cluster.
+		Short: "Measure what container runtimes cost beyond the workload",
+		Long: `tare measures what container runtimes cost beyond the workload itself: on the host, on
+the floor that no runtime can beat, on OCI runtimes, and behind the engines that run
+them. lifecycle times how long containers take to start and stop. overhead accounts for
+memory and CPU. storage measures I/O losses and separates cache from disk. import converts
+the output of fio, dd and sysbench to a record. startup shows where the time of a start
+goes, live or from logs. bpf measures eBPF programs and which limit their cost counts
+against. app loads a service of your own and reports the cost per request. top shows
+running containers. compare compares records, gate decides for a CI job whether a change
+is worse, and history finds the commit that changed a figure. fleet runs a plan on every
+node of a Kubernetes cluster.
 
 Targets: host (a plain process), floor (namespaces, cgroup and root made with
 the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
 and ENGINE/RUNTIME: docker/runc (by API), docker+cli/runc (by command),
 podman/crun, containerd/runc, isula/runc, cri+NAME/HANDLER for CRI endpoints, and
-kubernetes/RUNTIMECLASS for a cluster, which is weighed only when it is named.
+kubernetes/RUNTIMECLASS for a cluster, which is measured only if named.
 Podman's service is docker/RUNTIME with --docker-host. An engine's name alone is its default runtime.
 
-A flag of a list that is given again adds to the list; of any other the last counts.
+List flags may be repeated; for other flags the last one wins.
 
-Exit status: 0 done; 1 usage or environment; 2 operations, phases or jobs failed,
-another finding is an error, such as lines of a record that cannot be read, or a
---check is not enough; 3 a gate or a history found something worse; 4 a
-gate could not decide; 130 interrupted (what was measured is saved).`,
+Exit status: 0 done; 1 usage or environment error; 2 failed operations, phases or jobs,
+a finding with level error such as unreadable record lines, or a --check that is too
+small; 3 a gate or a history found a regression; 4 a gate has no verdict; 130
+interrupted (what was measured is saved).`,
 		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --jobs randread --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare startup runc --rounds 2\n  tare bpf list --interval 100ms\n  tare top --once",
 		Version:       version.String(),
 		SilenceErrors: true,
@@ -182,7 +178,7 @@ gate could not decide; 130 interrupted (what was measured is saved).`,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRun: func(c *cobra.Command, _ []string) {
 			if f := c.Flags().Lookup("format"); f != nil && f.Value.String() != "text" || slices.Contains([]string{"schema", "render"}, c.Name()) {
-				s.Out = term.Whole(s.Out) // for programs
+				s.Out = term.Whole(s.Out) // output for programs
 			}
 		},
 	}
@@ -191,7 +187,7 @@ gate could not decide; 130 interrupted (what was measured is saved).`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if wrong := new(option.FieldError); errors.As(err, &wrong) {
-			return wrong // which says what to write
+			return wrong // it already says what to write
 		}
 		like := ""
 		if unknown, is := errors.AsType[*pflag.NotExistError](err); is {
@@ -211,15 +207,15 @@ gate could not decide; 130 interrupted (what was measured is saved).`,
 		root.AddCommand(s.withBuckets(parts[args[0]](s)))
 		return root
 	}
-	for _, part := range parts { // which cobra sorts
+	for _, part := range parts { // cobra sorts them
 		root.AddCommand(s.withBuckets(part(s)))
 	}
 	strict(root)
 	return root
 }
 
-// takes refuses fewer arguments than least and more than most, and names them as the
-// command's first line of help does.
+// takes checks the number of arguments. Its errors use the names in the command's usage
+// line.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		use, _, _ := strings.Cut(c.Use, " -")
@@ -228,15 +224,15 @@ func takes(least, most int) cobra.PositionalArgs {
 		of := strings.TrimPrefix(path, "tare ")
 		switch {
 		case len(args) < least:
-			return fmt.Errorf("%s: name %s; see %s --help", of, strings.Join(names[len(args):], " "), path)
+			return fmt.Errorf("%s: missing argument %s; see %s --help", of, strings.Join(names[len(args):], " "), path)
 		case len(args) > most:
-			return fmt.Errorf("%s: %q is one too many; see %s --help", of, args[most], path)
+			return fmt.Errorf("%s: unexpected argument %q; see %s --help", of, args[most], path)
 		}
 		return nil
 	}
 }
 
-// strict has the commands that cobra makes refuse what they do not know.
+// strict makes cobra's own commands reject unknown arguments.
 func strict(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -256,12 +252,12 @@ func strict(root *cobra.Command) {
 	}
 }
 
-// knownVerb refuses what is no verb of a command, with those that it is like.
+// knownVerb rejects an unknown subcommand and suggests similar ones.
 func knownVerb(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	c.SuggestionsMinimumDistance = 2 // letters that differ, as in cobra's own
+	c.SuggestionsMinimumDistance = 2 // edit distance, as cobra's default
 	hint := "see " + c.CommandPath() + " --help"
 	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
 		hint = "did you mean " + c.CommandPath() + " " + strings.Join(like, " or "+c.CommandPath()+" ") + "?"

@@ -269,7 +269,7 @@ func TestAnInterruptionBlamesNoTarget(t *testing.T) {
 func TestASecondRunAtOnceIsRefused(t *testing.T) {
 	place(t)
 	first := must.Get(workspace.New(workspace.DefaultRoots()))(t)
-	refuses(t, []string{"lifecycle", "host", "--rounds", "1"}, first.ID, "two runs at once")
+	refuses(t, []string{"lifecycle", "host", "--rounds", "1"}, first.ID, "concurrent runs")
 	must.OK(t, first.Close())
 	ends(t, ExitDone, "host", "lifecycle", "host", "--rounds", "1")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// compareOptions are those of package compare, and the flags of them that others have.
+// compareOptions are the options of package compare with their shared flags.
 type compareOptions struct{ compare.Options }
 
 // Declare declares the flags.
@@ -28,21 +28,21 @@ func newCompare(s *app) *cobra.Command {
 	set := option.Of(o)
 	c := &cobra.Command{
 		Use:   "compare OLD NEW [MORE...]",
-		Short: "Set records beside each other: what differs, by how much, and whether that is shown",
-		Long: `Set records beside each other. Every figure that both sides have is compared with
-that of the first: its shift with a 95 % interval, p adjusted for the table, and
+		Short: "Compare records: what differs, by how much, and whether it is significant",
+		Long: `Compare records. Every figure that both sides have is compared with that of the first
+side. The table has the shift with a 95 % interval, p adjusted for the table, and a verdict:
 worse, better, same or not decided. Figures of one side only are listed below.
 
-A side is a record, a folder with all records below it, or NAME=FILE; files of one
-NAME are one side, whose runs count once each, so that what differs from boot to
-boot is in the interval. Records of unlike machines, kernels, versions, definitions or
-options are refused, unless --unlike: then what differs stands on top, and two
-machines never give a verdict.
+A side is a record, a folder with all records below it, or NAME=FILE. Files with the same
+NAME are one side. Each of their runs counts once, so the interval includes the variation
+between boots. Records of different machines, kernels, versions, definitions or options
+are refused, unless --unlike: then the differences are listed first, and figures of two
+machines never get a verdict.
 
-A verdict needs a basis: sides in the rounds of one run, at least three runs a side,
-or a control in both. --table, --row, --col and --filter are benchstat's. Keys are the labels of figures
-(target, op, lanes, …), experiment, quantity, unit, side, and of the record run,
-kernel, arch, os, cpu, cgroup, tare and version (of the target).`,
+A verdict needs a basis: both sides in the rounds of one run, at least three runs per
+side, or a control in both. --table, --row, --col and --filter work as in benchstat. Keys
+are the labels of figures (target, op, lanes, …), experiment, quantity, unit, side, and
+for the record run, kernel, arch, os, cpu, cgroup, tare and version (of the target).`,
 		Example: `  tare compare run.jsonl --col target
   tare compare run.jsonl --col 'target@(runc host)' --filter 'quantity:latency op:(create OR start)'`,
 		Args: takes(1, math.MaxInt),
@@ -72,17 +72,17 @@ kernel, arch, os, cpu, cgroup, tare and version (of the target).`,
 	}
 	set.AddFlags(c.Flags())
 	flags := c.Flags()
-	flags.StringVar(&o.Col, "col", "", "what columns differ by; the first is what the others are compared with (default: side)")
-	flags.StringVar(&o.Row, "row", "", "what rows differ by (default: all labels that are nowhere else)")
-	flags.StringVar(&o.Table, "table", "", "what tables differ by, beside experiment and quantity")
-	flags.StringVar(&o.Filter, "filter", "", "which figures, such as 'quantity:latency -target:host'")
-	flags.BoolVar(&o.Unlike, "unlike", false, "compare unlike records, too")
+	flags.StringVar(&o.Col, "col", "", "key of the columns; the others are compared with the first (default: side)")
+	flags.StringVar(&o.Row, "row", "", "key of the rows (default: all other labels)")
+	flags.StringVar(&o.Table, "table", "", "key of the tables, in addition to experiment and quantity")
+	flags.StringVar(&o.Filter, "filter", "", "figures to compare, such as 'quantity:latency -target:host'")
+	flags.BoolVar(&o.Unlike, "unlike", false, "also compare unlike records")
 	addBasis(flags, &o.Control, &earlier)
 	out.addForm(flags, instrument.List{})
 	return c
 }
 
-// comparison is the document of figures that are of several records.
+// comparison returns the document of figures from several records.
 func comparison(verb string, figures []figure.Figure, findings []record.Finding) []export.Document {
 	return []export.Document{{Figures: figures, Findings: findings, Record: &record.Record{
 		Header: record.Header{Experiment: verb, Version: version.String(), Command: commandLine()}, End: &record.End{Status: "done"},

@@ -15,13 +15,13 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// formatFlag declares --format of a command that has few formats, the first by default.
+// formatFlag declares --format for a fixed list of formats. The first is the default.
 func formatFlag(c *cobra.Command, format *string, all ...string) {
 	*format = all[0]
 	c.Flags().Var(&choice{format, all}, "format", strings.Join(all, ", "))
 }
 
-// choice is a flag with few values.
+// choice is a flag with a fixed list of values.
 type choice struct {
 	value *string
 	of    []string
@@ -33,14 +33,13 @@ func (c *choice) Choices() []string { return c.of }
 
 func (c *choice) Set(text string) error {
 	if !slices.Contains(c.of, text) {
-		return option.WrongFlag("format", "%q is not a format: %s%s", text, strings.Join(c.of, ", "), term.Like(text, c.of))
+		return option.WrongFlag("format", "unknown format %q (supported: %s)%s", text, strings.Join(c.of, ", "), term.Like(text, c.of))
 	}
 	*c.value = text
 	return nil
 }
 
-// completing has a shell complete the values of a command's flags and the records that it
-// takes.
+// completing adds shell completion for a command's flag values and record arguments.
 func (s *app) completing(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		var all []string
@@ -65,7 +64,7 @@ func (s *app) completing(c *cobra.Command) {
 		}
 		if all != nil {
 			_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-				list := begun[:strings.LastIndex(begun, ",")+1] // what stands before in a list
+				list := begun[:strings.LastIndex(begun, ",")+1] // the list items already typed
 				out := make([]cobra.Completion, len(all))
 				for i := range all {
 					out[i] = list + all[i]
@@ -84,10 +83,10 @@ func (s *app) completing(c *cobra.Command) {
 	}
 }
 
-// lookForTargets bounds how long a shell waits for the names of targets.
+// lookForTargets is the timeout of target completion.
 const lookForTargets = 3 * time.Second
 
-// targetNames are the targets that are here.
+// targetNames returns the available targets.
 func targetNames(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(c.Context(), lookForTargets)
 	defer cancel()

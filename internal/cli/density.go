@@ -10,8 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// weighDensity performs a density plan. It has a guard of its own for what the machine
-// has room for.
+// weighDensity runs a density plan. The instrument itself checks the machine's free memory.
 func weighDensity(ctx context.Context, s *app, p density.Options, out outputFlags) error {
 	return weigh(ctx, s, &out, weighing{
 		experiment: density.Name, engines: p.Engines, metered: true, lanes: 1, workload: &p.Workload,

@@ -28,9 +28,9 @@ func newDoctor(s *app) *cobra.Command {
 	set := option.Of(&reach)
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what can be weighed here, what cannot, and what would change it",
-		Long: `Show what can be weighed here, what to do to weigh more, and what to know before
-measuring. --all shows every check of runtimes, engines and kernel facilities, with its
+		Short: "Check what can be measured here, and how to fix what cannot",
+		Long: `Print what can be measured here, how to measure more, and what to know before
+measuring. --all prints every check of runtimes, engines and kernel facilities, with its
 version. Nothing on the machine is changed. A runtime or an engine is "ok" only with --try,
 which starts one workload on each and removes it.`,
 		Example: "  tare doctor\n  tare doctor --all\n  tare doctor --try\n  tare doctor --format json",
@@ -67,21 +67,21 @@ which starts one workload on each and removes it.`,
 			return errors.Join(doctor.Render(s.Out, checks, all), left)
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "show every check, also of what works")
+	c.Flags().BoolVar(&all, "all", false, "print every check, including those that pass")
 	c.Flags().BoolVar(&try, "try", false, "start one workload on each runtime and engine, and remove it")
 	formatFlag(c, &format, "text", "json")
 	set.AddFlags(c.Flags())
 	return c
 }
 
-// toolChecks tell of the programs that load sandboxes.
+// toolChecks checks the programs that generate load in sandboxes.
 func toolChecks(ctx context.Context) []doctor.Check {
 	var all []doctor.Check
 	for _, t := range []struct{ name, why, without, pkg string }{
-		{storage.ToolFio, "the load of tare overhead's phases such as 1G, and of tare storage; carried into sandboxes with its libraries",
-			"without it tare overhead has no phases that write, and tare storage only dd and sysbench, and no ceiling of a device", "fio"},
-		{storage.ToolSysbench, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of sysbench", "sysbench"},
-		{storage.ToolDD, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of dd", "coreutils"},
+		{storage.ToolFio, "load of tare storage and of tare overhead's phases such as 1G; copied into sandboxes with its libraries",
+			"without it tare overhead has no write phases, and tare storage only dd and sysbench and no device limit", "fio"},
+		{storage.ToolSysbench, "load of tare storage; copied into sandboxes with its libraries", "without it tare storage has no sysbench jobs", "sysbench"},
+		{storage.ToolDD, "load of tare storage; copied into sandboxes with its libraries", "without it tare storage has no dd jobs", "coreutils"},
 	} {
 		c := doctor.Check{Area: doctor.AreaLoad, Name: t.name, Status: doctor.OK, Why: t.why}
 		program, err := findTool(ctx, t.name)
@@ -95,8 +95,8 @@ func toolChecks(ctx context.Context) []doctor.Check {
 	return all
 }
 
-// targetCheck returns the check of one target; tried has the outcome of its trial start, nil
-// where none was made, and hybrid is the layout of the machine's cgroups.
+// targetCheck returns the check of one target. tried has the results of the trial starts,
+// and is nil without a trial. hybrid is true if the machine uses hybrid cgroups.
 func targetCheck(f find.Found, tried map[string]error, hybrid bool) doctor.Check {
 	c := doctor.Check{Area: doctor.AreaRuntime, Name: f.Name}
 	if find.IsEngine(f.Name) {
@@ -116,7 +116,7 @@ func targetCheck(f find.Found, tried map[string]error, hybrid bool) doctor.Check
 	} else if absent := info.Config[kata.Absent]; absent != "" {
 		c.Status, c.Why = doctor.Missing, info.Config["kata config"]+" names files that do not exist: "+absent
 		return c
-	} else if engine, runtime, _ := strings.Cut(f.Name, "/"); hybrid && runtime == "crun" && engine != "podman" { // which is started without cgroup2
+	} else if engine, runtime, _ := strings.Cut(f.Name, "/"); hybrid && runtime == "crun" && engine != "podman" { // tare starts podman without cgroup2
 		c.Status, c.Why = doctor.Missing, "crun refuses hybrid cgroups, so every start fails; boot with systemd.unified_cgroup_hierarchy=1, or use another runtime"
 		return c
 	}
@@ -131,7 +131,7 @@ func targetCheck(f find.Found, tried map[string]error, hybrid bool) doctor.Check
 	return c
 }
 
-// kataCheck tells which engines and handlers would run Kata, or what is missing.
+// kataCheck reports which engines and handlers can run Kata, or what is missing.
 func kataCheck(targets []find.Found, tried map[string]error) doctor.Check {
 	const shim, kept = "containerd-shim-kata-v2", "/opt/kata/bin/containerd-shim-kata-v2"
 	c := doctor.Check{Area: doctor.AreaRuntime, Name: "Kata Containers", Status: doctor.NotTried}
@@ -142,7 +142,7 @@ func kataCheck(targets []find.Found, tried map[string]error) doctor.Check {
 		case f.Target == nil && behind && kata.Is(handler):
 			absent = append(absent, f.Name)
 		case f.Target != nil && tried == nil && f.Target.Info().Config[kata.Absent] != "":
-			absent = append(absent, f.Name+", whose configuration names files that do not exist ("+f.Target.Info().Config[kata.Absent]+")")
+			absent = append(absent, f.Name+" (its configuration names missing files: "+f.Target.Info().Config[kata.Absent]+")")
 		case f.Target != nil && f.Target.Info().Config["kata config"] != "":
 			here = append(here, f.Name)
 			if err, is := tried[f.Name]; is && err == nil {
@@ -153,25 +153,25 @@ func kataCheck(targets []find.Found, tried map[string]error) doctor.Check {
 		}
 	}
 	if here != nil {
-		c.Why = "would run as " + strings.Join(here, ", ") + "; weigh it: tare overhead " + here[0]
+		c.Why = "available as " + strings.Join(here, ", ") + "; to measure it: tare overhead " + here[0]
 		if strings.HasPrefix(here[0], "cri+") {
-			c.Why += " --network bridge, since a VM cannot have the host's"
+			c.Why += " --network bridge, since a VM cannot use the host's network"
 		}
 		return c
 	}
-	c.Status, c.Why = doctor.Missing, "no engine here would run it"
+	c.Status, c.Why = doctor.Missing, "no engine here can run it"
 	if absent != nil {
-		c.Why += ", though there are handlers for it: " + strings.Join(absent, ", ")
+		c.Why += ", although these handlers are configured: " + strings.Join(absent, ", ")
 	}
 	path, err := exec.LookPath(shim)
 	switch _, statErr := os.Stat(kept); {
 	case err == nil:
-		c.Why += "; its shim is there, " + path + ": give an engine a handler of type io.containerd.kata.v2 and that folder on its PATH"
+		c.Why += "; its shim is installed at " + path + ": configure a handler of type io.containerd.kata.v2 and add that folder to the engine's PATH"
 	case statErr == nil:
-		c.Why += "; its shim is in no folder of PATH"
+		c.Why += "; its shim is not on PATH"
 		c.Fix = "ln -s " + kept + " /usr/local/bin/"
 	default:
-		c.Why += "; there is no " + shim + ": install Kata Containers, whose releases unpack into /opt/kata, and give an engine a handler of type io.containerd.kata.v2"
+		c.Why += "; " + shim + " is not installed: install Kata Containers (its releases unpack into /opt/kata) and configure a handler of type io.containerd.kata.v2"
 	}
 	return c
 }

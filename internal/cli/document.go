@@ -25,8 +25,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// isFolder tells a path that is a document's folder from that of a record: it ends in /,
-// is one, or has no extension.
+// isFolder reports whether path names a document's folder rather than a record: it ends in
+// /, is a folder, or has no extension.
 func isFolder(path string) bool {
 	if info, err := os.Stat(path); err == nil {
 		return info.IsDir()
@@ -34,33 +34,33 @@ func isFolder(path string) bool {
 	return path != "" && (strings.HasSuffix(path, "/") || filepath.Ext(path) == "")
 }
 
-// planFile is the plan that measures again what a document is of.
+// planFile is the plan that reproduces a document's measurements.
 const planFile = "plan.yaml"
 
-// newFolder makes the folder of a document. Nothing in one that is there is written
-// over: what it holds was measured.
+// newFolder creates the folder of a document. It never overwrites existing documents or
+// records.
 func newFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make a folder for the document: %w; name another with -o DIR", err)
+		return fmt.Errorf("create the document's folder: %w; name another with -o DIR", err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("look into the folder for the document: %w; name another with -o DIR", err)
+		return fmt.Errorf("read the document's folder: %w; name another with -o DIR", err)
 	}
 	for _, e := range entries {
 		if name := e.Name(); record.IsName(name) || name == planFile || strings.HasPrefix(name, "report.") || strings.HasPrefix(name, "figures") {
-			return fmt.Errorf("%s holds a document or records already, such as %s: name another folder with -o DIR", dir, term.Clean(name))
+			return fmt.Errorf("%s already contains a document or records, such as %s: name another folder with -o DIR", dir, term.Clean(name))
 		}
 	}
 	return nil
 }
 
-// document writes the document of records, and figures, into a folder: what a run does
-// at its end, and what tare report does at any time.
+// document writes the document of records and its figures to a folder. Both tare run and
+// tare report end with it.
 func (s *app) document(dir string, all []instrument.Judged, out outputFlags) (err error) {
 	var made []string
 	defer func() {
-		if err != nil { // half a document would pass for one
+		if err != nil { // do not leave a partial document behind
 			for _, path := range slices.Backward(made) {
 				err = errors.Join(err, os.Remove(path))
 			}
@@ -122,8 +122,8 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) (er
 	return nil
 }
 
-// writePlan writes the plan of a document, in place of the one that a run began with: of
-// that the seeds were not known yet.
+// writePlan writes the plan of a document. It replaces the plan from the start of the run,
+// which has no seeds yet.
 func writePlan(dir string, text []byte) error {
 	if err := writeWhole(filepath.Join(dir, planFile), text, 0o600, os.Rename); err != nil {
 		return fmt.Errorf("write the plan of the document: %w", err)
@@ -131,8 +131,8 @@ func writePlan(dir string, text []byte) error {
 	return nil
 }
 
-// keepPlan writes a plan into the folder of its document before anything is measured, so
-// that after a run that was killed all of it is known.
+// keepPlan writes the plan to the document's folder before the run, so that it survives a
+// killed run.
 func (s *app) keepPlan(p *plan.Plan, flags []string, out outputFlags) error {
 	headers := make([]*record.Header, len(p.Measure))
 	for i := range p.Measure {
@@ -150,14 +150,15 @@ func (s *app) keepPlan(p *plan.Plan, flags []string, out outputFlags) error {
 	return writePlan(out.dir, text)
 }
 
-// plannedHeader is that of a measure of a plan which was not begun.
+// plannedHeader returns the header of a measure that was not started.
 func plannedHeader(m *plan.Measure, out *outputFlags) (record.Header, error) {
 	header, err := keptHeader(m.Name, m.Options)
 	header.Of, header.Environment = out.of, environment(workspace.DefaultRoots().Data)
 	return header, err
 }
 
-// tellUnbegun tells, of each folder of records, what its plan asked for and is not there.
+// tellUnbegun prints, for each folder of records, the measures of its plan that have no
+// record.
 func (s *app) tellUnbegun(of map[string][]*record.Part) {
 	for _, dir := range slices.Sorted(maps.Keys(of)) {
 		if line := s.unbegun(dir, of[dir]); line != "" {
@@ -166,8 +167,8 @@ func (s *app) tellUnbegun(of map[string][]*record.Part) {
 	}
 }
 
-// unbegun says of which measures of the plan in a folder there is no record, nothing
-// where there is no plan or all are there: a run that was killed could not say so.
+// unbegun names the measures of a folder's plan that have no record. A killed run could not
+// report them itself. It returns "" without a plan or if all have a record.
 func (s *app) unbegun(dir string, there []*record.Part) string {
 	path := filepath.Join(dir, planFile)
 	text, err := option.ReadFile(path)
@@ -176,7 +177,7 @@ func (s *app) unbegun(dir string, there []*record.Part) string {
 	}
 	p, err := plan.Parse(path, text, s.instruments)
 	if err != nil || slices.ContainsFunc(there, func(of *record.Part) bool { return of.Measures != len(p.Measure) }) {
-		return "" // it is another plan
+		return "" // the folder belongs to another plan
 	}
 	var names []string
 	for i, m := range p.Measure {
@@ -187,23 +188,23 @@ func (s *app) unbegun(dir string, there []*record.Part) string {
 	if names == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: without a record here, and so not begun: %s, of %s; tare run %[1]s -o ANOTHER/ does the plan again", path, strings.Join(names, ", "), page.Amount(len(p.Measure), "measure"))
+	return fmt.Sprintf("%s: not started, since there is no record: %s, of %s; tare run %[1]s -o ANOTHER/ repeats the plan", path, strings.Join(names, ", "), page.Amount(len(p.Measure), "measure"))
 }
 
-// writeNew writes a file whole or not at all, and over none.
+// writeNew writes a file atomically and never replaces one.
 func writeNew(path string, text []byte) error {
 	err := writeWhole(path, text, 0o600, renameNew)
-	if errors.Is(err, os.ErrExist) { // the folder held none when this began
-		return fmt.Errorf("%s has come to be meanwhile: another writes a document there; wait for it, or name another folder with -o DIR", path)
+	if errors.Is(err, os.ErrExist) { // created since newFolder checked
+		return fmt.Errorf("%s was created by another process that writes a document there; wait for it, or name another folder with -o DIR", path)
 	}
 	if err != nil {
-		return fmt.Errorf("write the document: %w; the records are kept: tare report RECORD… -o DIR makes it of them", err)
+		return fmt.Errorf("write the document: %w; the records are kept: create it with tare report RECORD… -o DIR", err)
 	}
 	return nil
 }
 
-// again says how records are measured again, and gives the plan that does it; nil where
-// there can be none.
+// again returns the section on reproducing records and the plan for it. The plan is nil if
+// one cannot be made.
 func (s *app) again(all []instrument.Judged) (*page.Section, []byte) {
 	var headers []*record.Header
 	var commands, versions, seeds []string
@@ -241,7 +242,7 @@ func (s *app) again(all []instrument.Judged) (*page.Section, []byte) {
 	return section, text
 }
 
-// flagsOf says which flags of the command line each measure took over its plan.
+// flagsOf lists the command-line flags that changed each measure of the plan.
 func flagsOf(all []instrument.Judged) (items []page.Item) {
 	for i, one := range all {
 		if of := one.Record.Header.Of; of != nil && len(of.Flags) > 0 {
@@ -251,11 +252,11 @@ func flagsOf(all []instrument.Judged) (items []page.Item) {
 	return items
 }
 
-// leave gives a measure of which there is no record one that says why: a document is
-// made of records alone.
+// leave writes a record with the reason for a measure that has none, since a document needs
+// a record of every measure.
 func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why error) error {
 	if _, err := os.Stat(out.record); err == nil {
-		return nil // whatever is wrong with it, it was measured, if not by this run
+		return nil // the record has measurements, perhaps those of another run
 	}
 	header, err := plannedHeader(m, out)
 	if err != nil {
@@ -278,7 +279,7 @@ func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why err
 	return writeRecord(w, slices.Concat([]any{header}, linesOf(found), []any{end})...)
 }
 
-// skips tells of a measure that may be left out where nothing of it is here.
+// skips reports whether a measure may be skipped if none of its targets is available.
 func skips(m *plan.Measure) bool {
 	w, ok := m.Options.(interface{ Skips() bool })
 	return ok && w.Skips()

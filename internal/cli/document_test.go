@@ -111,7 +111,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 			if strings.Contains(text+said, "\x1b") {
 				t.Errorf("an escape in\n%s\n%s", text, said)
 			}
-			if strings.Contains(name, "skipped") && !strings.Contains(said, "measure 1 of 2: nothing of it can be weighed here") {
+			if strings.Contains(name, "skipped") && !strings.Contains(said, "measure 1 of 2: no target is available here") {
 				t.Error(said)
 			}
 			if strings.Contains(name, "is kept") && must.Read(t, "out/01-echo.jsonl") != "measured\n" {
@@ -122,7 +122,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 				t.Errorf("records %q", records)
 			}
 			sameAgain(t)
-			if _, err := runInto(t.Context(), t, "- echo: {}\n", by(shout)); err == nil || !strings.Contains(err.Error(), "holds a document or records already") {
+			if _, err := runInto(t.Context(), t, "- echo: {}\n", by(shout)); err == nil || !strings.Contains(err.Error(), "already contains a document or records") {
 				t.Errorf("written over: %v", err)
 			}
 		})
@@ -163,7 +163,7 @@ func TestADocumentReplacesNothing(t *testing.T) {
 		must.OK(t, os.Remove(name))
 	}
 	ends(t, ExitDone, "", "report", path, "-o", ".")
-	ends(t, ExitUsage, "holds a document or records already", "report", path, "-o", ".")
+	ends(t, ExitUsage, "already contains a document or records", "report", path, "-o", ".")
 }
 
 func TestWhatIsAFolderAndWhatARecord(t *testing.T) {

@@ -20,30 +20,29 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// checkEngines refuses settings for engines that there are none of: they would
-// be passed over, and another daemon than the one that was meant be weighed.
+// checkEngines rejects settings for unknown engines. Ignoring them could measure another
+// daemon than the intended one.
 func checkEngines(engines terms.Engines) error {
 	for _, name := range slices.Sorted(maps.Keys(engines)) {
 		if !find.IsEngine(name) {
-			return fmt.Errorf("engines: there is no engine %q; the engines are %s", name, strings.Join(setting.EngineNames, ", "))
+			return fmt.Errorf("engines: unknown engine %q (supported: %s)", name, strings.Join(setting.EngineNames, ", "))
 		}
 	}
 	return nil
 }
 
-// made is what a run's folder says of the engines it makes containers on, so
-// that tare clean finds those of a run that was killed.
+// made is an engine on which a run creates containers. It is stored in the run's folder, so
+// that tare clean finds the containers of a killed run.
 type made struct {
 	Name   string            `json:"name"`
 	Engine subject.Engine    `json:"engine"`
-	Env    map[string]string `json:"env,omitempty"` // what the engine was found by
+	Env    map[string]string `json:"env,omitempty"` // environment by which the engine was found
 }
 
 const madeFile = "engines.json"
 
-// foundBy are the beginnings of the names of variables by which engines' own
-// command lines find daemons, storage and configuration. Whoever cleans may have
-// others.
+// foundBy lists prefixes of the variables by which the engines' clients find daemons,
+// storage and configuration. tare clean may run with other values.
 var foundBy = []string{"DOCKER_", "CONTAINER_", "CONTAINERS_", "STORAGE_", "REGISTRIES_", "XDG_", "CONTAINERD_", "ISULAD_", "KUBECONFIG"}
 
 func surroundings() map[string]string {
@@ -57,7 +56,7 @@ func surroundings() map[string]string {
 	return env
 }
 
-// within does something in the surroundings of a run that is over.
+// within calls do with the environment of an earlier run.
 func within(env map[string]string, do func()) {
 	was := surroundings()
 	set := func(from, to map[string]string) {
@@ -73,15 +72,14 @@ func within(env map[string]string, do func()) {
 	do()
 }
 
-// sweeping bounds what one engine may take to be cleaned, and busy how long one is
-// asked again that does not answer in time: it may still be at what a run that was
-// killed had asked for.
+// sweeping is the timeout for cleaning one engine. busy is how long cleaning is retried
+// after timeouts: the engine may still work on requests of the killed run.
 const (
 	sweeping = 3 * time.Minute
 	busy     = time.Minute
 )
 
-// keepEngines notes the targets on which a run will make things.
+// keepEngines stores the targets on which a run creates objects.
 func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Engines) error {
 	var all []made
 	for _, t := range targets {
@@ -89,7 +87,7 @@ func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Eng
 			info := t.Info()
 			found := subject.Engine{Address: info.Config["address"], Namespace: info.Config["namespace"], Context: info.Config["context"]}
 			e := engines.Of(info.Name).Over(found)
-			if path, err := filepath.Abs(e.Kubeconfig); err == nil && e.Kubeconfig != "" { // whoever cleans may be elsewhere
+			if path, err := filepath.Abs(e.Kubeconfig); err == nil && e.Kubeconfig != "" { // tare clean may run in another directory
 				e.Kubeconfig = path
 			}
 			all = append(all, made{info.Name, e, surroundings()})
@@ -100,13 +98,13 @@ func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Eng
 	}
 	b, err := json.Marshal(all)
 	if err != nil {
-		return fmt.Errorf("note what the run makes: %w", err)
+		return fmt.Errorf("store the run's engines: %w", err)
 	}
 	return run.Keep(madeFile, b)
 }
 
-// sweep removes what a dead run left on engines, or only says what there is. They are
-// where the run found them, unless it is told where they are now.
+// sweep removes what a killed run left on engines, or only lists it. Addresses are those of
+// the run unless now overrides them.
 func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun bool) ([]string, error) {
 	b, err := l.Kept(madeFile)
 	if err != nil {
@@ -132,13 +130,13 @@ func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun
 					out = append(out, line)
 				}
 			}
-			// Two ways to one daemon are silent in the same words.
+			// Two clients of one daemon fail with the same reason.
 			if err != nil && !slices.ContainsFunc(errs, func(e error) bool { return reasonOf(e) == reasonOf(err) }) {
 				errs = append(errs, err)
 			}
 		})
 	}
-	// What an engine has forgotten may still be under way, or have left something.
+	// An engine may have forgotten an operation that still runs or that left something.
 	lines, err := engine.NewFlight(l.RunID, strings.Fields(string(ids))...).Settle(ctx, dryRun)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("run %s: %w", l.RunID, err))
@@ -146,7 +144,7 @@ func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun
 	return append(out, lines...), errors.Join(errs...)
 }
 
-// reasonOf is why an engine could not be asked, or the whole error.
+// reasonOf returns the reason why an engine is unavailable, or the whole error.
 func reasonOf(err error) string {
 	if u, ok := errors.AsType[*subject.Unavailable](err); ok {
 		return u.Reason
@@ -154,8 +152,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// insist tries again while an engine does not answer in time, and returns all that
-// was found.
+// insist retries while an engine times out, and returns everything that was found.
 func insist(try func() ([]string, error)) (found []string, err error) {
 	for began := time.Now(); ; {
 		lines, err := try()
@@ -164,7 +161,7 @@ func insist(try func() ([]string, error)) (found []string, err error) {
 				found = append(found, line)
 			}
 		}
-		// gRPC, CRI-O and the engines' clients say so in words of their own.
+		// gRPC, CRI-O and the engines' clients spell DeadlineExceeded differently.
 		if err == nil || time.Since(began) > busy || !strings.Contains(strings.ReplaceAll(strings.ToLower(err.Error()), " ", ""), "deadlineexceeded") {
 			return found, err
 		}
@@ -180,7 +177,7 @@ func sweepOne(ctx context.Context, id string, m made, dryRun bool) ([]string, er
 	case err != nil:
 		return nil, err
 	case found[0].Target == nil:
-		return nil, fmt.Errorf("run %s may have left containers on %s, which cannot be asked: %w", id, m.Name, found[0].Why)
+		return nil, fmt.Errorf("run %s may have left containers on %s, which is unavailable: %w", id, m.Name, found[0].Why)
 	}
 	s, ok := found[0].Target.(subject.Cleaner)
 	if !ok {

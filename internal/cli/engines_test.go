@@ -154,7 +154,7 @@ func TestWhatAKilledRunLeftOnEnginesIsFoundAndNothingElse(t *testing.T) {
 	}
 	onDocker("create", "--name", "tare-mine-0-0", "--label", "dev.tare.run=mine", images[0])
 	ends(t, ExitDone, "would remove|image", "clean", "--dry-run")
-	out, stderr := ends(t, ExitUsage, "cannot all be removed yet", "clean")
+	out, stderr := ends(t, ExitUsage, "cannot be removed completely yet", "clean")
 	if left := m.docker.Containers(t); len(left) != 1 || !strings.Contains(stderr, "is using its referenced image") {
 		t.Errorf("the container of another: %v\n%s%s", left, out, stderr)
 	}
@@ -192,7 +192,7 @@ func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
 	}
 	// What is on the daemon is not forgotten until it can be asked.
 	for range 2 {
-		ends(t, ExitUsage, "docker/runc|cannot be asked", "clean")
+		ends(t, ExitUsage, "docker/runc|which is unavailable", "clean")
 	}
 	ends(t, ExitUsage, "moved.sock", "clean", "--docker-host", "unix:///moved.sock") // where it is now
 	ends(t, ExitDone, "forgotten", "clean", "--forget")

@@ -24,10 +24,10 @@ import (
 func newFleet(s *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fleet",
-		Short: "Do a plan on every node of a Kubernetes cluster, or print the manifests that do",
-		Long: `Do a plan file on nodes of a Kubernetes cluster: a Job for each node, one record from
-each, which reports and comparisons take as any others. docs/kubernetes.md has the
-smallest Role for it, and what each plan is given of a node.`,
+		Short: "Run a plan on every node of a Kubernetes cluster, or print its manifests",
+		Long: `Run a plan file on nodes of a Kubernetes cluster. Each node has a Job and one record,
+which reports and comparisons accept like any other. docs/kubernetes.md has the
+minimal Role and the access to a node that each plan needs.`,
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -35,39 +35,39 @@ smallest Role for it, and what each plan is given of a node.`,
 	return c
 }
 
-// fleetFlags say what is done where.
+// fleetFlags are the flags of tare fleet run and render.
 type fleetFlags struct {
 	nodes, results, secret string
 	tolerations            []string
 	requests               map[string]string
 	kube                   kube.Options
-	plain                  fleet.Spec // of which flags are as they are given
+	plain                  fleet.Spec // fields set directly by flags
 }
 
 func (f *fleetFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.nodes, "nodes", "", "selector of nodes, as kubectl's -l; metadata.name is a node's name: pool=bench, or 'metadata.name in (a,b)'")
-	set.StringVar(&f.plain.Image, "image", "localhost/tare:"+strings.ReplaceAll(version.String(), "+", "-"), "image of tare, which the nodes have or can pull; tare image makes it")
-	set.StringArrayVar(&f.tolerations, "toleration", nil, "taint that is no matter, as kubectl taint writes it: KEY, KEY=VALUE:EFFECT, or * for all; several with several flags")
+	set.StringVar(&f.nodes, "nodes", "", "node selector, as kubectl's -l; metadata.name selects by name: pool=bench, or 'metadata.name in (a,b)'")
+	set.StringVar(&f.plain.Image, "image", "localhost/tare:"+strings.ReplaceAll(version.String(), "+", "-"), "tare's image, present on the nodes or pullable; tare image builds it")
+	set.StringArrayVar(&f.tolerations, "toleration", nil, "taint to tolerate, as in kubectl taint: KEY, KEY=VALUE:EFFECT, or * for all; can be repeated")
 	set.StringVar(&f.plain.PriorityClass, "priority-class", "", "PriorityClass of the pods")
-	set.StringToStringVar(&f.requests, "requests", map[string]string{"cpu": "1", "memory": "256Mi"}, "what a pod requests: without, it is the first to starve and to be evicted")
-	set.DurationVar(&f.plain.Deadline, "deadline", 6*time.Hour, "how long a node's Job may live, the fetching of its record included")
-	set.StringVar(&f.results, "results", "", "where records go, pvc:NAME/path or s3://BUCKET/FOLDER (default: they are fetched)")
-	set.StringVar(&f.secret, "results-secret", "", "Secret with the environment of an object store: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL of one elsewhere")
+	set.StringToStringVar(&f.requests, "requests", map[string]string{"cpu": "1", "memory": "256Mi"}, "resource requests of a pod; a pod without requests is throttled and evicted first")
+	set.DurationVar(&f.plain.Deadline, "deadline", 6*time.Hour, "deadline of a node's Job, including the fetch of its record")
+	set.StringVar(&f.results, "results", "", "destination of records, pvc:NAME/path or s3://BUCKET/FOLDER (default: fetch them)")
+	set.StringVar(&f.secret, "results-secret", "", "Secret with the environment for the object store: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL if it is not AWS")
 	set.StringVar(&f.kube.Kubeconfig, "kubeconfig", "", kubeconfigHelp)
 	set.StringVar(&f.kube.Context, "context", "", contextHelp)
-	set.StringVar(&f.kube.Namespace, "namespace", "", "namespace for what tare makes (default: the context's)")
+	set.StringVar(&f.kube.Namespace, "namespace", "", "namespace for tare's objects (default: the context's)")
 }
 
 const (
-	kubeconfigHelp = "which cluster (default: as kubectl, $KUBECONFIG, else ~/.kube/config, else the pod's own)"
+	kubeconfigHelp = "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config, else the pod's service account)"
 	contextHelp    = "context of the kubeconfig (default: its current one)"
 )
 
-// spec is what manifests are made of, and the plan, which is held to what a plan may be
-// before anything is made.
+// spec returns the spec of the manifests and the plan. It validates the plan before any
+// object is created.
 func (f *fleetFlags) spec(ctx context.Context, s *app, path string) (*fleet.Spec, *plan.Plan, error) {
 	if f.nodes == "" {
-		return nil, nil, errors.New("--nodes: say on which nodes, by a selector such as kubernetes.io/os=linux for all")
+		return nil, nil, errors.New("--nodes: missing; give a selector, such as kubernetes.io/os=linux for all nodes")
 	}
 	text, err := s.planText(path)
 	if err != nil {
@@ -114,20 +114,19 @@ func newFleetRun(s *app) *cobra.Command {
 	var quiet, yes bool
 	c := &cobra.Command{
 		Use:   "run PLAN|RECORD --nodes SELECTOR",
-		Short: "Do a plan on every node, and bring the records here",
-		Long: `Do a plan on nodes of a cluster: tare fleet run plan.yaml --nodes pool=bench -o weighed/
+		Short: "Run a plan on every node, and fetch the records",
+		Long: `Run a plan on nodes of a cluster: tare fleet run plan.yaml --nodes pool=bench -o weighed/
 
-Each node has a Job whose pod does what tare run does there, of as many nodes at once
-as --parallel says. Its record comes here as DIR/NODE.jsonl with the label node=NODE,
-by exec, by its sum, and goes on where a connection broke; or it stays on a volume.
-A pod has only the rights that its plan takes: a lifecycle of host alone none, one of
-floor is privileged, and whatever else weighs the node's own runtimes and engines is
-done among the node's mounts and processes.
+Each node has a Job whose pod does the same as tare run. --parallel sets how many nodes
+run at once. Records are fetched as DIR/NODE.jsonl with the label node=NODE, or stay on a
+volume. The transfer uses exec, is verified by a checksum and resumes after a disconnect.
+A pod has only the privileges that its plan needs: none for a lifecycle of host alone, a
+privileged container for floor. To measure the node's own runtimes and engines, a pod runs
+in the node's mount and PID namespaces.
 
-A node that dies, is drained or cordoned, or on which no pod may be, is told of with
-the reason; the others go on, and the exit status is then 2. What was made in the
-cluster is removed at the end, and when interrupted; what a killed tare left, tare
-clean --kube removes.`,
+If a node dies, is drained or cordoned, or accepts no pod, tare reports the reason and
+continues with the others; the exit status is then 2. Objects in the cluster are removed
+at the end and on an interrupt. After a killed tare, tare clean --kube removes them.`,
 		Args: takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
@@ -136,7 +135,7 @@ clean --kube removes.`,
 				return err
 			}
 			if parallel < 1 {
-				return errors.New("--parallel: one node at least")
+				return errors.New("--parallel: must be at least 1")
 			}
 			client, err := kube.Connect(f.kube)
 			if err != nil {
@@ -162,13 +161,13 @@ clean --kube removes.`,
 	}
 	f.add(c.Flags())
 	c.Flags().StringVarP(&dir, "output", "o", "", "folder for the records (default: a new one in the user's data folder)")
-	c.Flags().IntVar(&parallel, "parallel", 1, "nodes at once; those of one machine, or that share a disk or a network, disturb each other")
+	c.Flags().IntVar(&parallel, "parallel", 1, "number of nodes at once; nodes that share a machine, disk or network disturb each other")
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress")
-	c.Flags().BoolVar(&yes, "yes", false, "begin without asking, whatever it takes")
+	c.Flags().BoolVar(&yes, "yes", false, "start without confirmation")
 	return c
 }
 
-// fleetFolder makes the folder of the records, if they come here.
+// fleetFolder creates the folder for fetched records.
 func fleetFolder(dir string, spec *fleet.Spec) (string, error) {
 	if !spec.Results.Here() {
 		return "", nil
@@ -176,14 +175,14 @@ func fleetFolder(dir string, spec *fleet.Spec) (string, error) {
 	if dir == "" {
 		records, err := recordsFolder()
 		if err != nil {
-			return "", fmt.Errorf("no place for the records: %w; name a folder with -o DIR", err)
+			return "", fmt.Errorf("find the records folder: %w; name a folder with -o DIR", err)
 		}
 		dir = filepath.Join(records, fmt.Sprintf("fleet-%s-%s", time.Now().UTC().Format("20060102T150405Z"), spec.RunID))
 	}
 	return dir, newFolder(dir)
 }
 
-// fleet runs a fleet, and tells what became of it.
+// fleet runs a plan on all nodes and prints the results.
 func (s *app) fleet(ctx context.Context, all *fleet.Fleet, nodes []string, quiet bool) error {
 	var mu sync.Mutex
 	began, p := time.Now(), newProgress(s, quiet)
@@ -197,7 +196,7 @@ func (s *app) fleet(ctx context.Context, all *fleet.Fleet, nodes []string, quiet
 		defer mu.Unlock()
 		p.say(text)
 	}
-	stop := context.AfterFunc(ctx, func() { all.Say("interrupted: what was made in the cluster is removed first") })
+	stop := context.AfterFunc(ctx, func() { all.Say("interrupted: removing tare's objects from the cluster first") })
 	results, err := all.Run(ctx, nodes)
 	stop()
 	p.done()
@@ -211,8 +210,8 @@ func (s *app) fleet(ctx context.Context, all *fleet.Fleet, nodes []string, quiet
 			fmt.Fprintf(s.Out, "%s: %s\n", cleanLines(r.Node), cleanLines(r.Err.Error()))
 		}
 	}
-	fmt.Fprintf(s.Out, "%d of %d nodes did the plan\n", len(results)-failed, len(results))
-	if all.Dir != "" && os.Remove(all.Dir) != nil { // which only an empty folder can be
+	fmt.Fprintf(s.Out, "%d of %d nodes completed the plan\n", len(results)-failed, len(results))
+	if all.Dir != "" && os.Remove(all.Dir) != nil { // succeeds only if the folder is empty
 		fmt.Fprintf(s.Out, "records: %s\n", all.Dir)
 	}
 	if err != nil {
@@ -233,15 +232,15 @@ func newFleetRender(s *app) *cobra.Command {
 	var f fleetFlags
 	c := &cobra.Command{
 		Use:   "render PLAN|RECORD --nodes SELECTOR --results pvc:NAME",
-		Short: "Print the manifests that do a plan on every node, for GitOps",
-		Long: `Print as YAML what tare fleet run would make: the plan's ConfigMap and a Job for each
-node. The same plan, nodes and flags give the same manifests. Nobody fetches the records
-of what others apply, so they have to go somewhere, and tare clean leaves it alone.
-Where --nodes only names nodes, no cluster is asked for them.
+		Short: "Print the manifests for a plan on every node, for GitOps",
+		Long: `Print as YAML what tare fleet run would create: the plan's ConfigMap and a Job for each
+node. The same plan, nodes and flags give the same manifests. tare does not fetch the
+records of applied manifests, so they need a destination, and tare clean leaves these
+objects alone. If --nodes only has node names, tare does not contact the cluster.
 
-With --schedule each node has a CronJob, so that the plan is done again and again. It is
-called after the plan's name, the namespace and the node alone: what is rendered and
-applied later, of a changed plan or schedule or by a newer tare, replaces it.`,
+With --schedule each node has a CronJob that repeats the plan. Its name depends only on
+the plan's name, the namespace and the node. So manifests that are rendered later replace
+it, even with a changed plan or schedule or by a newer tare.`,
 		Example: "  tare fleet render plan.yaml --nodes 'metadata.name in (a,b)' --results pvc:records --namespace bench",
 		Args:    takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -251,7 +250,7 @@ applied later, of a changed plan or schedule or by a newer tare, replaces it.`,
 				return err
 			}
 			if spec.Results.Here() {
-				return errors.New("--results: nobody fetches the records of what others apply; name a place for them, pvc:NAME/path or s3://BUCKET/FOLDER")
+				return errors.New("--results: records of applied manifests are not fetched; name a destination, pvc:NAME/path or s3://BUCKET/FOLDER")
 			}
 			nodes, err := fleet.Nodes(ctx, nil, f.nodes)
 			if spec.Namespace = f.kube.Namespace; err == nil && nodes == nil {
@@ -265,31 +264,31 @@ applied later, of a changed plan or schedule or by a newer tare, replaces it.`,
 				return err
 			}
 			spec.RunID = fleet.IDOf(string(spec.Plan), spec.Image, spec.Namespace)
-			if spec.Schedule != "" { // a CronJob is changed in place, and beside one of another name it would measure that
+			if spec.Schedule != "" { // a fixed name, so that kubectl apply updates the CronJob; two CronJobs would measure each other
 				spec.RunID = fleet.IDOf("schedule", p.Name, spec.Namespace)
 			}
 			return spec.Render(s.Out, nodes)
 		},
 	}
 	f.add(c.Flags())
-	c.Flags().StringVar(&f.plain.Schedule, "schedule", "", "CronJobs in place of Jobs, by this: '0 3 * * *' is every night at three, by the clock of the cluster's controllers")
+	c.Flags().StringVar(&f.plain.Schedule, "schedule", "", "create CronJobs with this schedule instead of Jobs: '0 3 * * *' is every night at three, in the time zone of the cluster's controllers")
 	return c
 }
 
-// The rest is what a Job's containers call.
+// The commands below run in a Job's containers.
 
 func newFleetNode(s *app) *cobra.Command {
 	var name, to string
 	var host bool
 	c := &cobra.Command{
-		Use: "node PLAN", Short: "Do a plan in the pod of a node, into one record", Hidden: true, Args: takes(1, 1),
+		Use: "node PLAN", Short: "Run a plan in the pod of a node and write one record", Hidden: true, Args: takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			code, err := fleet.Perform(c.Context(), args[0], fleet.Document, host)
 			files, _, none := s.filesOf(fleet.Document)
 			switch {
 			case none == nil:
 				err = errors.Join(err, s.joinNode(files, to, name))
-			case code == 0: // else its status says that there is none
+			case code == 0: // otherwise the exit code already reports the failure
 				err = errors.Join(err, none)
 			}
 			if err != nil {
@@ -300,13 +299,13 @@ func newFleetNode(s *app) *cobra.Command {
 	}
 	c.Flags().StringVar(&name, "name", "", "name of the node")
 	c.Flags().StringVarP(&to, "output", "o", "", "the record")
-	c.Flags().BoolVar(&host, "host", false, "among the mounts of the node")
+	c.Flags().BoolVar(&host, "host", false, "run in the node's mount namespace")
 	return c
 }
 
-// joinNode makes one file of a node's records, each with the node's name.
+// joinNode joins a node's records to one file and labels each with the node's name.
 func (s *app) joinNode(files []string, path, node string) error {
-	if _, err := os.Stat(path); err == nil { // on a volume, of an earlier run
+	if _, err := os.Stat(path); err == nil { // the record of an earlier run on the volume
 		path = fmt.Sprintf("%s-%s.jsonl", record.Stem(path), time.Now().UTC().Format("20060102T150405Z"))
 	}
 	w, err := s.lines().Create(path)
@@ -321,7 +320,7 @@ func (s *app) joinNode(files []string, path, node string) error {
 		err = errors.Join(err, w.Write(record.Label{Key: "node", Value: node}))
 	}
 	err = errors.Join(err, w.Close())
-	if info, e := os.Stat(path); e == nil && info.Size() == 0 { // it would be fetched, and lie among records
+	if info, e := os.Stat(path); e == nil && info.Size() == 0 { // an empty file would be fetched as a record
 		err = errors.Join(err, os.Remove(path))
 	}
 	return err
@@ -329,7 +328,7 @@ func (s *app) joinNode(files []string, path, node string) error {
 
 func newFleetKeep(*app) *cobra.Command {
 	return &cobra.Command{
-		Use: "keep", Short: "Stay until asked to end", Hidden: true, Args: cobra.NoArgs,
+		Use: "keep", Short: "Wait for a signal", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			<-c.Context().Done()
 			return nil
@@ -340,9 +339,9 @@ func newFleetKeep(*app) *cobra.Command {
 func newFleetSend(s *app) *cobra.Command {
 	var from int64
 	c := &cobra.Command{
-		Use: "send FILE", Short: "Write a file's size, its sum, and its bytes from one on", Hidden: true, Args: takes(1, 1),
+		Use: "send FILE", Short: "Write a file's size, its checksum, and its content from an offset", Hidden: true, Args: takes(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error { return fleet.Send(s.Out, args[0], from) },
 	}
-	c.Flags().Int64Var(&from, "from", 0, "the first byte")
+	c.Flags().Int64Var(&from, "from", 0, "offset of the first byte")
 	return c
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 )
 
-// gateOptions are a lifecycle's, for what is measured here, and how much worse it may
-// be.
+// gateOptions are the lifecycle options for measuring here, and the options of the gate.
 type gateOptions struct {
 	lifecycle.Options
 	worse            float64
@@ -29,13 +28,13 @@ type gateOptions struct {
 	unlike           bool
 	control          string
 	earlier          []string
-	known            []compare.Run // of earlier
+	known            []compare.Run // runs read from the earlier records
 }
 
-// selfRuns is how many runs of a runtime show how far they lie apart.
+// selfRuns is the number of runs that measure the spread of a runtime.
 const selfRuns = 5
 
-// compares reports whether the sides are records.
+// compares reports whether the arguments are records.
 func (o *gateOptions) compares(args []string) bool {
 	return !o.interleave && (!o.self || len(args) > 1)
 }
@@ -43,7 +42,7 @@ func (o *gateOptions) compares(args []string) bool {
 // Declare declares the flags.
 func (o *gateOptions) Declare(s *option.Set) {
 	o.Options.Declare(s)
-	option.Var(s, &o.worse, "worse", "how much worse new may be, e.g. 5%", terms.Margin, option.Must(terms.CheckMargin))
+	option.Var(s, &o.worse, "worse", "maximum regression of NEW, e.g. 5%", terms.Margin, option.Must(terms.CheckMargin))
 }
 
 func newGate(s *app) *cobra.Command {
@@ -53,24 +52,24 @@ func newGate(s *app) *cobra.Command {
 	set := option.Of(o)
 	c := &cobra.Command{
 		Use:   "gate [--self] BASE NEW | gate --interleave TARGET TARGET | gate --self TARGET",
-		Short: "Decide for a CI job whether the new is worse than the old",
-		Long: `Decide whether the new is worse than the old by more than a margin. It is where its
-interval lies wholly beyond the margin, adjusted for all figures that are looked
-at; it is not where the interval of every figure lies wholly on the other side.
+		Short: "Decide for a CI job whether a new version is worse than the old one",
+		Long: `Decide whether NEW is worse than BASE by more than a margin. It is worse if an interval,
+adjusted for all gated figures, lies wholly beyond the margin. It is not worse if the
+interval of every figure lies wholly below the margin.
 
-With BASE and NEW both are records, folders or NAME=FILE, as of tare compare; only
-what is weighed may be of another version. With --interleave both are measured
-here by tare lifecycle, in the same rounds, which is how a CI job should do it:
-what happens to the machine happens to both. With --self one runtime is measured
-against itself first, and a margin that this machine cannot tell is refused.
+BASE and NEW are records, folders or NAME=FILE, as for tare compare; only the version of
+the measured runtime may differ. With --interleave, tare lifecycle measures both here in
+the same rounds. CI jobs should use it, since disturbances of the machine then affect both
+sides. With --self, one runtime is first measured against itself, and a margin below the
+noise of this machine is refused.
 
-Records need a basis for a verdict: at least three a side, or a control (floor, host
-or --control) in both. Without one, or with a disturbed side, it is not decided. How
-far single runs lie apart is read off --earlier records of this machine; with --self
-the targets of BASE are measured here five times for it, by the plan of BASE.
+Records need a basis for a verdict: at least three per side, or a control (floor, host
+or --control) in both. Without one, or with a disturbed side, the gate has no verdict. The
+spread of single runs comes from --earlier records of this machine. With --self, tare runs
+the plan of BASE five times here to measure it.
 
-Exit status: 0 shown not to be worse; 3 worse; 4 not decided, with what would
-decide; 1 usage or environment, or a margin below what --self finds.`,
+Exit status: 0 shown not to be worse; 3 worse; 4 not decided, with advice on how to reach
+a decision; 1 usage or environment error, or a margin below the noise that --self finds.`,
 		Example: "  tare gate --interleave old=./runc-old new=./runc-new --worse 90% --ops create --rounds 8 --warmup 0",
 		Args:    takes(1, 1000),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -88,23 +87,23 @@ decide; 1 usage or environment, or a margin below what --self finds.`,
 	}
 	set.AddFlags(c.Flags())
 	flags := c.Flags()
-	flags.StringVar(&o.metric, "metric", compare.Gated, "which figures, as a filter of tare compare")
-	flags.BoolVar(&o.self, "self", false, "measure the first target against itself first, and refuse a margin that this machine cannot tell; of records, how far runs of BASE lie apart")
-	flags.BoolVar(&o.interleave, "interleave", false, "measure two targets here, in the same rounds; takes the flags of tare lifecycle")
-	flags.BoolVar(&o.unlike, "unlike", false, "take unlike records, too; machines and definitions that differ decide nothing")
+	flags.StringVar(&o.metric, "metric", compare.Gated, "figures to gate, as a filter of tare compare")
+	flags.BoolVar(&o.self, "self", false, "measure the first target against itself first, and refuse a margin below the noise of this machine; with records, measure the spread of the runs of BASE")
+	flags.BoolVar(&o.interleave, "interleave", false, "measure two targets here in the same rounds; accepts the flags of tare lifecycle")
+	flags.BoolVar(&o.unlike, "unlike", false, "also accept unlike records; different machines or definitions get no verdict")
 	addBasis(flags, &o.control, &o.earlier)
 	out.addRecord(flags)
 	out.addForm(flags, instrument.List{})
 	return c
 }
 
-// addBasis declares the flags of what a verdict on single runs rests on.
+// addBasis declares the flags for verdicts on single runs.
 func addBasis(flags *pflag.FlagSet, control *string, earlier *[]string) {
-	flags.StringVar(control, "control", "", "target that single runs of both sides are divided by, round by round (default: floor or host)")
-	flags.StringSliceVar(earlier, "earlier", nil, "earlier records of this machine, or their folder: their spread from run to run enters the interval of single runs")
+	flags.StringVar(control, "control", "", "target by which single runs of both sides are normalized, round by round (default: floor or host)")
+	flags.StringSliceVar(earlier, "earlier", nil, "earlier records of this machine, or their folder: the interval of single runs includes their spread between runs")
 }
 
-// gate decides, of records or of what it measures.
+// gate decides on records, or on targets that it measures.
 func gate(ctx context.Context, s *app, o *gateOptions, args []string, out outputFlags) error {
 	if o.compares(args) {
 		sides, err := s.sides(args)
@@ -112,7 +111,7 @@ func gate(ctx context.Context, s *app, o *gateOptions, args []string, out output
 			return err
 		}
 		if len(sides) != 2 {
-			return fmt.Errorf("a gate has two sides, and these are %d: give BASE and NEW, or files as NAME=FILE so that those of a name are one side", len(sides))
+			return fmt.Errorf("gate compares exactly two sides, got %d: give BASE and NEW, or files as NAME=FILE, where equal names are one side", len(sides))
 		}
 		if o.known, err = s.runs(o.earlier); err != nil {
 			return err
@@ -143,21 +142,21 @@ func gate(ctx context.Context, s *app, o *gateOptions, args []string, out output
 	return s.decide(o, []compare.Side{{Name: "here", Runs: []compare.Run{run}}}, columns(args), out)
 }
 
-// columns are a projection of two targets, in their order.
+// columns returns a projection of two targets in the given order.
 func columns(targets []string) string {
 	old, _ := terms.SplitTarget(targets[0])
 	new, _ := terms.SplitTarget(targets[1])
 	return "target@(" + strconv.Quote(old) + " " + strconv.Quote(new) + ")"
 }
 
-// gateSelf measures a runtime beside itself. What differs then is the machine's noise, and
-// a gate whose margin is smaller would decide by that.
+// gateSelf measures a runtime against itself. The difference is the machine's noise, and a
+// smaller margin would gate on noise.
 func gateSelf(ctx context.Context, s *app, o *gateOptions, target string, out outputFlags) error {
 	name, path := terms.SplitTarget(target)
 	if path == "" {
 		var err error
 		if path, err = exec.LookPath(name); err != nil {
-			return fmt.Errorf("--self: %s is no runtime's command, and nothing else can be weighed beside itself: %w; write a runtime as NAME=PATH", name, err)
+			return fmt.Errorf("--self: %s is not the command of an OCI runtime, which --self needs: %w; write a runtime as NAME=PATH", name, err)
 		}
 	}
 	twins := []string{name + "=" + path, name + "-again=" + path}
@@ -169,15 +168,15 @@ func gateSelf(ctx context.Context, s *app, o *gateOptions, target string, out ou
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Err, "self: with %d rounds, and %s to pass, this machine tells a margin of %s\n", o.Rounds, page.Amount(len(g.Figures), "figure"), page.Share(g.Floor))
+	fmt.Fprintf(s.Err, "self: with %d rounds and %s, this machine resolves a margin of %s\n", o.Rounds, page.Amount(len(g.Figures), "figure"), page.Share(g.Floor))
 	if !(g.Floor < o.worse) {
-		return fmt.Errorf("--worse: %s is below the noise of this machine, on which %s differs from itself by up to %s with %d rounds; allow more, add rounds or look at fewer figures (--ops, --metric)",
+		return fmt.Errorf("--worse: %s is below the noise of this machine, on which %s differs from itself by up to %s with %d rounds; raise the margin, add rounds or gate fewer figures (--ops, --metric)",
 			page.Share(o.worse), name, page.Share(g.Floor), o.Rounds)
 	}
 	return nil
 }
 
-// again measures the targets of a record a few times, as more earlier records.
+// again measures the targets of a record several times, as additional earlier records.
 func (o *gateOptions) again(ctx context.Context, s *app, base *compare.Run, out outputFlags) error {
 	l := lifecycle.Defaults()
 	if err := instrument.ReadPlan(&base.Header, lifecycle.Name, &l); err != nil {
@@ -206,7 +205,7 @@ func (o *gateOptions) again(ctx context.Context, s *app, base *compare.Run, out 
 	return nil
 }
 
-// measure performs a lifecycle of targets, and keeps what it gave.
+// measure runs a lifecycle of targets and returns its result.
 func measure(ctx context.Context, s *app, l lifecycle.Options, targets []string, out outputFlags) (compare.Run, error) {
 	var kept []instrument.Judged
 	l.Targets, out.keep, out.format = targets, &kept, "text"
@@ -226,7 +225,7 @@ func (o *gateOptions) compare(sides []compare.Side, col string) (*compare.Gate, 
 	return c.Gate(o.worse)
 }
 
-// decide prints what was decided, and ends with it.
+// decide prints the verdict and returns its exit code.
 func (s *app) decide(o *gateOptions, sides []compare.Side, col string, out outputFlags) error {
 	g, err := o.compare(sides, col)
 	if err != nil {

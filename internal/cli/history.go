@@ -14,20 +14,20 @@ func newHistory(s *app) *cobra.Command {
 	var filter, since string
 	c := &cobra.Command{
 		Use:   "history DIR|RECORD...",
-		Short: "Find where figures changed over the records of many commits",
-		Long: `Put the records of many commits in order, each figure as a series, and find where its
-level changed: after which record and before which, by how much, and whether it
-became worse. Of a history in which nothing changed less than 2 % show any change.
+		Short: "Find the commits at which figures changed",
+		Long: `Order the records of many commits, treat each figure as a series, and find where its
+level changed: between which records, by how much, and whether it became worse. If
+nothing changed, fewer than 2 % of histories report a change.
 
-Points are what tare label RECORD commit=… says, and several records of one commit
-are one point. Where all are numbers, as git rev-list --count HEAD gives, they are
-the order; else it is the records' time. Records of unlike machines, kernels,
-settings, options or definitions are never one series; nor are versions of what
-is weighed, unless all records have the label commit: then those are the question.
-Of a folder all records below it are read; what is no record there is left out and
-told of, and so is a copy of a run.
+tare label RECORD commit=… sets the point of a record, and several records of one commit
+are one point. If all labels are numbers, as from git rev-list --count HEAD, they are the
+order; otherwise the time of the records is. Records of different machines, kernels,
+settings, options or definitions are separate series. So are versions of the measured
+runtime, unless all records have the label commit. In a folder all records below it are
+read; other files and copies of a run are skipped and reported.
 
-Exit status: 0 nothing is shown to have become worse, which a series of few points never is; 3 something did, at --since or behind it.`,
+Exit status: 0 no regression found, which includes series with too few points;
+3 a regression at or after --since.`,
 		Example: "  tare history run.jsonl\n  tare history run.jsonl --filter 'quantity:latency op:create' --format md",
 		Args:    takes(1, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -49,8 +49,8 @@ Exit status: 0 nothing is shown to have become worse, which a series of few poin
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&filter, "filter", compare.Headline, "which figures, as of tare compare; the more, the plainer a change has to be")
-	flags.StringVar(&since, "since", "", "the first point at which what became worse makes the exit status 3 (default: the first of all)")
+	flags.StringVar(&filter, "filter", compare.Headline, "figures to check, as in tare compare; with more figures, a change must be larger to be found")
+	flags.StringVar(&since, "since", "", "first point whose regression sets exit status 3 (default: the first point)")
 	out.addForm(flags, instrument.List{})
 	return c
 }

@@ -178,7 +178,7 @@ func TestFoldersBelowThoseOfAnotherUserAreRefused(t *testing.T) {
 			t.Errorf("%s: a folder was made in one of another user", variable)
 		}
 		must.OK(t, os.MkdirAll(inner, 0o700))
-		ends(t, ExitUsage, "look for what runs left: "+theirs+" belongs to uid 2002", "clean")
+		ends(t, ExitUsage, "look for leftovers of runs: "+theirs+" belongs to uid 2002", "clean")
 		t.Setenv(variable, "")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	probeimage "github.com/tare-bench/tare/internal/probe/image"
 )
 
-// imageFlags are what tare image is told.
+// imageFlags are the flags of tare image.
 type imageFlags struct {
 	output, name, certificates string
 	binaries                   []string
@@ -27,20 +27,20 @@ func newImage(s *app) *cobra.Command {
 	var f imageFlags
 	c := &cobra.Command{
 		Use:   "image -o FILE.tar|FOLDER",
-		Short: "Write the container image of tare itself, without Docker",
-		Long: `Write tare's own container image: FROM scratch, with this program as its entry point,
-an empty /tmp, and nothing else. -o FOLDER is an OCI image layout, with a bill of
-materials (CycloneDX) of each program that refers to the image; -o FILE.tar is the image
-as docker load, podman load and ctr images import take it; --push puts all into the
-registry that --name says, with the credentials of docker login or podman login.
+		Short: "Build tare's own container image, without Docker",
+		Long: `Build tare's own container image: FROM scratch, with this program as its entry point,
+an empty /tmp, and nothing else. -o FOLDER writes an OCI image layout, with a bill of
+materials (CycloneDX) for each program that refers to the image. -o FILE.tar writes an
+archive for docker load, podman load and ctr images import. --push pushes everything to the
+registry of --name, with the credentials of docker login or podman login.
 
-This program is for one architecture. The other's is given by --binary, and must be of
-the same commit; make image builds both. The same programs give the same digests: all is
-dated by their commit, or by SOURCE_DATE_EPOCH. The digest of the index, which is shown
-first, is what cosign signs.
+This program is for one architecture. --binary adds the program for the other, which must
+be of the same commit; make image builds both. The same programs give the same digests,
+since all timestamps are those of the commit or of SOURCE_DATE_EPOCH. The first line of the
+output has the digest of the index, which is what cosign signs.
 
---probe writes the image of the workload that is weighed, in place of tare's own, for this
-machine's architecture: for the nodes of a cluster that tare does not run on.`,
+--probe writes the image of the measured workload instead of tare's own, for this
+machine's architecture. Nodes of a cluster on which tare does not run need it.`,
 		Example: "  tare image -o tare.tar --binary linux/amd64=tare-amd64 --binary linux/arm64=tare-arm64",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -69,18 +69,18 @@ machine's architecture: for the nodes of a cluster that tare does not run on.`,
 	}
 	flags := c.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "FILE.tar or a FOLDER to write")
-	flags.StringArrayVar(&f.binaries, "binary", nil, "linux/ARCH=FILE: the program for an architecture, amd64 or arm64 (default: this program)")
-	flags.StringVar(&f.name, "name", "", "what the image is called, REGISTRY/REPOSITORY:TAG (default localhost/tare:VERSION)")
-	flags.StringVar(&f.certificates, "ca-certificates", "", "a file of certificates (PEM) to trust, such as /etc/ssl/certs/ca-certificates.crt: for HTTPS to others than the cluster")
-	flags.BoolVar(&f.push, "push", false, "push it to the registry that --name says")
-	flags.BoolVar(&f.probe, "probe", false, "write the workload's image, in place of tare's own")
+	flags.StringArrayVar(&f.binaries, "binary", nil, "linux/ARCH=FILE: program for an architecture, amd64 or arm64 (default: this program)")
+	flags.StringVar(&f.name, "name", "", "name of the image, REGISTRY/REPOSITORY:TAG (default localhost/tare:VERSION)")
+	flags.StringVar(&f.certificates, "ca-certificates", "", "file with trusted certificates (PEM), such as /etc/ssl/certs/ca-certificates.crt, for HTTPS outside the cluster")
+	flags.BoolVar(&f.push, "push", false, "push it to the registry of --name")
+	flags.BoolVar(&f.probe, "probe", false, "write the workload's image instead of tare's own")
 	return c
 }
 
-// writeProbe writes the image of the workload, and says what it is called.
+// writeProbe writes the image of the workload and prints its name.
 func (f *imageFlags) writeProbe(out io.Writer) error {
 	if !strings.HasSuffix(f.output, ".tar") || f.push || f.name != "" || f.binaries != nil || f.certificates != "" {
-		return errors.New("image: --probe goes with -o FILE.tar, and with nothing else")
+		return errors.New("image: --probe needs -o FILE.tar and accepts no other flag")
 	}
 	i, err := probeimage.Probe()
 	if err != nil {
@@ -101,19 +101,19 @@ func (f *imageFlags) writeProbe(out io.Writer) error {
 	return nil
 }
 
-// make makes the image, and says what it is without.
+// make builds the image and warns about missing architectures.
 func (f *imageFlags) make(warn io.Writer) (*image.Image, error) {
 	switch {
 	case f.output == "" && !f.push:
-		return nil, errors.New("image: name what to write with -o FILE.tar or -o FOLDER, or --push it")
+		return nil, errors.New("image: missing output: add -o FILE.tar, -o FOLDER or --push")
 	case f.push && f.name == "":
-		return nil, errors.New("image: say where to push it, with --name REGISTRY/REPOSITORY:TAG")
+		return nil, errors.New("image: --push needs --name REGISTRY/REPOSITORY:TAG")
 	}
 	o := image.Options{Name: f.name, Certificates: f.certificates}
 	if epoch := os.Getenv("SOURCE_DATE_EPOCH"); epoch != "" {
 		seconds, err := strconv.ParseUint(epoch, 10, 33)
 		if err != nil {
-			return nil, fmt.Errorf("SOURCE_DATE_EPOCH: %q is no number of seconds since 1970", epoch)
+			return nil, fmt.Errorf("SOURCE_DATE_EPOCH: %q is not a number of seconds since 1970", epoch)
 		}
 		o.Created = time.Unix(int64(seconds), 0)
 	}
@@ -123,13 +123,13 @@ func (f *imageFlags) make(warn io.Writer) (*image.Image, error) {
 	}
 	if len(binaries) == 1 {
 		other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[binaries[0].Arch]
-		fmt.Fprintf(warn, "for %s alone: for nodes that are %s, build tare for it (GOARCH=%s CGO_ENABLED=0 go build ./cmd/tare) and add --binary linux/%s=FILE, or make image\n",
+		fmt.Fprintf(warn, "only for %s: for %s nodes, build tare (GOARCH=%s CGO_ENABLED=0 go build ./cmd/tare) and add --binary linux/%s=FILE, or run make image\n",
 			binaries[0].Arch, other, other, other)
 	}
 	return image.New(o, binaries...)
 }
 
-// open opens the given binaries, and this program where none is given in its place.
+// open opens the given binaries, and this program if no binary has its architecture.
 func (f *imageFlags) open() ([]*image.Binary, error) {
 	var all []*image.Binary
 	own := true
@@ -144,7 +144,7 @@ func (f *imageFlags) open() ([]*image.Binary, error) {
 			return nil, fmt.Errorf("--binary %s: %w", given, err)
 		}
 		if b.Arch != arch {
-			return nil, fmt.Errorf("--binary %s: by its ELF header this is for linux/%s", given, b.Arch)
+			return nil, fmt.Errorf("--binary %s: its ELF header is for linux/%s", given, b.Arch)
 		}
 		own = own && arch != runtime.GOARCH
 		all = append(all, b)
@@ -158,7 +158,7 @@ func (f *imageFlags) open() ([]*image.Binary, error) {
 	}
 	self, err := image.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("this program: %w; or give another by --binary linux/%s=FILE", err, runtime.GOARCH)
+		return nil, fmt.Errorf("this program: %w; add another with --binary linux/%s=FILE", err, runtime.GOARCH)
 	}
 	return append(all, self), nil
 }
@@ -173,7 +173,7 @@ func (f *imageFlags) write(i *image.Image) error {
 	return f.save(i.WriteTar)
 }
 
-// save writes the image's file, over none.
+// save writes the image's file and never replaces one.
 func (f *imageFlags) save(write func(io.Writer) error) error {
 	err := makeWhole(f.output, 0o644, renameNew, write)
 	if errors.Is(err, os.ErrExist) {

@@ -28,7 +28,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// importFlags are what texts lack.
+// importFlags are settings that the imported text does not contain.
 type importFlags struct {
 	volume, cache, op  string
 	samples            bool
@@ -41,23 +41,23 @@ func newImport(s *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import [LABEL=]FILE...",
 		Short: "Import results from other tools' output",
-		Long: `Find what other tools printed in any text (a page, Markdown, a console, a log) and make
-records of it, to be reported and compared like tare's own. FILE "-" is standard input.
-Each format is known by its content:
+		Long: `Find results of other tools in any text (a page, Markdown, a console, a log) and convert
+them to records, which can be reported and compared like tare's own. FILE "-" is standard
+input. tare detects each format by its content:
 
-  fio (JSON and text, also of clients), dd, sysbench fileio: a record of storage
+  fio (JSON and text, also of clients), dd, sysbench fileio: a storage record
   hyperfine (JSON, text, Markdown), critest -benchmark, containerd-stress, ptcr's table,
-  Go's benchmark format, time of a shell: a record of lifecycle
-  fortio load (JSON and text): a record of bpf
+  Go's benchmark format, time of a shell: a lifecycle record
+  fortio load (JSON and text): a bpf record
 
 A prefix of each line (kubectl logs --prefix, stern, docker compose, gh run view --log,
 journalctl) names the target. Otherwise LABEL does, or the tool (hyperfine -n), or the file's
-name. Several outputs of one job are LABEL-1 and LABEL-2; texts of one label are rounds.
-Nothing is guessed from the words around an output but commands of dd and time. An
-unreadable output is left out, and reported with its line; -v lists all of them.
+name. Several outputs of one job are LABEL-1 and LABEL-2; texts with the same label are
+rounds. Apart from dd and time commands, text around an output is ignored. Unreadable
+outputs are skipped and reported with their line; -v lists all of them.
 
-With --samples FILE holds single times: one number a line, or a table, of which --column
-names the column. The machine of a record is unknown; tare label names it.`,
+With --samples FILE has single times: one number per line, or a table whose column
+--column selects. The machine of a record is unknown; tare label can name it.`,
 		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md\n  tare import --samples runc=times.csv --unit ms --op run --column total",
 		Args:    takes(1, math.MaxInt),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -70,13 +70,13 @@ names the column. The machine of a record is unknown; tare label names it.`,
 			return importTexts(s, c.InOrStdin(), args, flags, out)
 		},
 	}
-	c.Flags().StringVar(&flags.volume, "volume", "", "where the files of all results were: rootfs, bind, tmpfs, nfs or device")
-	c.Flags().StringVar(&flags.cache, "cache", "", "how all results were made: direct or buffered")
-	c.Flags().StringVar(&flags.op, "op", "", "which operation all results of lifecycle are of: create, start, stop, rm, run, runp, stopp or rmp (default: what they say, or run)")
-	c.Flags().BoolVar(&flags.samples, "samples", false, "files hold single times: one number a line, or a column of a table")
+	c.Flags().StringVar(&flags.volume, "volume", "", "location of the files of all results: rootfs, bind, tmpfs, nfs or device")
+	c.Flags().StringVar(&flags.cache, "cache", "", "cache mode of all results: direct or buffered")
+	c.Flags().StringVar(&flags.op, "op", "", "operation of all lifecycle results: create, start, stop, rm, run, runp, stopp or rmp (default: as in the text, or run)")
+	c.Flags().BoolVar(&flags.samples, "samples", false, "files contain single times: one number per line, or a column of a table")
 	c.Flags().StringVar(&flags.unit, "unit", "", "unit of the samples: ns, us, ms, s or min")
 	c.Flags().StringVar(&flags.column, "column", "", "column of the samples, by its name or its number from 1 (default: the only one)")
-	c.Flags().StringVar(&flags.done, "done", "", `what each sample ends with, such as "until wget reached the host"`)
+	c.Flags().StringVar(&flags.done, "done", "", `end of each sample, such as "until wget reached the host"`)
 	out.addFile(c.Flags())
 	out.addForm(c.Flags(), s.instruments)
 	return c
@@ -90,7 +90,7 @@ func (f *importFlags) validate() error {
 		return err
 	}
 	if _, known := operations.Units[f.unit]; f.samples != known || !f.samples && f.unit+f.column+f.done != "" {
-		return fmt.Errorf("--samples and --unit (ns, us, ms, s or min) need each other; --column and --done are for --samples: got --unit %q", f.unit)
+		return fmt.Errorf("--samples needs --unit (ns, us, ms, s or min); --unit, --column and --done need --samples: got --unit %q", f.unit)
 	}
 	if _, err := setting.ParseOp(f.op); f.op != "" && err != nil {
 		return fmt.Errorf("--op: %w", err)
@@ -102,13 +102,13 @@ func oneOf(flag, value string, known ...string) error {
 	if value == "" || slices.Contains(known, value) {
 		return nil
 	}
-	return fmt.Errorf("%s %q: it is one of %s", flag, value, strings.Join(known, ", "))
+	return fmt.Errorf("%s: invalid value %q (supported: %s)", flag, value, strings.Join(known, ", "))
 }
 
-// maxText is how much of a text is read.
+// maxText is the maximum size of a text.
 const maxText = 64 << 20
 
-// imported is what texts hold for the records of each instrument.
+// imported has the results in the texts, by instrument.
 type imported struct {
 	storage   tool.Imported
 	lifecycle operations.Imported
@@ -116,8 +116,8 @@ type imported struct {
 	unread    []record.Finding
 }
 
-// importTexts reads the texts, stores what is in them, a record for each instrument,
-// and reports it. A text that cannot be used costs nothing but itself.
+// importTexts reads the texts, stores a record for each instrument with results, and prints
+// the report. An unreadable text does not affect the others.
 func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out outputFlags) error {
 	began := time.Now()
 	g := &imported{}
@@ -136,7 +136,7 @@ func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out 
 	case len(records) == 0:
 		return nothingFound(args, left)
 	case len(records) > 1 && out.record != "":
-		return fmt.Errorf("import: -o: there are results for %d records, of storage, operations and loads: give each an import of its own, or leave -o out", len(records))
+		return fmt.Errorf("import: -o: the results need %d records (storage, lifecycle, bpf): import them separately, or omit -o", len(records))
 	}
 	records[0].findings = append(records[0].findings, left...)
 	var paths []string
@@ -157,8 +157,8 @@ func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out 
 	return s.showKept(all, paths, out)
 }
 
-// add reads one argument, LABEL=FILE or FILE. A file whose name has an equals sign is
-// taken as it is if it is there. Every tool looks for what is its own.
+// add reads one argument, LABEL=FILE or FILE. A file with an equals sign in its name is
+// accepted if it exists. Each tool's parser searches for its own output.
 func (g *imported) add(stdin io.Reader, arg string, flags importFlags) error {
 	label, source := "", arg
 	if l, file, ok := strings.Cut(arg, "="); ok && tool.IsLabel(l) {
@@ -180,7 +180,7 @@ func (g *imported) add(stdin io.Reader, arg string, flags importFlags) error {
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxText+1))
 	if err == nil && len(text) > maxText {
-		err = fmt.Errorf("it is longer than %d MiB: split it", maxText>>20)
+		err = fmt.Errorf("longer than %d MiB: split it", maxText>>20)
 	}
 	if err != nil {
 		g.unread = append(g.unread, record.Finding{Code: tool.FoundUnread, Level: "warning", Message: fmt.Sprintf("%s was not read: %v", name, err), Advice: "its results are missing here"})
@@ -204,7 +204,7 @@ func (g *imported) add(stdin io.Reader, arg string, flags importFlags) error {
 	return nil
 }
 
-// importedRecord is a record before it is written.
+// importedRecord is a record that is not written yet.
 type importedRecord struct {
 	experiment string
 	plan       any
@@ -213,7 +213,8 @@ type importedRecord struct {
 	findings   []record.Finding
 }
 
-// records are those that something was found for, and left is what was found of others.
+// records returns the records with results. left has the findings of instruments without
+// results.
 func (g *imported) records() (all []importedRecord, left []record.Finding) {
 	g.storage.Close()
 	g.lifecycle.Close()
@@ -245,18 +246,18 @@ func linesOf[T any](all []T) []any {
 	return lines
 }
 
-// nothingFound says why no record is made.
+// nothingFound returns the error for texts without results.
 func nothingFound(args []string, findings []record.Finding) error {
 	why := ""
 	for _, f := range findings {
-		if f.Code == tool.FoundUnread { // the others are about results, of which there is none
+		if f.Code == tool.FoundUnread { // other findings are about results, and there are none
 			why += "\n" + f.Message
 		}
 	}
-	return fmt.Errorf("import: no result of a tool in %s%s\ngive the output of the tools themselves, as text or JSON; tare import --help names them", strings.Join(args, ", "), why)
+	return fmt.Errorf("import: no result of a tool in %s%s\nimport the unmodified output of a tool, as text or JSON; tare import --help lists the tools", strings.Join(args, ", "), why)
 }
 
-// storeImported writes the record and returns where it is.
+// storeImported writes the record and returns its path.
 func (s *app) storeImported(r importedRecord, began time.Time, out outputFlags) (string, error) {
 	header, err := keptHeader(r.experiment, r.plan)
 	if err != nil {
@@ -271,9 +272,8 @@ func (s *app) storeImported(r importedRecord, began time.Time, out outputFlags) 
 	return path, writeRecord(w, slices.Concat([]any{header}, r.lines, linesOf(r.findings), []any{end})...)
 }
 
-// keptHeader begins a record of what was not measured by tare but kept by others. The
-// environment stays empty: that of the runs is not known, and this machine's has
-// nothing to do with them.
+// keptHeader returns the header of a record from results that tare did not measure. The
+// environment stays empty: that of the runs is unknown, and this machine is unrelated.
 func keptHeader(experiment string, plan any) (record.Header, error) {
 	text, err := json.Marshal(plan)
 	if err != nil {

@@ -14,15 +14,15 @@ func newJoin(s *app) *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use:   "join RECORD... -o FILE",
-		Short: "Put several records into one file, such as those of ten nodes",
-		Long: `Put records behind each other, line by line as they stand there, of any versions and
-experiments, plain or zstd. Reports of the file are those of all of them. Half a line
-that a crash left is not taken.`,
+		Short: "Concatenate records in one file, such as those of ten nodes",
+		Long: `Concatenate records, unchanged line by line, of any versions and experiments, plain or
+zstd. Reports of the file cover all of its records. A partial line that a crash left behind
+is dropped.`,
 		Example: "  tare join run.jsonl run.jsonl -o all.jsonl.zst",
 		Args:    takes(1, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			if path == "" {
-				return errors.New("join: name the file to write with -o")
+				return errors.New("join: missing output file: add -o FILE")
 			}
 			var all []*record.Record
 			err = s.newRecord(path, func(w *record.Writer, at string) error {
@@ -32,13 +32,13 @@ that a crash left is not taken.`,
 						return err
 					}
 					if broken {
-						fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: it breaks off within a line, or has one longer than %d MiB; what is there of that line is left out", arg, record.MaxLine>>20)))
+						fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: a line is incomplete or longer than %d MiB and is dropped", arg, record.MaxLine>>20)))
 					}
 				}
 				if err := w.Close(); err != nil {
 					return err
 				}
-				all, err = s.lines().LoadAll(at) // what cannot be read again is not kept
+				all, err = s.lines().LoadAll(at) // do not keep a file that cannot be read back
 				return err
 			})
 			if err != nil {
@@ -47,7 +47,7 @@ that a crash left is not taken.`,
 			met := map[string]bool{}
 			for _, rec := range all {
 				if id := rec.Header.RunID; met[id] {
-					fmt.Fprintf(s.Err, "tare: the run %s is there more than once: reports count it once\n", cleanLines(id))
+					fmt.Fprintf(s.Err, "tare: run %s occurs more than once: reports count it once\n", cleanLines(id))
 				}
 				met[rec.Header.RunID] = true
 			}

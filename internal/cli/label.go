@@ -16,10 +16,10 @@ var labelKey = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
 func newLabel(s *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "label RECORD KEY=VALUE...",
-		Short: "Say of a record what it is of: a commit, a node, a setting",
-		Long: `Append labels to a record. Nothing that was measured is touched: each is a line behind
-all others. Heads of reports show them, and in JSON and CSV they are labels of every
-figure. A label that is given again has the later value; KEY= takes it away.`,
+		Short: "Add labels to a record, such as a commit, a node or a setting",
+		Long: `Append labels to a record. Measurements are not changed: labels are lines at the end of
+the file. Reports show them in their header, and in JSON and CSV every figure has them. A
+later label replaces an earlier one with the same key; KEY= removes it.`,
 		Example: "  tare label run.jsonl commit=1a2b3c4 node=a",
 		Args:    takes(2, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -39,9 +39,9 @@ figure. A label that is given again has the later value; KEY= takes it away.`,
 				l := record.Label{Key: key, Value: value}
 				switch err := record.Validate(&l); {
 				case !ok || !labelKey.MatchString(key):
-					return fmt.Errorf("label %q: write KEY=VALUE, where the key has small letters, digits and _.- only", arg)
+					return fmt.Errorf("label %q: write KEY=VALUE, where the key has only lowercase letters, digits and _.-", arg)
 				case own[key]:
-					return fmt.Errorf("label %q: figures of this record have a label %s of their own; choose another key", arg, key)
+					return fmt.Errorf("label %q: figures of this record already have a label %s; choose another key", arg, key)
 				case err != nil:
 					return fmt.Errorf("label %q: %w", arg, err)
 				}

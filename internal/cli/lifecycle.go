@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// weighLifecycle performs a lifecycle.
+// weighLifecycle runs a lifecycle plan.
 func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out outputFlags) error {
 	return weigh(ctx, s, &out, weighing{
 		experiment: lifecycle.Name, engines: l.Engines, steady: true, lanes: slices.Max(l.Lanes), workload: &l.Workload, cache: l.Cache,
@@ -26,7 +26,7 @@ func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out output
 				return nil, nil, err
 			}
 			if err := checkOps(targets, l.Ops); err != nil {
-				if len(skipped) > 0 { // which may have had them
+				if len(skipped) > 0 { // a skipped target may support them
 					err = &notHere{err}
 				}
 				return nil, nil, err
@@ -45,11 +45,11 @@ func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out output
 	})
 }
 
-// nodeReader reads the machine's state between rounds.
+// nodeReader returns a function that reads the machine's state between rounds.
 func nodeReader() func() record.Node {
 	node := &nodestat.Reader{}
 	return func() record.Node {
-		n, _ := node.Read() // which says itself that it is not known
+		n, _ := node.Read() // Node itself marks unknown values
 		return n
 	}
 }
@@ -62,7 +62,7 @@ func joinOps(ops []subject.Op) string {
 	return strings.Join(names, ",")
 }
 
-// checkOps refuses operations that none of the targets has.
+// checkOps rejects operations that no target supports.
 func checkOps(targets []subject.Target, ops []subject.Op) error {
 	for _, t := range targets {
 		info := t.Info()
@@ -72,7 +72,7 @@ func checkOps(targets []subject.Target, ops []subject.Op) error {
 			}
 		}
 	}
-	return fmt.Errorf("--ops: none of the targets has %s", joinOps(ops))
+	return fmt.Errorf("--ops: no target supports %s", joinOps(ops))
 }
 
 func checkNames(targets []subject.Target, name, flag string) error {
@@ -86,5 +86,5 @@ func checkNames(targets []subject.Target, name, flag string) error {
 	if name == "" {
 		return nil
 	}
-	return fmt.Errorf("%s: %q is not among the targets that are weighed: %s", flag, name, strings.Join(names, ", "))
+	return fmt.Errorf("%s: %q is not a measured target: %s", flag, name, strings.Join(names, ", "))
 }

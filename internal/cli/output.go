@@ -18,16 +18,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// outputFlags say what becomes of a result.
+// outputFlags define the output of a result.
 type outputFlags struct {
 	record  string
 	format  string
 	quiet   bool
 	force   bool
 	verbose bool
-	keep    *[]instrument.Judged // where it goes that is shown later; nil: it is shown at once
-	dir     string               // of the document; "" for none
-	of      *record.Part         // the measure of a plan that it is; nil: none
+	keep    *[]instrument.Judged // collects results for a later report; nil: print at once
+	dir     string               // folder of the document; "": none
+	of      *record.Part         // measure of a plan; nil: none
 	theirs  *published.Report    // published figures for the document; nil: none
 }
 
@@ -36,16 +36,16 @@ func (f *outputFlags) addRecord(set *pflag.FlagSet) {
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 }
 
-// addForce is for what has lanes.
+// addForce declares --force for instruments with lanes.
 func (f *outputFlags) addForce(set *pflag.FlagSet) {
-	set.BoolVar(&f.force, "force", false, "begin although the machine has not got the processes or the memory that all lanes may need")
+	set.BoolVar(&f.force, "force", false, "start even if the machine lacks processes or memory for all lanes")
 }
 
 func (f *outputFlags) addFile(set *pflag.FlagSet) {
 	set.StringVarP(&f.record, "output", "o", "", "record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)")
 }
 
-// addForm adds the flags of reports of these instruments.
+// addForm declares the report flags of the given instruments.
 func (f *outputFlags) addForm(set *pflag.FlagSet, of instrument.List) {
 	formats, behind := "text, md or html (one file, with charts) for people; for programs "+export.FormatNames(), ""
 	for _, one := range of {
@@ -60,19 +60,19 @@ func (f *outputFlags) addForm(set *pflag.FlagSet, of instrument.List) {
 	set.BoolVarP(&f.verbose, "details", "v", false, "show everything"+strings.TrimSuffix(behind, ": "))
 }
 
-// checkFormat refuses a format in which the report of an instrument cannot be made: it
-// would be a pity to find out after the run that there is none.
+// checkFormat rejects a format that the instrument does not support, before the run rather
+// than after it.
 func (s *app) checkFormat(format, experiment string) error {
 	if err := s.instruments.CheckFormat(format, experiment); err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
 	if f, _ := export.FormatOf(format); (f.Binary || format == "html") && term.IsTerminal(s.Out) {
-		return fmt.Errorf("--format: %s is not for a terminal: write it to a file, as with > run.%s", format, format)
+		return fmt.Errorf("--format: cannot write %s to a terminal: redirect it to a file, such as > run.%s", format, format)
 	}
 	return nil
 }
 
-// show prints the reports of judged runs and returns the exit code that they call for.
+// show prints the reports of judged runs and returns their exit code.
 func (s *app) show(all []instrument.Judged, out outputFlags) (code int, err error) {
 	if out.keep != nil {
 		*out.keep = append(*out.keep, all...)
@@ -82,7 +82,7 @@ func (s *app) show(all []instrument.Judged, out outputFlags) (code int, err erro
 	return codeOfAll(all), nil
 }
 
-// into returns an app whose output becomes the file at path once the command has ended.
+// into returns an app whose output is written to the file at path when the command ends.
 func (s *app) into(path string, force bool) (to *app, written func(error) error) {
 	var text bytes.Buffer
 	own := *s
@@ -98,7 +98,7 @@ func (s *app) into(path string, force bool) (to *app, written func(error) error)
 	}
 }
 
-// showKept prints the report of records that were made of what others kept.
+// showKept prints the report of records from imported results or logs.
 func (s *app) showKept(all []instrument.Judged, paths []string, out outputFlags) error {
 	code, err := s.show(all, out)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *app) showKept(all []instrument.Judged, paths []string, out outputFlags)
 	return ended(code)
 }
 
-// ended is how a command ends with a code.
+// ended returns the error for an exit code.
 func ended(code int) error {
 	if code != ExitDone {
 		return exit{code}
@@ -118,7 +118,8 @@ func ended(code int) error {
 	return nil
 }
 
-// pageOptions are as wide as the terminal, or 120 columns where there is none.
+// pageOptions returns page options with the terminal's width, or 120 columns without a
+// terminal.
 func (s *app) pageOptions(out outputFlags) page.Options {
 	columns, ok := term.Columns(s.Out)
 	if !ok {
@@ -127,7 +128,7 @@ func (s *app) pageOptions(out outputFlags) page.Options {
 	return page.Options{Width: columns, Colour: term.Colour(s.Out), Verbose: out.verbose}
 }
 
-// codeOfAll is the exit code that judged runs call for.
+// codeOfAll returns the exit code for judged runs.
 func codeOfAll(all []instrument.Judged) int {
 	code := ExitDone
 	for _, one := range all {
@@ -137,7 +138,7 @@ func codeOfAll(all []instrument.Judged) int {
 	return code
 }
 
-// codeOf is the exit code that a result calls for.
+// codeOf returns the exit code for a result.
 func codeOf(failed int, findings []record.Finding) int {
 	if failed > 0 || slices.ContainsFunc(findings, func(f record.Finding) bool { return f.Level == "error" }) {
 		return ExitFailed

@@ -16,9 +16,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// writeOutput writes the file that -o names, whole or not at all. It writes into a FIFO or
-// a character device as it is. It refuses a record, a disk, a link that another user can
-// change and, unless force is set, any other file that exists.
+// writeOutput writes the file that -o names atomically. It writes directly to a FIFO or a
+// character device. It rejects records, disks and links that another user can change. Other
+// existing files need force.
 func writeOutput(path string, text []byte, force bool) error {
 	if link, err := foreignLink(path); err != nil {
 		return err
@@ -28,7 +28,7 @@ func writeOutput(path string, text []byte, force bool) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		place := renameNew
-		if force { // over a link that leads nowhere
+		if force { // replace a dangling link
 			place = os.Rename
 		}
 		if err := writeWhole(path, text, 0o644, place); err != nil {
@@ -67,7 +67,7 @@ func replaceOutput(path string, text []byte, force bool) error {
 	return writeWhole(real, text, 0o644, os.Rename)
 }
 
-// holdsRecord reports whether a file has a record's name or begins as one.
+// holdsRecord reports whether a file has the name or the first bytes of a record.
 func holdsRecord(path string) (bool, error) {
 	if record.IsName(path) {
 		return true, nil
@@ -85,7 +85,7 @@ func holdsRecord(path string) (bool, error) {
 	return bytes.HasPrefix(head[:n], []byte(`{"type":"header"`)) || bytes.HasPrefix(head[:n], []byte("\x28\xb5\x2f\xfd")), nil // RFC 8878, 3.1.1
 }
 
-// writeInto writes to what has no file of its own to lose, such as /dev/stdout.
+// writeInto writes to a file with no content to lose, such as /dev/stdout.
 func writeInto(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -95,8 +95,8 @@ func writeInto(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// foreignLink returns the first symbolic link on the way to a path that belongs neither to
-// root nor to this user, or "".
+// foreignLink returns the first symbolic link in path that belongs neither to root nor to
+// this user, or "".
 func foreignLink(path string) (string, error) {
 	whole, err := filepath.Abs(path)
 	if err != nil {
@@ -105,7 +105,7 @@ func foreignLink(path string) (string, error) {
 	for at := whole; at != "/"; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			continue // what does not exist is for the caller to find out
+			continue // the caller handles missing files
 		}
 		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 0 && int(owner) != os.Geteuid() {
 			return at, nil
@@ -114,8 +114,7 @@ func foreignLink(path string) (string, error) {
 	return "", nil
 }
 
-// writeWhole writes a file whole or not at all. It has another name until place gives it its
-// own.
+// writeWhole writes a file atomically: under a temporary name, which place then renames.
 func writeWhole(path string, text []byte, mode os.FileMode, place func(from, to string) error) error {
 	return makeWhole(path, mode, place, func(w io.Writer) error {
 		_, err := w.Write(text)
@@ -137,8 +136,8 @@ func makeWhole(path string, mode os.FileMode, place func(from, to string) error,
 	return err
 }
 
-// newRecord makes a record that does not exist yet, whole or not at all. It is at another
-// path until then. A pipe or a device is written to as it is.
+// newRecord creates a record atomically, under a temporary path until it is complete. It
+// writes directly to pipes and devices.
 func (s *app) newRecord(path string, write func(w *record.Writer, at string) error) error {
 	if err := checkRecordName(path); err != nil {
 		return err
@@ -158,7 +157,7 @@ func (s *app) newRecord(path string, write func(w *record.Writer, at string) err
 	}
 	err = write(w, at)
 	if wrong := w.Close(); wrong != nil {
-		err = fmt.Errorf("%w; nothing of it is kept: free space, or name another file with -o", errors.Unwrap(wrong))
+		err = fmt.Errorf("%w; nothing was kept: free some space, or name another file with -o", errors.Unwrap(wrong))
 	}
 	if err == nil && at != path {
 		err = renameNew(at, path)
@@ -166,10 +165,10 @@ func (s *app) newRecord(path string, write func(w *record.Writer, at string) err
 	return withName(err, path)
 }
 
-// renameNew gives a file its name, unless there is something of that name.
+// renameNew renames a file and fails if the target exists.
 func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // as on NFS
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // for example on NFS
 		if err = os.Link(from, to); err == nil {
 			return os.Remove(from)
 		}
@@ -183,7 +182,7 @@ func renameNew(from, to string) error {
 	return nil
 }
 
-// withName puts a path into a system's error, in place of a hidden one.
+// withName replaces a temporary path in a system error by path.
 func withName(err error, path string) error {
 	if wrong, ok := errors.AsType[*os.PathError](err); ok && strings.Contains(wrong.Path, record.Hidden) {
 		wrong.Path = path

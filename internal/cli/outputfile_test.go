@@ -161,9 +161,9 @@ func TestWhatIsNotTakenOfARecordIsSaidAndAFileThatCannotBeWrittenOnce(t *testing
 	full := filepath.Join(dir, "full.jsonl")
 	must.OK(t, os.Symlink("/dev/full", full))
 	for _, verb := range []string{"join", "redact"} {
-		ends(t, ExitDone, "breaks off within a line", verb, cut, "-o", filepath.Join(dir, verb+".jsonl"))
+		ends(t, ExitDone, "line is incomplete", verb, cut, "-o", filepath.Join(dir, verb+".jsonl"))
 		code, _, stderr := tare(t, verb, cut, "-o", full)
-		if code != ExitUsage || strings.Count(stderr, "no space left") != 1 || !strings.Contains(stderr, "nothing of it is kept") || strings.Contains(stderr, "lines before") {
+		if code != ExitUsage || strings.Count(stderr, "no space left") != 1 || !strings.Contains(stderr, "nothing was kept") || strings.Contains(stderr, "lines before") {
 			t.Errorf("%s to where there is no room: exit %d, %s", verb, code, stderr)
 		}
 		if _, err := os.Lstat(full); err != nil {
@@ -187,7 +187,7 @@ func TestARunThatIsInAFileTwiceIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, both := stored(t, dir, "runc", false), filepath.Join(dir, "both.jsonl")
-	ends(t, ExitDone, "is there more than once", "join", path, path, "-o", both)
+	ends(t, ExitDone, "occurs more than once", "join", path, path, "-o", both)
 	if _, stderr := ends(t, ExitDone, "", "report", both); strings.Count(stderr, "more than once: it counts once") != 1 {
 		t.Error(stderr)
 	}
@@ -207,7 +207,7 @@ func TestADocumentThatAnotherWritesMeanwhileIsLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.md")
 	must.OK(t, writeNew(path, []byte("theirs")))
 	err := writeNew(path, []byte("mine"))
-	if text, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "another writes a document there") || string(text) != "theirs" {
+	if text, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "another process that writes a document there") || string(text) != "theirs" {
 		t.Errorf("%q, %v", text, err)
 	}
 }
@@ -313,7 +313,7 @@ func TestAnImageIsMadeOfGivenProgramsAndWhatItIsWithoutIsSaid(t *testing.T) {
 	commands(t, "image", nil, "BOTH", both, "GOARCH", runtime.GOARCH)
 	t.Setenv("SOURCE_DATE_EPOCH", "1")
 	own := "--binary linux/" + runtime.GOARCH + "=tare-" + runtime.GOARCH
-	ends(t, ExitDone, "for "+runtime.GOARCH+" alone", words("image -o one.tar --name a.example/b "+own)...)
+	ends(t, ExitDone, "only for "+runtime.GOARCH, words("image -o one.tar --name a.example/b "+own)...)
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
 	refuses(t, words("image -o no.tar "+both), "SOURCE_DATE_EPOCH")
 	if left, _ := filepath.Glob("no*"); len(left) > 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// inCluster refuses pods whose memory cannot be read here, and to check
-// what no target declares.
+// inCluster rejects pods whose memory cannot be read here. It also rejects a check of
+// declared overhead if no target declares one.
 func inCluster(p *overhead.Options, targets []subject.Target) error {
 	if err := onThisNode(targets); err != nil {
 		return err
@@ -30,24 +30,24 @@ func inCluster(p *overhead.Options, targets []subject.Target) error {
 	}) {
 		return nil
 	}
-	return errors.New("--check: no target has a RuntimeClass in a cluster, which could declare an overhead: weigh kubernetes/RUNTIMECLASS, or write the overhead itself, such as 250m,160Mi")
+	return errors.New("--check: no target is a RuntimeClass of a cluster, so no overhead is declared: measure kubernetes/RUNTIMECLASS, or give the overhead itself, such as 250m,160Mi")
 }
 
-// onThisNode refuses pods of another machine.
+// onThisNode rejects pods that run on other machines.
 func onThisNode(targets []subject.Target) error {
 	for _, t := range targets {
 		if info := t.Info(); info.Kubernetes != nil && info.Kubernetes.Allocatable == nil {
-			return fmt.Errorf("target %s: its pods run on other machines, and whose their memory is can be read there only: run this on a node of the cluster, as root (--node names it), or on all of them by tare fleet run PLAN --nodes SELECTOR", info.Name)
+			return fmt.Errorf("target %s: its pods run on other machines, and their memory can only be read there: run this as root on a node of the cluster (--node names it), or on all nodes with tare fleet run PLAN --nodes SELECTOR", info.Name)
 		}
 	}
 	return nil
 }
 
-// weighOverhead performs an overhead plan.
+// weighOverhead runs an overhead plan.
 func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFlags) error {
 	p.Serve(&p.Workload)
 	var options overheadrun.Options
-	var writes bool // a phase does, and every sandbox has a folder of its own for that
+	var writes bool // a phase writes, so every sandbox has its own folder
 	return weigh(ctx, s, &out, weighing{
 		experiment: overhead.Name, engines: p.Engines, metered: true, lanes: slices.Max(p.Sandboxes), ahead: p.Ahead, workload: &p.Workload,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
@@ -57,7 +57,7 @@ func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFl
 			}
 			writes = slices.ContainsFunc(phases, func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio })
 			if writes && p.Workload.Is() {
-				return nil, nil, errors.New("--phases: fio is carried into tare's own image, and not into one of yours: leave the phases with a size out, or the workload")
+				return nil, nil, errors.New("--phases: fio is only available in tare's own image, not in yours: omit the phases with a size, or the workload")
 			}
 			if writes {
 				fio, err := hosttools.Fio(ctx)
@@ -88,7 +88,7 @@ func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFl
 func freeBelow(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("ask for the free space of %s: %w", filepath.Base(dir), os.NewSyscallError("statfs", err))
+		return 0, fmt.Errorf("read the free space of %s: %w", filepath.Base(dir), os.NewSyscallError("statfs", err))
 	}
 	return int64(st.Bavail) * st.Bsize, nil
 }

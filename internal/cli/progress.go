@@ -8,19 +8,19 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// progress tells how far a run is: one line that is written over on a
-// terminal, a plain line now and then elsewhere.
+// progress shows the state of a run. On a terminal it redraws one line; otherwise it prints
+// a line now and then.
 type progress struct {
 	w     io.Writer
-	over  bool // write over the last line
+	over  bool // redraw the last line
 	quiet bool
 	last  time.Time
-	what  string // that was told last
+	what  string // last text
 	wrote bool
 }
 
 const (
-	redraw = 100 * time.Millisecond // faster is not read by anyone, and costs CPU while measuring
+	redraw = 100 * time.Millisecond // faster is unreadable and costs CPU while measuring
 	remind = 5 * time.Second
 )
 
@@ -28,14 +28,13 @@ func newProgress(s *app, quiet bool) *progress {
 	return &progress{w: s.Err, over: term.IsTerminal(s.Err), quiet: quiet, last: time.Now()}
 }
 
-// line tells what is done, for how long the run has been going, and how long it
-// will go on; 0 is not known.
+// line prints the current step, the elapsed time and the remaining time; 0 is unknown.
 func (p *progress) line(what string, elapsed, left time.Duration) {
 	every := remind
 	if p.over {
 		every = redraw
 	}
-	// What is new is told at once where it takes the place of the old.
+	// Redraw a new text at once. Otherwise limit the rate.
 	if again := what == p.what || !p.over; p.quiet || again && time.Since(p.last) < every {
 		return
 	}
@@ -56,7 +55,7 @@ func (p *progress) line(what string, elapsed, left time.Duration) {
 	fmt.Fprintf(p.w, "\r%s\x1b[K", line)
 }
 
-// say writes a line that stays.
+// say prints a permanent line.
 func (p *progress) say(text string) {
 	if !p.quiet {
 		p.done()

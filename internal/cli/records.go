@@ -27,8 +27,8 @@ func newRecords(s *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "records [DIR]",
 		Short: "List stored records: run id, when, what, targets, status",
-		Long: `List the records below a folder (default: where runs put them), the newest first.
-Every command that takes a record takes, in place of its path,
+		Long: `List the records below a folder (default: the one where runs store them), newest first.
+Every command that reads a record accepts, instead of its path,
 
   kjphc36x       the run id, or its first letters
   last, last~2   the newest record, or the one two before it
@@ -62,12 +62,12 @@ of those in the default folder.`,
 		},
 	}
 	formatFlag(c, &format, "text", "json")
-	c.Flags().StringVar(&filter, "filter", "", "only records that have all these words somewhere in the list")
-	c.Flags().IntVarP(&rows, "rows", "n", 0, "list this many records at most, 0: all")
+	c.Flags().StringVar(&filter, "filter", "", "only list records that contain all these words")
+	c.Flags().IntVarP(&rows, "rows", "n", 0, "maximum number of records, 0: all")
 	return c
 }
 
-// serving are the options of what shows the records of a folder.
+// serving returns the options for reading the records of a folder.
 func (s *app) serving(args []string) (o serve.Options, err error) {
 	roots := workspace.DefaultRoots()
 	o = serve.Options{Instruments: s.instruments, Lines: s.lines(), Alive: func(id string) bool { return workspace.Alive(roots, id) }, Marks: roots.State}
@@ -75,7 +75,7 @@ func (s *app) serving(args []string) (o serve.Options, err error) {
 		o.Dir, err = args[0], nil
 	}
 	if err != nil {
-		err = fmt.Errorf("no folder of records: %w; name one", err)
+		err = fmt.Errorf("find the records folder: %w; name one", err)
 	}
 	return o, err
 }
@@ -86,7 +86,7 @@ type storedRun struct {
 	*record.Header
 }
 
-// storedRuns are the first runs of all files in the default folder, the newest first.
+// storedRuns returns the first run of each file in the default folder, newest first.
 func (s *app) storedRuns() (dir string, all []storedRun) {
 	dir, err := recordsFolder()
 	if err != nil {
@@ -117,8 +117,8 @@ var (
 	runStart = regexp.MustCompile(`^[a-z2-7]{1,8}$`) // see workspace.NewID
 )
 
-// locate returns the path of what an argument names: a record by its path, last, last~2, or
-// the first letters of its run id. NAME= before it stays.
+// locate returns the path of a record named by its path, last, last~2 or the first letters
+// of its run id. A NAME= prefix is kept.
 func (s *app) locate(arg string) (string, error) {
 	name, of, named := strings.Cut(arg, "=")
 	if !named {
@@ -149,17 +149,17 @@ func (s *app) locate(arg string) (string, error) {
 	}
 	switch len(ids) {
 	case 0:
-		return "", fmt.Errorf("no record %q: there is no such file, and no run id in %s begins so; tare records lists them", of, dir)
+		return "", fmt.Errorf("no record %q: no such file, and no run id in %s starts with it; tare records lists them", of, dir)
 	case 1:
 		return name + path, nil
 	}
-	return "", fmt.Errorf("%q begins %s: write more letters", of, page.Listed(ids))
+	return "", fmt.Errorf("%q is ambiguous: it matches %s; add more letters", of, page.Listed(ids))
 }
 
-// located does a command with the paths of the records that its arguments name.
+// located runs a command after resolving the records in its arguments to paths.
 func (s *app) located(c *cobra.Command, args []string, do func(*cobra.Command, []string) error) (err error) {
 	most, is := readers[c.Name()]
-	if !is || c.Name() == "gate" && (len(args) == 1 || c.Flags().Changed("interleave")) { // these are targets
+	if !is || c.Name() == "gate" && (len(args) == 1 || c.Flags().Changed("interleave")) { // the arguments are targets
 		return do(c, args)
 	}
 	args = slices.Clone(args)
@@ -180,13 +180,13 @@ func (s *app) located(c *cobra.Command, args []string, do func(*cobra.Command, [
 			return err
 		}
 	}
-	if c.Name() == "label" { // of a copy it would be lost
+	if c.Name() == "label" { // a label on a downloaded copy would be lost
 		return do(c, args)
 	}
 	return s.fetching(c, args, do)
 }
 
-// recordNames are the names of records that a shell completes.
+// recordNames returns the record names for shell completion.
 func (s *app) recordNames() (names []cobra.Completion) {
 	_, all := s.storedRuns()
 	for i, run := range all {

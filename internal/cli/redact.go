@@ -17,19 +17,18 @@ func newRedact(s *app) *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use:   "redact RECORD -o FILE",
-		Short: "Take names, paths, commands, ids and addresses out of a record",
-		Long: `Write a record in which paths, command lines, ids, programs, images, addresses, labels
-and all other free text have pseudonyms, the same wherever a text stands, and show how
-many of each kind there were. Targets, operations, versions and the machine's hardware
-and kernel stay, and so does every number, such as a label commit=1840 that orders a
-history: the figures of both records are compared, and nothing is written unless they
-are the same to the digit. Lines that cannot be read, or that this version does not
-know, are left out.`,
+		Short: "Remove names, paths, commands, ids and addresses from a record",
+		Long: `Write a copy of a record with pseudonyms for paths, command lines, ids, programs, images,
+addresses, labels and all other free text, and print how many of each kind there were. The
+same text always has the same pseudonym. Targets, operations, versions and the machine's
+hardware and kernel stay. So does every number, such as a label commit=1840 that orders a
+history. The figures of both records are compared, and the copy is only written if they are
+identical. Unreadable lines and lines of unknown types are dropped.`,
 		Example: "  tare redact run.jsonl -o shared.jsonl",
 		Args:    takes(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if path == "" {
-				return errors.New("redact: name the file to write with -o")
+				return errors.New("redact: missing output file: add -o FILE")
 			}
 			if err := checkRecordName(path); err != nil {
 				return err
@@ -41,7 +40,7 @@ know, are left out.`,
 			for _, kind := range r.Removed() {
 				fmt.Fprintf(s.Out, "%-8s  %d different, in %d places\n", kind.Kind, kind.Values, kind.Times)
 			}
-			_, err := fmt.Fprintf(s.Out, "written to %s; targets, versions, hardware and the numbers of commits are as they were\n", path)
+			_, err := fmt.Fprintf(s.Out, "written to %s; targets, versions, hardware and numeric labels are unchanged\n", path)
 			return err
 		},
 	}
@@ -49,8 +48,8 @@ know, are left out.`,
 	return c
 }
 
-// redact writes a record's lines with pseudonyms, and keeps the file only if its figures
-// are those of the record.
+// redact writes a record's lines with pseudonyms. It keeps the file only if its figures are
+// those of the record.
 func (s *app) redact(r *record.Redaction, from, to string) error {
 	in, err := s.lines().Open(from)
 	if err != nil {
@@ -63,10 +62,10 @@ func (s *app) redact(r *record.Redaction, from, to string) error {
 			w.Another()
 			err = redactOne(r, in, w)
 			if in.Truncated() {
-				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(from+": it breaks off within a line; what is there of that line is left out"))
+				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(from+": the last line is incomplete and is dropped"))
 			}
 			if n := in.ProblemCount(); n > 0 {
-				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: what cannot be read is left out, %d in all: %s", from, n, in.Problems()[0])))
+				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: dropped %d unreadable parts, the first: %s", from, n, in.Problems()[0])))
 			}
 		}
 		if wrong := w.Close(); err == nil {
@@ -81,7 +80,7 @@ func (s *app) redact(r *record.Redaction, from, to string) error {
 		}
 		after, err := s.digits(at)
 		if err == nil && !bytes.Equal(before, after) {
-			err = errors.New("redact: the figures would not be the same, so nothing is written; please report it")
+			err = errors.New("redact: the figures would change, so nothing is written; please report this bug")
 		}
 		return err
 	})
@@ -105,7 +104,7 @@ func redactOne(r *record.Redaction, in *record.Reader, w *record.Writer) error {
 	}
 }
 
-// digits are the figures of all records of a file, without the words of their labels.
+// digits returns the figures of all records of a file without labels and reasons.
 func (s *app) digits(path string) ([]byte, error) {
 	all, err := s.judged([]string{path}, "json")
 	if err != nil {

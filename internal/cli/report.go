@@ -22,28 +22,26 @@ func newReport(s *app) *cobra.Command {
 	var against, dir, over string
 	c := &cobra.Command{
 		Use:   "report RECORD|DIR...",
-		Short: "Make the report of stored records again, or set them beside published figures",
-		Long: `Make the report of a stored record again, in any format. A record that was cut
-off (killed, disk full) is reported as far as it goes. Several, of any commands, all
-below a folder, or of a file that tare join wrote, are reported one after the other, and
-in a format for programs as one document; one that cannot be read is told of, and the
-exit status is then 1.
+		Short: "Report stored records, or compare them with published figures",
+		Long: `Print the report of a stored record, in any format. A truncated record (killed run, full
+disk) is reported up to its end. Several records are reported one after the other, or as
+one document in a format for programs. They may be of any commands, in a folder, or in a
+file from tare join. Unreadable records are reported, and the exit status is then 1.
 
-With -o DIR a whole document of the records, or of those of a folder, is made there:
-the one that tare run ends with. With --format and -o FILE the file is written whole:
-a reader never sees half of one. A file that exists is replaced only with --force, and a
-record never. For node_exporter's textfile collector: --format openmetrics -o tare.prom --force.
+With -o DIR tare writes a whole document of the records to DIR, as tare run does. With
+--format and -o FILE the file is written atomically, so a reader never sees a partial file.
+An existing file is replaced only with --force, and a record never. For node_exporter's
+textfile collector: --format openmetrics -o tare.prom --force.
 
-Records of more than 8 nodes, as tare label node=NAME tells them, are one report: how
-every figure is distributed over the nodes, which of them are outliers and what is
-unlike about them, and how they differ by machine, kernel and all else that differs.
---over node asks for that of any records, --over KEY of those of another label; one
-that lacks the label is called by its file.
+Records of more than 8 nodes, by their label node=NAME, are one report: the distribution
+of every figure over the nodes, the outliers with what is different about them, and the
+differences by machine, kernel and other settings. --over node requests this report for
+any records, --over KEY by another label; a record without the label is named by its file.
 
-With --against, what was measured stands beside published figures of the same
-kind of run, table by table, with what a publication says that its own figures
-contradict. Theirs are of other machines and versions: nothing is computed
-between the two. With tare come:
+With --against, the report shows published figures of the same kind of run next to the
+measured ones, table by table, and contradictions within the publication. Published
+figures are of other machines and versions, so nothing is computed between the two.
+These come with tare:
 
   ` + comeAlong(),
 		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv\n  tare report run.jsonl --against published/isulad-2020",
@@ -52,7 +50,7 @@ between the two. With tare come:
 			s, dir := s, dir
 			if dir != "" && c.Flags().Changed("format") {
 				if isFolder(dir) {
-					return errors.New("--format: a document has its own formats; name a file with an extension, or leave one of the two out")
+					return errors.New("--format: a document has fixed formats; name a file with an extension, or omit --format or -o")
 				}
 				var written func(error) error
 				s, written = s.into(dir, out.force)
@@ -67,7 +65,7 @@ between the two. With tare come:
 				out.theirs, theirs = theirs, nil
 			}
 			if over != "" && (dir != "" || theirs != nil) {
-				return errors.New("--over: it is a report of its own; leave --output and --against out")
+				return errors.New("--over: it is a separate report; omit --output and --against")
 			}
 			if err := s.checkFormat(out.format, ""); err != nil {
 				return err
@@ -93,20 +91,20 @@ between the two. With tare come:
 			}
 			if r.unread != nil {
 				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(r.unread.Error()))
-				code = max(code, ExitUsage) // operations that failed weigh more
+				code = max(code, ExitUsage) // failed operations take precedence
 			}
 			return ended(code)
 		},
 	}
 	out.addForm(c.Flags(), s.instruments)
-	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.html, report.md, figures, and the plan that measures it again; with --format the report's file")
-	c.Flags().BoolVar(&out.force, "force", false, "replace the file that --format -o names; a record is never replaced")
-	c.Flags().StringVar(&over, "over", "", "one report over all records, told apart by this label (default: node, where they are of more than 8)")
-	c.Flags().StringVar(&against, "against", "", "published figures to compare by eye, also in the document of -o DIR/: one of those that come with tare, or a file of the same form")
+	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all records: report.html, report.md, figures, and the plan to repeat it; with --format the report's file")
+	c.Flags().BoolVar(&out.force, "force", false, "replace an existing file of --format -o; a record is never replaced")
+	c.Flags().StringVar(&over, "over", "", "one report over all records, grouped by this label (default: node, for more than 8 nodes)")
+	c.Flags().StringVar(&against, "against", "", "published figures to show next to the measured ones, also in the document of -o DIR/: one of those included in tare, or a file in the same format")
 	return c
 }
 
-// theirsOf are the published figures of that name, nil for "".
+// theirsOf returns the published figures with the given name, or nil for "".
 func theirsOf(against string) (*published.Report, error) {
 	if against == "" {
 		return nil, nil
@@ -120,16 +118,16 @@ func theirsOf(against string) (*published.Report, error) {
 
 func comeAlong() string { return "published/" + strings.Join(published.Names(), "\n  published/") }
 
-// showBeside prints what runs gave beside published figures of their experiment.
+// showBeside prints measured figures next to published figures of the same experiment.
 func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *published.Report) (code int, err error) {
 	for _, one := range all {
 		if is := one.Record.Header.Experiment; is != theirs.Experiment {
-			return 0, fmt.Errorf("--against: these published figures are of %s, and this is a record of %s; leave it out", theirs.Experiment, is)
+			return 0, fmt.Errorf("--against: these published figures are of %s, but the record is of %s; omit the record", theirs.Experiment, is)
 		}
 	}
 	o := s.pageOptions(out)
 	p, figures := beside.Page(all, theirs, o)
-	// Theirs have no run: a document of their own.
+	// Published figures have no run, so they are a separate document.
 	documents := append([]export.Document{{Figures: figures, Record: &record.Record{
 		Header: record.Header{Experiment: theirs.Experiment}, End: &record.End{Status: "published"},
 	}}}, instrument.Documents(all)...)
@@ -139,7 +137,7 @@ func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *publis
 	return codeOfAll(all), nil
 }
 
-// showPage prints a page that is of no single record, or its figures.
+// showPage prints a page of several records, or its figures.
 func (s *app) showPage(out outputFlags, p *page.Page, documents []export.Document) (err error) {
 	if format, ok := export.FormatOf(out.format); ok {
 		err = format.Write(s.Out, documents)
@@ -152,10 +150,10 @@ func (s *app) showPage(out outputFlags, p *page.Page, documents []export.Documen
 	return nil
 }
 
-// makeDocument makes the document of records, in a folder of its own.
+// makeDocument writes the document of records to a new folder.
 func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags) (code int, err error) {
 	if !isFolder(dir) {
-		return 0, fmt.Errorf("--output: a document is a folder, and %s is a file's name: end a new folder's with /, or give --format too, such as --format html, for one file", dir)
+		return 0, fmt.Errorf("--output: a document is a folder, and %s is a file name: add / for a new folder, or --format, such as --format html, for a single file", dir)
 	}
 	_, before := os.Stat(dir)
 	if err := newFolder(dir); err != nil {
@@ -163,7 +161,7 @@ func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags)
 	}
 	err = s.document(dir, all, out)
 	if err != nil && errors.Is(before, os.ErrNotExist) {
-		_ = os.Remove(dir) // unless somebody else has put something there
+		_ = os.Remove(dir) // fails if another process wrote to it
 	}
 	return codeOfAll(all), err
 }

@@ -16,37 +16,37 @@ import (
 )
 
 const (
-	nodeLabel = "node" // tells records of many machines apart
-	fewNodes  = 8      // so many have a page each, unless one over all is asked for
+	nodeLabel = "node" // label that identifies the node
+	fewNodes  = 8      // with more nodes, one report covers all of them
 )
 
-// toReport is what records are read for.
+// toReport are the options of a report.
 type toReport struct {
 	outputFlags
-	over  string // the label of a report over all; "": where they are of many nodes
-	alone bool   // nothing is wanted beside the report
+	over  string // label that a report over all records groups by; "": node, if there are many
+	alone bool   // only the report is requested
 }
 
-// reported is what a report is made of: records whole, for pages of their own; for
-// programs their figures; of many nodes what stays of each.
+// reported is the content of a report: whole records for a page each, only figures for
+// programs, or aggregates of many nodes.
 type reported struct {
 	toReport
 	all       []instrument.Judged
 	documents []export.Document
-	nodes     *compare.Nodes            // nil: there is no report over them
-	of        map[string][]*record.Part // by the folders of the records: of which plans they are
+	nodes     *compare.Nodes            // nil: no report over nodes
+	of        map[string][]*record.Part // measures by folder of the records
 	records   int
 	code      int
 	unread    error
 }
 
-// programs tells whether nothing is wanted but figures in a format for programs.
+// programs reports whether only figures in a format for programs are requested.
 func (o *toReport) programs() bool {
 	_, ok := export.FormatOf(o.format)
 	return ok && o.alone
 }
 
-// kept is what stays of a judged record once it was read.
+// kept is the data kept of a judged record after it was read.
 type kept struct {
 	of            *record.Part
 	whole         instrument.Judged
@@ -56,7 +56,7 @@ type kept struct {
 	findings      []record.Finding
 }
 
-// keep keeps as little of a record as will do.
+// keep returns the part of a record that the report needs, to save memory.
 func (o *toReport) keep(j instrument.Judged) (k kept) {
 	k.failed, k.total, k.findings = j.Result()
 	switch {
@@ -70,8 +70,8 @@ func (o *toReport) keep(j instrument.Judged) (k kept) {
 	return k
 }
 
-// read reads the records of a report. Whether there is one over many nodes shows as they
-// are read, and until then they are kept whole.
+// read reads the records of a report. Whether it covers many nodes is only known after
+// reading them, so they are kept whole until then.
 func (s *app) read(args []string, o toReport) (*reported, error) {
 	filter := compare.Headline
 	if o.verbose {
@@ -84,12 +84,12 @@ func (s *app) read(args []string, o toReport) (*reported, error) {
 	}
 	r, met := &reported{toReport: o, of: map[string][]*record.Part{}}, map[string]bool{}
 	for _, arg := range args {
-		r.of[filepath.Clean(arg)] = nil // which a folder may be
+		r.of[filepath.Clean(arg)] = nil // the argument may be a folder
 	}
 	if o.over != "" {
 		r.nodes = nodes
 	}
-	many := o.over == "" && o.alone && slices.Contains(page.Formats, o.format) // they may be
+	many := o.over == "" && o.alone && slices.Contains(page.Formats, o.format) // they may be records of many nodes
 	for f := range each(s, args, o.format, o.keep) {
 		r.unread = errors.Join(r.unread, f.err)
 		for _, k := range f.kept {
@@ -120,7 +120,7 @@ func (s *app) read(args []string, o toReport) (*reported, error) {
 	return r, nil
 }
 
-// named has the node among the labels of all figures, where it is asked for.
+// named adds the node as a label to all figures if --over is set.
 func named(d export.Document, over, node string) export.Document {
 	for i := range d.Figures {
 		if f := &d.Figures[i]; over != "" && f.Labels.Get(over) == "" {
@@ -130,8 +130,8 @@ func named(d export.Document, over, node string) export.Document {
 	return d
 }
 
-// nameOf is what a node is called whose record does not say: by its file, below the
-// folder that was named.
+// nameOf returns the name of a node without a label: its file, relative to the folder
+// argument.
 func nameOf(path string, args []string) string {
 	for _, arg := range args {
 		if rest, below := strings.CutPrefix(path, filepath.Clean(arg)+"/"); below {

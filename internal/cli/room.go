@@ -17,21 +17,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// laneCost is what one lane takes of the machine.
+// laneCost is the number of tasks and the memory that one lane needs.
 type laneCost struct {
-	tasks  int64 // processes and threads: each has a PID of its own
+	tasks  int64 // processes and threads, which each use a PID
 	memory int64
 }
 
 const mib = 1 << 20
 
-// What one lane needs while all others are at their operation too, and what an engine
-// adds: rounded up from the most tasks and the least available memory that 100 lanes
-// at once made of a machine with 2 CPUs (Linux 6.18; runc 1.1, crun 1.8, gVisor of
-// 2026, Docker 20.10, Podman 4.3, containerd 1.6, CRI-O 1.34). Kata's is that of an
-// idle sandbox of Kata 4.1 with QEMU: what its guest has touched. A runtime that is
-// not here is taken for runc, whose own processes are the most; isula's command line
-// for podman's.
+// Needs of one lane while all others run their operation too, for runtimes and for engines.
+// The values are rounded up from measurements with 100 lanes on a machine with 2 CPUs: most
+// tasks and least available memory. Versions: Linux 6.18; runc 1.1, crun 1.8, gVisor of
+// 2026, Docker 20.10, Podman 4.3, containerd 1.6, CRI-O 1.34. Kata's value is an idle
+// sandbox of Kata 4.1 with QEMU: the memory that its guest touched. Other runtimes count as
+// runc, which has the most own processes. The command line of iSulad counts as Podman's.
 var (
 	runtimeNeed = map[string]laneCost{"host": {3, 1 * mib}, "floor": {3, 1 * mib}, "runc": {15, 8 * mib}, "crun": {5, 3 * mib}, "runsc": {30, 40 * mib}, "kata": {60, 384 * mib}}
 	engineNeed  = map[string]laneCost{"docker": {25, 30 * mib}, "containerd": {10, 6 * mib}, "cri": {15, 10 * mib}, "podman": {12, 16 * mib}, "isula": {12, 16 * mib}}
@@ -54,11 +53,11 @@ func needOf(t record.Target) laneCost {
 	return laneCost{n.tasks + e.tasks, n.memory + e.memory}
 }
 
-// room is what a machine has left. Where a limit is not known it does not bind.
+// room is the free capacity of a machine. An unknown limit does not apply.
 type room struct {
 	tasks, memory int64
-	// own is what the limit of tare's own cgroup leaves, for what it starts itself, and
-	// whose file that is.
+	// own is the number of tasks left in tare's own cgroup, for processes that tare starts
+	// itself. ownFile is the file of that limit.
 	own     int64
 	ownFile string
 }
@@ -84,12 +83,12 @@ func roomHere() (r room, err error) {
 	return r, nil
 }
 
-// manyLanes is from how many at once it is said what they will need.
+// manyLanes is the number of lanes from which their needs are always printed.
 const manyLanes = 200
 
-// fits says what so many lanes of the neediest of the targets will need, and what of
-// that the machine has not got. Targets are visited one after the other. said is empty
-// where that is little.
+// fits returns what the given number of lanes needs on the most demanding target, and which
+// of that the machine lacks. Targets run one after the other. said is empty if the needs
+// are small.
 func (r room) fits(targets []record.Target, lanes int) (said, lacks string) {
 	var most record.Target
 	var n laneCost
@@ -105,7 +104,7 @@ func (r room) fits(targets []record.Target, lanes int) (said, lacks string) {
 		all = append(all, fmt.Sprintf("%d processes and threads are left (raise kernel.pid_max and kernel.threads-max with sysctl)", r.tasks))
 	}
 	if over(ownTasks(most, n.tasks), r.own) {
-		all = append(all, fmt.Sprintf("%d of them are left by %s (raise it)", r.own, r.ownFile))
+		all = append(all, fmt.Sprintf("%d of them are available within %s (raise it)", r.own, r.ownFile))
 	}
 	if over(n.memory, r.memory) {
 		all = append(all, fmt.Sprintf("%s of memory is available", page.Memory(float64(r.memory))))
@@ -113,12 +112,12 @@ func (r room) fits(targets []record.Target, lanes int) (said, lacks string) {
 	if all == nil && lanes < manyLanes && !over(2*n.tasks, r.tasks) && !over(2*n.memory, r.memory) {
 		return "", ""
 	}
-	return fmt.Sprintf("%d lanes at once: %s may need %d processes and threads and %s of memory, and the machine's load may come to %d",
+	return fmt.Sprintf("%d lanes at once: %s may need %d processes and threads and %s of memory, and the load average may reach %d",
 		lanes, most.Name, n.tasks, page.Memory(float64(n.memory)), lanes), strings.Join(all, ", and ")
 }
 
-// ownTasks are those that are in tare's own cgroup: none where an engine's daemon
-// starts everything.
+// ownTasks returns how many tasks run in tare's own cgroup: none if an engine's daemon
+// starts all of them.
 func ownTasks(t record.Target, tasks int64) int64 {
 	switch via := t.Config["via"]; {
 	case engineNeed[t.Kind] == laneCost{}, via == "command line", strings.Contains(via, "cli"):
@@ -127,8 +126,8 @@ func ownTasks(t record.Target, tasks int64) int64 {
 	return 0
 }
 
-// checkRoom says what many lanes will need, and refuses those for which the machine
-// has not got it, unless that was asked for: then the record says so.
+// checkRoom prints the needs of many lanes. It returns an error if the machine lacks
+// capacity; with --force it returns a finding instead.
 func checkRoom(s *app, targets []subject.Target, lanes int, out *outputFlags) ([]record.Finding, error) {
 	if lanes <= 1 {
 		return nil, nil
@@ -144,10 +143,10 @@ func checkRoom(s *app, targets []subject.Target, lanes int, out *outputFlags) ([
 	said, lacks := r.fits(infos, lanes)
 	switch {
 	case lacks != "" && !out.force:
-		return nil, fmt.Errorf("%s; but %s: use fewer lanes, or begin all the same with --force", said, lacks)
+		return nil, fmt.Errorf("%s, but %s: use fewer lanes, or start anyway with --force", said, lacks)
 	case lacks != "":
-		return []record.Finding{{Code: finding.NoRoom, Level: finding.Warning, Lanes: lanes, Message: said + "; but " + lacks,
-			Advice: "it was begun by --force: failures and long times may be the machine's, and not a target's"}}, nil
+		return []record.Finding{{Code: finding.NoRoom, Level: finding.Warning, Lanes: lanes, Message: said + ", but " + lacks,
+			Advice: "the run was started with --force: the machine, not the target, may cause failures and long times"}}, nil
 	case said != "" && !out.quiet:
 		fmt.Fprintln(s.Err, "tare: "+said)
 	}

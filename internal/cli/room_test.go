@@ -113,13 +113,13 @@ func TestDoctorNamesWhoWouldRunKata(t *testing.T) {
 		status doctor.Status
 		why    string
 	}{
-		"one works":                  {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b")}, map[string]error{"cri+containerd/kata": errors.New("no initrd"), "containerd/kata": nil}, doctor.OK, "would run as"},
-		"none works":                 {[]find.Found{of("cri+containerd/kata", "/a")}, map[string]error{"cri+containerd/kata": errors.New("no initrd")}, doctor.Missing, "would run as"},
-		"pods need a network":        {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, nil, doctor.NotTried, "would run as cri+containerd/kata, containerd/kata; weigh it: tare overhead cri+containerd/kata --network bridge"},
-		"a handler without its shim": {[]find.Found{of("cri+containerd/runc", ""), lacking}, nil, doctor.Missing, "no engine here would run it, though there are handlers for it: cri+containerd/kata-clh"},
+		"one works":                  {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b")}, map[string]error{"cri+containerd/kata": errors.New("no initrd"), "containerd/kata": nil}, doctor.OK, "available as"},
+		"none works":                 {[]find.Found{of("cri+containerd/kata", "/a")}, map[string]error{"cri+containerd/kata": errors.New("no initrd")}, doctor.Missing, "available as"},
+		"pods need a network":        {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, nil, doctor.NotTried, "available as cri+containerd/kata, containerd/kata; to measure it: tare overhead cri+containerd/kata --network bridge"},
+		"a handler without its shim": {[]find.Found{of("cri+containerd/runc", ""), lacking}, nil, doctor.Missing, "no engine here can run it, although these handlers are configured: cri+containerd/kata-clh"},
 		"files of the VM are not there": {[]find.Found{{Name: "containerd/kata", Target: handler{info: record.Target{Config: map[string]string{"kata config": "/a", kata.Absent: "initrd /b"}}}}}, nil, doctor.Missing,
-			"no engine here would run it, though there are handlers for it: containerd/kata, whose configuration names files that do not exist (initrd /b)"},
-		"none, where nothing is installed": {nil, nil, doctor.Missing, "no engine here would run it; "},
+			"no engine here can run it, although these handlers are configured: containerd/kata (its configuration names missing files: initrd /b)"},
+		"none, where nothing is installed": {nil, nil, doctor.Missing, "no engine here can run it; "},
 	} {
 		if got := kataCheck(c.found, c.tried); got.Status != c.status || !strings.Contains(got.Why, c.why) {
 			t.Errorf("%s: %+v", name, got)

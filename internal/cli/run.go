@@ -27,26 +27,26 @@ func newRun(s *app) *cobra.Command {
 	var against string
 	c := &cobra.Command{
 		Use:   "run PLAN|RECORD",
-		Short: "Do what a plan file says, or measure again what a record holds",
-		Long: `Do what a plan file says, in its order. Flags override the file, in every measure
-that has such an option; one that no measure of the plan has is refused. A mistake
-in the file is reported with file, line and column before anything is done.
+		Short: "Run a plan file, or repeat the plan of a record",
+		Long: `Run the measures of a plan file in their order. Flags override the file in every measure
+that has such an option; a flag that no measure has is an error. Errors in the file are
+reported with file, line and column before anything runs.
 
-Of a record its plan is done again: the same targets, settings and seed. What only a
-command line can give, a device to overwrite, has to be given again.
+For a record, tare repeats its plan: the same targets, settings and seed. Settings that
+only the command line accepts, such as a device to overwrite, must be given again.
 
 In a format for programs the reports of all measures are one document, at the end.
-Measures of which nothing is here fail the plan, but for those that say missing: skip.
+A measure without available targets fails the plan, unless it has missing: skip.
 
-With a folder behind -o (one that is there, or a name that ends in / or has no
-extension) it ends with a whole document there: report.html, report.md, the figures
-as CSV and JSON, a record of each measure, and the plan that does all of it again.
-What was skipped, failed or interrupted stands in it with its reason, and the other
-measures go on. tare report DIR -o DIR2 makes the same document of its records.
-With --against it has the tables of a publication, too, next to the measured figures.
+If -o is a folder (an existing one, or a name that ends in / or has no extension), the run
+ends with a whole document there: report.html, report.md, the figures as CSV and JSON, a
+record of each measure, and the plan to repeat all of it. Measures that were skipped,
+failed or interrupted are listed with the reason, and the others continue. tare report DIR
+-o DIR2 writes the same document from the records. With --against it also has the tables of
+a publication, next to the measured figures.
 
-What it writes and how long it takes is said before, as far as that is known. More
-than 20 GB or an hour is asked for, or begun with --yes.`,
+Before it starts, tare prints how much it writes and how long it takes, if known. More than
+20 GB or one hour needs confirmation or --yes.`,
 		Example: "  tare run plan.yaml --rounds 6\n  tare run run.jsonl --rounds 1\n  tare run plan.yaml --rounds 1 -o weighed/",
 		Args:    takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -63,13 +63,13 @@ than 20 GB or an hour is asked for, or begun with --yes.`,
 				}
 			}
 			if against != "" && !isFolder(out.record) {
-				return errors.New("--against: published figures stand in a document: give -o DIR/, or tare report RECORD --against afterwards")
+				return errors.New("--against: published figures need a document: add -o DIR/, or use tare report RECORD --against afterwards")
 			}
 			if out.theirs, err = theirsOf(against); err != nil {
 				return err
 			}
 			if t := out.theirs; t != nil && !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return m.Name == t.Experiment }) {
-				return fmt.Errorf("--against: these published figures are of %s, and no measure of the plan is", t.Experiment)
+				return fmt.Errorf("--against: these published figures are of %s, but the plan has no such measure", t.Experiment)
 			}
 			if err := s.ahead(c.Context(), p.Measure, out.quiet, yes); err != nil {
 				return err
@@ -78,9 +78,9 @@ than 20 GB or an hour is asked for, or begun with --yes.`,
 		},
 	}
 	out.addRecord(c.Flags())
-	c.Flags().Lookup("output").Usage = "folder for a document of all measures (DIR/, one that is there, or a name without an extension), or record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)"
-	c.Flags().StringVar(&against, "against", "", "published figures to show in the document of -o DIR/: one of those that come with tare, or a file of the same form")
-	c.Flags().BoolVar(&yes, "yes", false, "begin without asking, whatever it takes")
+	c.Flags().Lookup("output").Usage = "folder for a document of all measures (DIR/, an existing folder, or a name without an extension), or record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)"
+	c.Flags().StringVar(&against, "against", "", "published figures to show in the document of -o DIR/: one of those included in tare, or a file in the same format")
+	c.Flags().BoolVar(&yes, "yes", false, "start without confirmation")
 	out.addForce(c.Flags())
 	out.addForm(c.Flags(), s.instruments)
 	var sets []*option.Set
@@ -100,16 +100,16 @@ func (s *app) loadPlan(path string) (*plan.Plan, error) {
 	return plan.Parse(path, text, s.instruments)
 }
 
-// planText is that of a plan file, or of a plan that does a record's again.
+// planText returns the text of a plan file, or of a plan that repeats a record.
 func (s *app) planText(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%[1]s is a folder, and not a plan: tare report %[1]s makes the report of its records, tare run %[2]s does a document's plan again", path, filepath.Join(path, planFile))
+		return nil, fmt.Errorf("%[1]s is a folder, not a plan: tare report %[1]s reports its records, tare run %[2]s repeats a document's plan", path, filepath.Join(path, planFile))
 	}
 	text, err := option.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	r := s.lines().NewReader(bytes.NewReader(text)) // as far as it was read: the header is the first line
+	r := s.lines().NewReader(bytes.NewReader(text)) // the error matters less than the first line, which is the header
 	defer r.Close()                                 //nolint:errcheck // nothing was written
 	line, err := r.Next()
 	switch header, is := line.(*record.Header); {
@@ -121,9 +121,9 @@ func (s *app) planText(path string) ([]byte, error) {
 	return text, nil
 }
 
-// override lays the flags over every measure that has such options. A flag that
-// only some have is told of; one that none has would be passed over in silence,
-// and another measurement be made than the one that was asked for.
+// override applies the flags to every measure that has such an option, and prints which
+// measures those are. A flag that no measure has is an error: ignoring it would measure
+// something else than requested.
 func override(ctx context.Context, s *app, given *option.Given, measures []plan.Measure) error {
 	for _, flag := range given.Names() {
 		var with, without []string
@@ -137,7 +137,7 @@ func override(ctx context.Context, s *app, given *option.Given, measures []plan.
 		}
 		switch {
 		case len(with) == 0:
-			return option.WrongFlag(flag, "no measure of the plan has use for it%s", takenBy(measures))
+			return option.WrongFlag(flag, "no measure of the plan has this option%s", takenBy(measures))
 		case len(without) > 0:
 			fmt.Fprintf(s.Err, "--%s: for %s; not for %s\n", flag, strings.Join(with, ", "), strings.Join(without, ", "))
 		case len(with) > 1:
@@ -157,8 +157,7 @@ func override(ctx context.Context, s *app, given *option.Given, measures []plan.
 	return nil
 }
 
-// unknown is what is wrong with the names of targets, which only those who know every
-// engine can say.
+// unknown validates target names. Only this package knows all engines.
 func unknown(ctx context.Context, o option.Options) error {
 	c, ok := whom(o)
 	if !ok {
@@ -176,7 +175,7 @@ func unknown(ctx context.Context, o option.Options) error {
 	return err
 }
 
-// takenBy says which flags each kind of measure in a plan takes.
+// takenBy lists the flags of each kind of measure in a plan.
 func takenBy(measures []plan.Measure) string {
 	var lines []string
 	for _, m := range measures {
@@ -188,7 +187,7 @@ func takenBy(measures []plan.Measure) string {
 	return strings.Join(lines, "")
 }
 
-// performAll does one measure of a plan after the other, and makes the document of them.
+// performAll runs the measures of a plan in order and writes their document.
 func (s *app) performAll(ctx context.Context, p *plan.Plan, flags []string, out outputFlags) error {
 	if isFolder(out.record) {
 		if err := newFolder(out.record); err != nil {
@@ -203,7 +202,7 @@ func (s *app) performAll(ctx context.Context, p *plan.Plan, flags []string, out 
 		return s.performers[m.Name].perform(ctx, s, m.Options, out.measure(p, 0, flags))
 	}
 	var kept []instrument.Judged
-	if _, ok := export.FormatOf(out.format); ok { // of which one document is made
+	if _, ok := export.FormatOf(out.format); ok { // one document for all measures
 		out.keep = &kept
 	}
 	failed := s.performEach(ctx, p, flags, out)
@@ -222,7 +221,7 @@ func (s *app) performAll(ctx context.Context, p *plan.Plan, flags []string, out 
 	return failed
 }
 
-// measure is where the report and the record of a measure of a plan go.
+// measure returns the output flags for one measure of a plan.
 func (f outputFlags) measure(p *plan.Plan, i int, flags []string) outputFlags {
 	m := &p.Measure[i]
 	f.of = &record.Part{Plan: p.Name, Description: p.Description, Source: p.Source, Measure: i + 1, Measures: len(p.Measure),
@@ -237,7 +236,7 @@ func (f outputFlags) measure(p *plan.Plan, i int, flags []string) outputFlags {
 }
 
 func (s *app) performEach(ctx context.Context, p *plan.Plan, flags []string, out outputFlags) (failed error) {
-	var none error // why nothing of the last one that was skipped is here
+	var none error // result if every measure was skipped
 	done := false
 	for i := range p.Measure {
 		m, each := &p.Measure[i], out.measure(p, i, flags)
@@ -253,20 +252,20 @@ func (s *app) performEach(ctx context.Context, p *plan.Plan, flags []string, out
 		switch {
 		case err != nil && ctx.Err() != nil && out.dir == "":
 			return err
-		case err != nil && ctx.Err() != nil: // what was not begun is told of, too
+		case err != nil && ctx.Err() != nil: // also record measures that were not started
 			failed = errors.Join(err, failed)
-		case errors.As(err, &missing): // the others go on
-			fmt.Fprintf(s.Err, "tare: measure %d of %d: nothing of it can be weighed here\n%s\n", i+1, len(p.Measure), cleanLines(missing.Error()))
+		case errors.As(err, &missing): // continue with the other measures
+			fmt.Fprintf(s.Err, "tare: measure %d of %d: no target is available here\n%s\n", i+1, len(p.Measure), cleanLines(missing.Error()))
 			if skips(m) {
 				none = exit{ExitUsage}
 			} else {
 				failed = errors.Join(failed, exit{ExitUsage})
 			}
 		case errors.As(err, &code) && code.code == ExitFailed:
-			failed = errors.Join(code, failed) // operations that failed weigh more
+			failed = errors.Join(code, failed) // failed operations take precedence
 		case err != nil && out.dir == "":
 			return err
-		case err != nil: // which the document tells
+		case err != nil: // the document has the reason
 			fmt.Fprintf(s.Err, "tare: measure %d of %d: %s\n", i+1, len(p.Measure), cleanLines(err.Error()))
 			failed = errors.Join(failed, exit{ExitUsage})
 		default:
@@ -279,7 +278,7 @@ func (s *app) performEach(ctx context.Context, p *plan.Plan, flags []string, out
 	return failed
 }
 
-// numbered puts a number before a record's extension.
+// numbered inserts a number before a record's extension.
 func numbered(path string, n int) string {
 	dir, base := filepath.Split(path)
 	name, ext, _ := strings.Cut(base, ".")

@@ -129,7 +129,7 @@ func TestAfterARebootNoContainerIsSaidToRun(t *testing.T) {
 				must.Write(t, filepath.Join(own, file), text)
 			}
 			_, stderr := ends(t, ExitUsage, "--forget", "clean")
-			if strings.Contains(stderr, "the machine was started again since run "+id+": none of its containers runs any more") != c.reboot {
+			if strings.Contains(stderr, "the machine was rebooted after run "+id+": none of its containers is running") != c.reboot {
 				t.Error(stderr)
 			}
 			ends(t, ExitDone, id+": removed", "clean", "--forget")

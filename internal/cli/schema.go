@@ -11,11 +11,11 @@ func newSchema(s *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of plan files, for editors, or of figures",
-		Long: `Print the JSON Schema of plan files: every field with what it is for, its default
-and its range. Editors that know YAML's language server take it by a first line such as
+		Long: `Print the JSON Schema of plan files: every field with its purpose, default and range.
+Editors with the YAML language server use it with a first line such as
 # yaml-language-server: $schema=plan.schema.json
 
-tare schema figures prints that of what --format json writes.`,
+tare schema figures prints the schema of the output of --format json.`,
 		Example: "  tare schema\n  tare schema figures",
 		Args:    knownVerb,
 		RunE: func(*cobra.Command, []string) error {
@@ -27,7 +27,7 @@ tare schema figures prints that of what --format json writes.`,
 		},
 	}
 	c.AddCommand(&cobra.Command{
-		Use: "figures", Short: "Print the JSON Schema of figures, as --format json writes them", Args: cobra.NoArgs,
+		Use: "figures", Short: "Print the JSON Schema of figures in --format json", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := s.Out.Write(export.Schema)
 			return err

@@ -20,20 +20,20 @@ func newServe(s *app) *cobra.Command {
 	var listen, tokenFile string
 	c := &cobra.Command{
 		Use:   "serve [DIR]",
-		Short: "Show records to a browser: a list, their reports, two compared, runs under way",
-		Long: `Show the records below a folder (default: where runs put them) to a browser: a list, the
-report of each in every format, two of them compared, and how far a run under way is.
-Nothing can be changed through it. Ctrl-C ends it.
+		Short: "Serve records to a browser: a list, reports, comparisons and active runs",
+		Long: `Serve the records below a folder (default: the one where runs store them) to a browser: a
+list, the report of each record in every format, comparisons of two records, and the
+progress of active runs. Access is read-only. Ctrl-C ends it.
 
-It listens on 127.0.0.1 only, at a port that is free or at --port, and prints an address
-with a token in it, which the browser keeps as a cookie: records are for their owner,
-and every user of a machine can connect to its loopback addresses. From elsewhere:
+tare listens only on 127.0.0.1, at a free port or at --port. It prints an address with a
+token, which the browser stores as a cookie: records are private to their owner, but every
+user of a machine can connect to its loopback addresses. From elsewhere:
 
   ssh -L 8080:127.0.0.1:8080 NODE tare serve --port 8080
 
-With --listen it can be reached from other machines; the address that is printed lets
-them in, or the token in --token-file. It speaks HTTP: what is read can be seen on the way,
-and so can the token.`,
+With --listen other machines can connect. They need the token in the printed address or in
+--token-file. Traffic is plain HTTP: anyone on the network path can read the records and
+the token.`,
 		Args: takes(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := s.serving(args)
@@ -45,7 +45,7 @@ and so can the token.`,
 				return err
 			}
 			if listen != "" && tokenFile == "" {
-				fmt.Fprintln(s.Err, "the token below is all that keeps others out, and HTTP shows it, and the records, to everybody on the way")
+				fmt.Fprintln(s.Err, "the token below is the only protection, and anyone on the network path can read it and the records, since traffic is plain HTTP")
 			}
 			query := ""
 			if o.Token, query, err = token(tokenFile); err != nil {
@@ -55,16 +55,16 @@ and so can the token.`,
 		},
 	}
 	f := c.Flags()
-	f.Func("port", "`NUMBER` of the port to listen at (default: 0, any that is free)", func(text string) (err error) {
+	f.Func("port", "`NUMBER` of the port to listen on (default: 0, any free port)", func(text string) (err error) {
 		port, err = portOf(text)
 		return err
 	})
-	f.StringVar(&listen, "listen", "", "address to listen at for others, HOST or HOST:PORT (default: 127.0.0.1, which others cannot reach)")
-	f.StringVar(&tokenFile, "token-file", "", "file with the token that is asked for, which only its owner can read (default: one by chance, printed once)")
+	f.StringVar(&listen, "listen", "", "address to listen on for other machines, HOST or HOST:PORT (default: 127.0.0.1, local only)")
+	f.StringVar(&tokenFile, "token-file", "", "file with the access token, readable only by its owner (default: a random token, printed once)")
 	return c
 }
 
-// address is where to listen.
+// address returns the address to listen on.
 func address(listen string, port uint16) (string, error) {
 	if listen == "" {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), nil
@@ -74,10 +74,10 @@ func address(listen string, port uint16) (string, error) {
 		return net.JoinHostPort(strings.Trim(listen, "[]"), strconv.Itoa(int(port))), nil
 	}
 	if port != 0 {
-		return "", fmt.Errorf("--listen: %s has a port; leave out --port %d, or the port of --listen", listen, port)
+		return "", fmt.Errorf("--listen: %s has a port; omit --port %d, or the port in --listen", listen, port)
 	}
 	if host == "" {
-		return "", fmt.Errorf("--listen: %q has no address; write 0.0.0.0%[1]s for all of this machine's", listen)
+		return "", fmt.Errorf("--listen: %q has no address; write 0.0.0.0%[1]s for all addresses of this machine", listen)
 	}
 	if _, err := portOf(given); err != nil {
 		return "", fmt.Errorf("--listen: %w, as in %s", err, net.JoinHostPort(host, "8080"))
@@ -88,18 +88,18 @@ func address(listen string, port uint16) (string, error) {
 func portOf(text string) (uint16, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no port: write a number from 1 to 65535, or 0 for any that is free", text)
+		return 0, fmt.Errorf("invalid port %q: write a number from 1 to 65535, or 0 for any free port", text)
 	}
 	return uint16(n), nil
 }
 
-// Bounds of a token: one by chance has 26 letters.
+// Length limits of a token. Random tokens have 26 letters.
 const (
 	shortestToken = 16
 	longestToken  = 4096
 )
 
-// token reads the token, or makes one, which query then tells.
+// token reads the token from a file, or generates one. query contains a generated token.
 func token(path string) (token, query string, err error) {
 	if path == "" {
 		token = serve.NewToken()
@@ -118,7 +118,7 @@ func token(path string) (token, query string, err error) {
 		return "", "", fmt.Errorf("--token-file: others can read %s; chmod 600 %s", path, path)
 	}
 	if owner := int(info.Sys().(*syscall.Stat_t).Uid); owner != 0 && owner != os.Geteuid() {
-		return "", "", fmt.Errorf("--token-file: %s belongs to uid %d, who knows the token; copy it, or chown it to yourself", path, owner)
+		return "", "", fmt.Errorf("--token-file: %s is owned by uid %d, who can read the token; copy it, or chown it to yourself", path, owner)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, longestToken))
 	if err != nil {
@@ -126,12 +126,12 @@ func token(path string) (token, query string, err error) {
 	}
 	token = strings.TrimSpace(string(text))
 	if len(token) < shortestToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`",;\`, r) }) {
-		return "", "", fmt.Errorf("--token-file: a token is one word of %d or more letters, digits and signs, as head -c 20 /dev/urandom | base32 prints", shortestToken)
+		return "", "", fmt.Errorf("--token-file: a token is one word of at least %d letters, digits and symbols, such as from head -c 20 /dev/urandom | base32", shortestToken)
 	}
 	return token, "", nil
 }
 
-// cleaned is a stream to a terminal for text that others had a part in.
+// cleaned is a writer that escapes untrusted text for a terminal.
 type cleaned struct{ io.Writer }
 
 func (c cleaned) Write(text []byte) (int, error) {

@@ -72,7 +72,7 @@ func TestATokenOfAnotherUserIsRefused(t *testing.T) {
 	theirs := filepath.Join(t.TempDir(), "token")
 	must.OK(t, os.WriteFile(theirs, []byte("0123456789abcdef"), 0o600))
 	must.OK(t, os.Chown(theirs, 2002, 2002))
-	ends(t, ExitUsage, theirs+" belongs to uid 2002, who knows the token; copy it", "serve", t.TempDir(), "--token-file", theirs)
+	ends(t, ExitUsage, theirs+" is owned by uid 2002, who can read the token; copy it", "serve", t.TempDir(), "--token-file", theirs)
 }
 
 func TestTopPrintsOneObjectAndEnds(t *testing.T) {

@@ -28,24 +28,25 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// weighing is what a session has to know of an instrument.
+// weighing describes an instrument to a session.
 type weighing struct {
 	experiment string
 	engines    terms.Engines
-	steady     bool               // it times so finely that lanes are to be settled
-	metered    bool               // it looks at whose memory and CPU time is used
-	lanes      int                // that are there at once, at most
-	workload   *setting.Workload  // what targets run; nil, or that of nothing, for the probe
-	beside     []setting.Workload // images that run in sandboxes beside those
-	cache      terms.Cache        // what of the page cache is there before whatever is timed
-	// targets finds what is weighed, after everything was checked that can be before
-	// anything is made. Findings tell of what is not weighed.
+	steady     bool               // its times are so fine that lanes are settled first
+	metered    bool               // it attributes memory and CPU time to processes
+	lanes      int                // maximum number of lanes at once
+	workload   *setting.Workload  // workload of the targets; nil or empty: the probe
+	beside     []setting.Workload // images of neighbours
+	cache      terms.Cache        // state of the page cache before each timed operation
+	// targets finds the targets after all checks that need no created object. Findings
+	// report skipped targets.
 	targets func() ([]subject.Target, []record.Finding, error)
 	run     func(o *session) (*record.Record, instrument.Judgement, error)
-	ahead   func(targets int) terms.Ahead // what it takes, where that is said before; may be nil
+	ahead   func(targets int) terms.Ahead // its cost, printed before the run; may be nil
 }
 
-// outcome is that of an instrument's run; the judgement is nil where there is none.
+// outcome returns the outcome of an instrument's run. The judgement is nil if there is
+// none.
 func outcome[J any, P interface {
 	*J
 	instrument.Judgement
@@ -56,8 +57,7 @@ func outcome[J any, P interface {
 	return rec, j, err
 }
 
-// weigh does a session: it performs a plan, prints its report and says where the record
-// is.
+// weigh runs a session: it runs a plan, prints its report and the path of the record.
 func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	if err := s.checkFormat(out.format, w.experiment); err != nil {
 		return err
@@ -81,9 +81,9 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 		return err
 	}
 	skipped = append(skipped, crowded...)
-	if w.ahead != nil && out.of == nil && !out.quiet { // a plan says it of all
+	if w.ahead != nil && out.of == nil && !out.quiet { // a plan prints the total
 		if a := w.ahead(len(targets)); a.Bytes > 0 || a.Time > longEnough {
-			fmt.Fprintf(s.Err, "tare: it %s\n", said(a))
+			fmt.Fprintf(s.Err, "tare: this run %s\n", said(a))
 		}
 	}
 	if w.cache == terms.Cold {
@@ -97,7 +97,7 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	}
 	o.meter = meter
 	if w.cache == terms.Cold {
-		o.progress.say("--cache cold: again and again until the end, all that is dirty on this node is written back and its page cache dropped; other programs here have to read theirs from disk again")
+		o.progress.say("--cache cold: throughout the run, tare writes back all dirty pages of this node and drops its page cache; other programs must read their files from disk again")
 		o.options.Drop = disk.DropCaches
 	}
 	if err := o.load(ctx, w.workload, w.beside); err != nil {
@@ -105,7 +105,7 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	}
 	settled := func() {}
 	if w.steady {
-		settled = lane.Settle() // last: what the machine has is not what tare is left with
+		settled = lane.Settle() // last, since it changes the capacity that tare has left
 	}
 	rec, j, runErr := w.run(o)
 	settled()
@@ -120,21 +120,21 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	return o.end(ctx, code, err)
 }
 
-// mayBeCold says why what is weighed would not be cold.
+// mayBeCold returns an error if the page cache of a target cannot be dropped.
 func mayBeCold(targets []subject.Target) error {
 	if err := disk.MayDropCaches(); err != nil {
-		return fmt.Errorf("--cache cold: %w; run tare as root where /proc/sys can be written to, or leave it out", err)
+		return fmt.Errorf("--cache cold: %w; run tare as root with a writable /proc/sys, or omit it", err)
 	}
 	for _, t := range targets {
 		if e, is := t.(subject.Elsewhere); is && e.Elsewhere() != "" {
-			return fmt.Errorf("--cache cold: %s may not be cold, since only this machine's page cache is dropped: %s; run tare there, or leave it out", t.Info().Name, e.Elsewhere())
+			return fmt.Errorf("--cache cold: %s may not be cold, since tare only drops this machine's page cache: %s; run tare there, or omit it", t.Info().Name, e.Elsewhere())
 		}
 	}
 	return nil
 }
 
-// session is one run of an instrument from the command line: its folders, its record,
-// its progress.
+// session is one run of an instrument from the command line, with its folders, record and
+// progress.
 type session struct {
 	*app
 	targets  []subject.Target
@@ -143,12 +143,12 @@ type session struct {
 	path     string // of the record
 	progress *progress
 	options  run.Options
-	meter    *snapshot.Reader // of what is metered
+	meter    *snapshot.Reader // nil if not metered
 	cargo    *cargo.Cargo     // the user's own program, nil for the probe
 	beside   []*cargo.Cargo   // of neighbours
 }
 
-// begin makes what a run needs. What it made is removed by close.
+// begin creates what a run needs. close removes it.
 func begin(s *app, experiment string, targets []subject.Target, skipped []record.Finding, engines terms.Engines, out outputFlags) (*session, error) {
 	roots := workspace.DefaultRoots()
 	own, err := workspace.New(roots)
@@ -180,14 +180,13 @@ func begin(s *app, experiment string, targets []subject.Target, skipped []record
 	}, nil
 }
 
-// close puts everything away, behind a run that ended with an error or none.
+// close ends the progress line, closes the record and removes the run's folders.
 func (o *session) close(rec *record.Record, err error) error {
 	o.progress.done()
 	return errors.Join(closeRecord(o.record, err), closeRun(o.run, rec))
 }
 
-// closeRecord closes a record behind what ended with an error or none. That it could not be
-// written is told once, whoever met it first.
+// closeRecord closes the record of a run. It reports a write error only once.
 func closeRecord(w *record.Writer, err error) error {
 	if wrong := w.Close(); !errors.Is(err, wrong) {
 		err = errors.Join(err, wrong)
@@ -203,7 +202,7 @@ func writeRecord(w *record.Writer, lines ...any) (err error) {
 	return closeRecord(w, err)
 }
 
-// end says where the record is that was shown, and returns what the command ends with.
+// end prints the path of the record and returns the outcome of the command.
 func (o *session) end(ctx context.Context, code int, err error) error {
 	fmt.Fprintf(o.Err, "record: %s\n", o.path)
 	if err != nil {
@@ -222,26 +221,26 @@ func (o *session) end(ctx context.Context, code int, err error) error {
 	return nil
 }
 
-// closeRun removes the run's folders, unless something is left on an engine: then
-// tare clean needs them to find it.
+// closeRun removes the run's folders. It keeps them if objects are left on an engine, since
+// tare clean needs them.
 func closeRun(own *workspace.Run, rec *record.Record) error {
 	if rec != nil && slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.LeftBehind }) {
 		own.Leave()
-		return nil // the finding says it
+		return nil // the finding reports it
 	}
 	return own.Close()
 }
 
-// ownLimit says that tare's own cgroup has a CPU limit, and returns a look at how often
-// that held the run back.
+// ownLimit reports a CPU limit of tare's own cgroup. after returns how often the run was
+// throttled.
 func ownLimit(read func() (machine.CPULimit, bool)) (before []record.Finding, after func() []record.Finding) {
 	was, limited := read()
 	if cpus := float64(runtime.NumCPU()); !limited || was.CPUs >= cpus {
 		return nil, func() []record.Finding { return nil }
 	}
-	advice := "times are the limit's and not the runtime's: start tare in another cgroup, or lift it: " + was.Lift
+	advice := "the limit, not the runtime, then determines the times: start tare in another cgroup, or lift the limit: " + was.Lift
 	before = []record.Finding{{Code: finding.OwnLimit, Level: finding.Note,
-		Message: fmt.Sprintf("tare's own cgroup %s may use no more than %.3g CPUs", was.Group, was.CPUs), Advice: "where it is reached, " + advice}}
+		Message: fmt.Sprintf("tare's own cgroup %s may use no more than %.3g CPUs", was.Group, was.CPUs), Advice: "if it is reached, " + advice}}
 	return before, func() []record.Finding {
 		is, _ := read()
 		if is.Group != was.Group || is.Throttled <= was.Throttled {
@@ -254,9 +253,9 @@ func ownLimit(read func() (machine.CPULimit, bool)) (before []record.Finding, af
 	}
 }
 
-// rootChanged remembers which controllers the root of cgroup v2 hands down, and
-// returns a look at what runtimes have added to them: they do so when they make
-// a container's group, and it outlives the container.
+// rootChanged returns a function that reports which controllers runtimes have enabled in
+// the root of cgroup v2 since. Runtimes do so when they create a container's cgroup, and it
+// outlives the container.
 func rootChanged() func() []record.Finding {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
@@ -269,36 +268,36 @@ func rootChanged() func() []record.Finding {
 			return nil
 		}
 		return []record.Finding{{Code: finding.RootChanged, Level: "note",
-			Message: "the root of cgroup v2 now hands down to its groups, too: " + strings.Join(added, ", ") + "; a runtime did that",
-			Advice:  "tare leaves it, since others may use it by now; a controller is taken back with echo -NAME > /sys/fs/cgroup/cgroup.subtree_control"}}
+			Message: "controllers newly enabled in the root of cgroup v2: " + strings.Join(added, ", ") + "; a runtime did that",
+			Advice:  "tare does not undo this, since other processes may use them by now; disable a controller with echo -NAME > /sys/fs/cgroup/cgroup.subtree_control"}}
 	}
 }
 
-// environment is the machine, and how well it can be measured.
+// environment captures the machine and the scheduling priority of lanes.
 func environment(dir string) record.Environment {
 	e := machine.Capture(dir)
 	e.Lanes = lane.BestPriority().String()
 	return e
 }
 
-// commandLine is what the user typed.
+// commandLine returns the command line without values of variables.
 func commandLine() []string { return append([]string{"tare"}, withoutValues(os.Args[1:])...) }
 
-// createRecord opens the record's file: the given one, or a new one in the
-// user's data folder.
+// createRecord creates the record at the given path, or a new file in the user's data
+// folder.
 func (s *app) createRecord(path, experiment, id string) (*record.Writer, string, error) {
 	if path == "" {
 		dir, err := recordsFolder()
 		if err != nil {
-			return nil, "", fmt.Errorf("no place for the record: %w; name one with -o FILE", err)
+			return nil, "", fmt.Errorf("find the records folder: %w; name a file with -o FILE", err)
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, "", fmt.Errorf("make a place for the record: %w; name another with -o FILE", err)
+			return nil, "", fmt.Errorf("create the records folder: %w; name a file with -o FILE", err)
 		}
 		path = filepath.Join(dir, fmt.Sprintf("%s-%s-%s.jsonl", experiment, time.Now().UTC().Format("20060102T150405Z"), id))
 	}
 	if err := checkRecordName(path); err != nil {
-		return nil, "", fmt.Errorf("%w; a report in a file is tare report RECORD --format FORMAT -o FILE, a whole document -o DIR/ of tare run", err)
+		return nil, "", fmt.Errorf("%w; for a report in a file use tare report RECORD --format FORMAT -o FILE, for a document tare run -o DIR/", err)
 	}
 	w, err := s.lines().Create(path)
 	if err != nil {
@@ -307,8 +306,7 @@ func (s *app) createRecord(path, experiment, id string) (*record.Writer, string,
 	return w, path, nil
 }
 
-// removeFile removes what was to be a record. A device or a pipe that was named for it is
-// no file of ours.
+// removeFile removes an unused record. It does not remove devices and pipes that -o named.
 func removeFile(path string) error {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return err
@@ -316,15 +314,15 @@ func removeFile(path string) error {
 	return os.Remove(path)
 }
 
-// checkRecordName refuses a name for a record that is that of something else.
+// checkRecordName rejects an output path with another extension than that of a record.
 func checkRecordName(path string) error {
 	if filepath.Ext(path) != "" && !record.IsName(path) {
-		return fmt.Errorf("--output: %s would be a record, which ends in .jsonl or .jsonl.zst", path)
+		return fmt.Errorf("--output: %s is a record and must end in .jsonl or .jsonl.zst", path)
 	}
 	return nil
 }
 
-// recordsFolder is where records go that no file is named for.
+// recordsFolder returns the default folder of records.
 func recordsFolder() (string, error) {
 	dir := os.Getenv("XDG_DATA_HOME")
 	if dir == "" {
@@ -337,8 +335,7 @@ func recordsFolder() (string, error) {
 	return filepath.Join(dir, "tare", "records"), nil
 }
 
-// hintLeftovers tells of interrupted runs; their containers may still be there
-// and disturb.
+// hintLeftovers reports interrupted runs, since their containers may disturb this one.
 func hintLeftovers(s *app, roots workspace.Roots) {
 	left, _, err := workspace.Leftovers(roots)
 	if err != nil || len(left) == 0 {

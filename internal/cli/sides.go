@@ -14,11 +14,11 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 )
 
-// sides reads what is compared: a record, a folder of records, or NAME=PATH, of which
-// those of one name are one side.
+// sides reads what to compare: a record, a folder of records, or NAME=PATH. Paths with the
+// same name are one side.
 func (s *app) sides(args []string) ([]compare.Side, error) {
 	var out []compare.Side
-	var of [][]string // paths of each
+	var of [][]string // paths of each side
 	for _, arg := range args {
 		name, path, named := strings.Cut(arg, "=")
 		if _, err := os.Stat(arg); err == nil || !named {
@@ -39,20 +39,20 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 			return nil, err
 		}
 		if out[i].Runs == nil {
-			return nil, fmt.Errorf("%s: nothing in it can be compared", out[i].Name)
+			return nil, fmt.Errorf("%s: contains nothing to compare", out[i].Name)
 		}
 	}
 	return out, nil
 }
 
-// mostKept is how much memory records of a thousand nodes on each side of a comparison
-// may take, half of it figures. The collector would let the heap grow to twice what is
-// kept before it looks; of more records it is left room beside what they take.
+// mostKept is the memory limit for comparing a thousand nodes on each side; figures are
+// half of it. Without a limit the heap would double before a collection. For more records
+// the limit grows with the live heap.
 const mostKept = 400 << 20
 
-// runs judges records and those below folders, and keeps their figures.
+// runs judges records and those in folders, and keeps their figures.
 func (s *app) runs(paths []string) (out []compare.Run, err error) {
-	own := os.Getenv("GOMEMLIMIT") == "" // unless whoever calls tare says how much
+	own := os.Getenv("GOMEMLIMIT") == "" // the user sets no limit
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	labels := map[string]figure.Labels{}
 	for f := range each(s, paths, "text", func(j instrument.Judged) compare.Run { return compare.NewRun(j.Record, j) }) {
@@ -62,7 +62,7 @@ func (s *app) runs(paths []string) (out []compare.Run, err error) {
 		for i := range f.kept {
 			f.kept[i].Share(labels)
 			if missing := f.kept[i].Missing; missing != "" {
-				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(f.path+": "+missing+"; their samples are missing here"))
+				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(f.path+": "+missing+"; these samples are missing"))
 			}
 		}
 		if own && len(out)%256 == 0 {
@@ -74,4 +74,4 @@ func (s *app) runs(paths []string) (out []compare.Run, err error) {
 	return out, nil
 }
 
-var errOneSide = errors.New("one side has nothing to be compared with: give another, or say what in it is compared, such as --col target")
+var errOneSide = errors.New("cannot compare a single side: add another, or compare within it, such as with --col target")

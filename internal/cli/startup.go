@@ -26,22 +26,22 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// extendStartup lets the verb run any command, and read logs.
+// extendStartup adds arbitrary commands and logs to the verb.
 func extendStartup(s *app, v *verb) {
 	p := v.options.(*startup.Options)
 	var from logfiles.Logs
 	f := v.Flags()
-	f.StringArrayVar(&from.Files, "log", nil, "read this log, or those in this folder, - for standard input; gzip, zstd, bzip2 and xz are unpacked; can be repeated. Beside a target or a command: what is written to it meanwhile stands in their starts; else nothing is started")
-	f.BoolVar(&from.Journal, "journal", false, "read the system's journal (journalctl), as --log")
-	f.StringVar(&from.Since, "since", "", "of --journal: from then on, as journalctl takes it (default: this boot)")
-	zone := f.String("timezone", "", "with --log: the zone of times that have none, such as Europe/Berlin or Local (default: UTC, unless the log itself shows it)")
-	merged := f.Bool("merged", false, "with --log or --journal: print the lines of all of them in one order, with the time between them, and nothing else")
+	f.StringArrayVar(&from.Files, "log", nil, "log to read, or a folder of logs, - for standard input; gzip, zstd, bzip2 and xz are decompressed; can be repeated. With a target or a command, new log lines are added to its starts; otherwise nothing is started")
+	f.BoolVar(&from.Journal, "journal", false, "read the system's journal (journalctl), like --log")
+	f.StringVar(&from.Since, "since", "", "with --journal: start of the period, as in journalctl (default: this boot)")
+	zone := f.String("timezone", "", "with --log: time zone of timestamps without one, such as Europe/Berlin or Local (default: UTC, unless the log itself shows it)")
+	merged := f.Bool("merged", false, "with --log or --journal: only print the lines of all logs in order of time, with the time between them")
 	v.Use += " [-- COMMAND [ARGUMENT...]]"
 	v.RunE = func(c *cobra.Command, args []string) error {
 		if dash := c.ArgsLenAtDash(); dash >= 0 {
 			asked := args[dash:]
 			if args = args[:dash]; len(asked) == 0 {
-				return errors.New("a command has to follow --, such as tare startup -- docker run --rm busybox true")
+				return errors.New("missing command after --, such as tare startup -- docker run --rm busybox true")
 			}
 			p.Commands = []startup.Command{{Name: nameOfCommand(asked), Args: asked}}
 		}
@@ -50,7 +50,7 @@ func extendStartup(s *app, v *verb) {
 			return fmt.Errorf("invalid --timezone %q: write a name such as Europe/Berlin, Local or UTC", *zone)
 		}
 		reads := len(from.Files) > 0 || from.Journal || f.Changed("since")
-		if reads { // without --log in between, a shell's *.log gives the rest as arguments
+		if reads { // for --log *.log: the shell passes the other files as arguments
 			files := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isFile(arg) })
 			args = slices.DeleteFunc(args, isFile)
 			from.Files = append(from.Files, files...)
@@ -59,9 +59,9 @@ func extendStartup(s *app, v *verb) {
 		case reads && !beside:
 			return readStarts(c.Context(), s, v, from, *merged)
 		case *merged:
-			return errors.New("--merged prints lines of logs and nothing else: give it --log or --journal, and neither a target nor a command")
+			return errors.New("--merged only prints log lines: use it with --log or --journal, without a target or a command")
 		case f.Changed("since"):
-			return errors.New("--since is about the journal without a target: beside one it is read from when the run began")
+			return errors.New("--since needs the journal without a target: with a target, the journal is read from the start of the run")
 		}
 		_, take := v.set.Arguments()
 		take(args)
@@ -72,27 +72,27 @@ func extendStartup(s *app, v *verb) {
 	}
 }
 
-// isFile tells whether there is a file of that name. No target has the name of one that
-// somebody keeps logs in.
+// isFile reports whether name is an existing file. Targets do not have the names of log
+// files.
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && !info.IsDir()
 }
 
-// chosenBy are the options that say which starts are looked at, of logs too.
+// chosenBy are the options that select starts, also in logs.
 var chosenBy = []string{"slowest", "pod", "id"}
 
-// readStarts reports the starts that logs tell of.
+// readStarts reports the starts found in logs.
 func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged bool) (err error) {
 	p, out := *v.options.(*startup.Options), v.out
 	if v.Flags().Changed("since") && !from.Journal {
-		return errors.New("--since is about the journal: give --journal, too, or leave it out")
+		return errors.New("--since needs --journal: add it, or omit --since")
 	}
 	for _, name := range v.set.GivenFlags() {
 		if slices.Contains(chosenBy, name) {
 			continue
 		}
-		return option.WrongFlag(name, "it is about starts that are made, and with logs alone none is: name a target, or leave it out")
+		return option.WrongFlag(name, "it needs a start, and logs alone start nothing: add a target, or omit it")
 	}
 	if err := s.checkFormat(out.format, startup.Name); err != nil {
 		return err
@@ -118,7 +118,7 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged
 	rec, j, err := r.Record(ctx, header, logfiles.Writer{Write: w.Write, Tell: tell.line})
 	tell.done()
 	err = closeRecord(w, err)
-	if rec == nil { // a record of nothing would stand for a measurement
+	if rec == nil { // do not keep an empty record
 		err = errors.Join(err, removeFile(path))
 	}
 	if err != nil {
@@ -127,8 +127,8 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged
 	return s.showKept([]instrument.Judged{{Record: rec, Judgement: j}}, []string{path}, out)
 }
 
-// nameOfCommand is what a command is called in reports: its program and its
-// first word that is no flag.
+// nameOfCommand returns the name of a command in reports: its program and its first
+// argument, unless that is a flag.
 func nameOfCommand(args []string) string {
 	name := term.Clean(args[0][strings.LastIndexByte(args[0], '/')+1:])
 	if len(args) > 1 && len(args[1]) > 0 && len(args[1]) < 20 && args[1][0] != '-' {
@@ -140,20 +140,19 @@ func nameOfCommand(args []string) string {
 	return name
 }
 
-// weighStartup performs a startup plan.
+// weighStartup runs a startup plan.
 func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlags) error {
 	return weighStarts(ctx, s, p, out, logfiles.Logs{})
 }
 
-// weighStarts performs a startup plan and puts what logs tell of its starts into them.
+// weighStarts runs a startup plan and adds events from logs to its starts.
 func weighStarts(ctx context.Context, s *app, p startup.Options, out outputFlags, from logfiles.Logs) (err error) {
 	if p.Pod != "" || p.ID != "" {
-		return errors.New("--pod and --id choose among starts in logs: give --log or --journal, too, or leave them out")
+		return errors.New("--pod and --id select starts in logs: add --log or --journal, or omit them")
 	}
 	from.Files, from.Journal = append(from.Files, p.Logs...), from.Journal || p.Journal
 	beside := len(from.Files) > 0 || from.Journal
-	// That processes can be watched is found out by watching them: the first start has
-	// what was opened for that.
+	// The check whether processes can be traced opens a tracer. The first start reuses it.
 	var first startuprun.Watch
 	watch := func() (startuprun.Watch, error) {
 		if w := first; w != nil {
@@ -184,7 +183,7 @@ func weighStarts(ctx context.Context, s *app, p startup.Options, out outputFlags
 				}
 			}
 			if first, err = watch(); err != nil {
-				return nil, nil, fmt.Errorf("%w\nlogs of starts are read without: tare startup --log FILE", err)
+				return nil, nil, fmt.Errorf("%w\nto read starts from logs instead: tare startup --log FILE", err)
 			}
 			if len(p.Targets) > 0 || len(commands) == 0 {
 				targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom, workload: &p.Workload}, out.quiet)
@@ -220,9 +219,8 @@ func startCommands(all []startup.Command) (targets []subject.Target, err error) 
 	return targets, nil
 }
 
-// daemons are the engines' daemons, and what stays beside containers. What they
-// start is looked at, and is part of a start only where that is evident, see package
-// proctree.
+// daemons returns the engines' daemons, shims and monitors. Package proctree decides which
+// of their children belong to a start.
 func daemons() (all []proctree.Root) {
 	for _, f := range procs.Programs() {
 		switch f.Role {
@@ -233,7 +231,7 @@ func daemons() (all []proctree.Root) {
 	return all
 }
 
-// watchCheck tells whether starts can be watched here.
+// watchCheck reports whether starts can be traced here.
 func watchCheck() doctor.Check {
 	c := doctor.Check{Area: doctor.AreaKernel, Name: "watching starts", Version: record.MethodBPF, Status: doctor.OK,
 		Why: "tare startup watches every process of a start"}

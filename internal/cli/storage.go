@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// weighStorage performs a storage plan.
+// weighStorage runs a storage plan.
 func weighStorage(ctx context.Context, s *app, p storage.Options, out outputFlags) error {
 	var options storagerun.Options
 	return weigh(ctx, s, &out, weighing{
@@ -44,7 +44,7 @@ func weighStorage(ctx context.Context, s *app, p storage.Options, out outputFlag
 	})
 }
 
-// storage makes what the run needs on this machine, and performs it.
+// storage prepares this machine for the run and runs it.
 func (o *session) storage(ctx context.Context, options *storagerun.Options) (*record.Record, *storage.Judgement, error) {
 	dir, _, err := o.run.Dirs("-host")
 	if err == nil {
@@ -70,7 +70,7 @@ func (o *session) storage(ctx context.Context, options *storagerun.Options) (*re
 	return storagerun.Run(ctx, *options)
 }
 
-// volumeDir makes a volume's folder: on the user's own disk where one was named.
+// volumeDir creates a volume's folder, on the user's disk if a source is given.
 func (o *session) volumeDir(v storage.Volume) (string, error) {
 	if v.Kind == record.VolumeBind && v.Source != "" {
 		return o.run.Elsewhere(v.Source)

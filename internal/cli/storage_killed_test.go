@@ -125,7 +125,7 @@ func interrupted(t *testing.T, signal os.Signal, cmd *exec.Cmd, stdout, stderr f
 // with the exit code and the text of its report.
 func killed(t *testing.T, cmd *exec.Cmd) (rec *record.Record, code int, out string) {
 	t.Helper()
-	ends(t, ExitDone, "is under way", "clean", "--dry-run")
+	ends(t, ExitDone, "is active", "clean", "--dry-run")
 	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	if rec = loaded(t); rec.End != nil {

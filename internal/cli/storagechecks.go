@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// checkJobs refuses jobs that no tool can be told to do, wherever they come from:
-// a plan may hold the options of a job file.
+// checkJobs rejects jobs that no tool can run. A plan may contain the options of a job
+// file.
 func checkJobs(p *storage.Options, jobs []storage.Job) error {
 	for _, j := range jobs {
 		at := placeOf(p, &j)
@@ -27,9 +27,8 @@ func checkJobs(p *storage.Options, jobs []storage.Job) error {
 	return nil
 }
 
-// checkVolumes refuses a device that cannot be written over, and a folder that is not
-// there, before anything runs: it is most likely not the one that was meant. It is
-// looked at once more when its turn comes.
+// checkVolumes rejects devices that cannot be overwritten and missing folders, which are
+// most likely typos. Both are checked again before they are used.
 func checkVolumes(volumes []storage.Volume) error {
 	for _, v := range volumes {
 		switch {
@@ -39,16 +38,16 @@ func checkVolumes(volumes []storage.Volume) error {
 			}
 		case v.Kind == record.VolumeBind && v.Source != "":
 			if info, err := os.Stat(v.Source); err != nil {
-				return &notHere{fmt.Errorf("--volume %s: %w; name a folder that is there", v.Name, err)}
+				return &notHere{fmt.Errorf("--volume %s: %w; name an existing folder", v.Name, err)}
 			} else if !info.IsDir() {
-				return &notHere{fmt.Errorf("--volume %s: it is no folder; name one on the disk that is meant", v.Name)}
+				return &notHere{fmt.Errorf("--volume %s: not a folder; name a folder on the disk to measure", v.Name)}
 			}
 		}
 	}
 	return nil
 }
 
-// placeOf is where a job would have its files inside a sandbox.
+// placeOf returns the location of a job's files inside a sandbox.
 func placeOf(p *storage.Options, j *storage.Job) tool.Place {
 	return tool.Place{Program: "/" + j.Tool, Dir: subject.VolumePath, Limit: p.RuntimeLimit, In: probe.InArgs}
 }

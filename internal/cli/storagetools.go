@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 )
 
-// carryTools finds the tools that the jobs need. fio is taken for the device's
-// ceiling, too, where it is there.
+// carryTools finds the tools that the jobs need. It also uses fio, if available, to measure
+// the device's limit.
 func carryTools(ctx context.Context, p *storage.Options, o *storagerun.Options) error {
 	o.Programs = map[string]string{}
 	for _, name := range toolsOf(p) {
@@ -20,7 +20,7 @@ func carryTools(ctx context.Context, p *storage.Options, o *storagerun.Options) 
 			return &notHere{err}
 		}
 		if o.Files, err = hosttools.Together(o.Files, program.Files); err != nil {
-			return fmt.Errorf("carry %s into sandboxes: %w", name, err)
+			return fmt.Errorf("copy %s into sandboxes: %w", name, err)
 		}
 		o.Programs[name] = program.Path
 	}
@@ -32,7 +32,7 @@ func carryTools(ctx context.Context, p *storage.Options, o *storagerun.Options) 
 	return nil
 }
 
-// findTool finds one of the programs that load storage.
+// findTool finds one of the programs that generate storage load.
 func findTool(ctx context.Context, name string) (*hosttools.Program, error) {
 	if name == storage.ToolFio {
 		return hosttools.Fio(ctx)

@@ -15,22 +15,22 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// ofFile is a file with records, and what was kept of each.
+// ofFile is a file of records with the data kept of each.
 type ofFile[T any] struct {
 	path  string
-	named bool // by the user, not found below a folder
+	named bool // named by the user, not found in a folder
 	kept  []T
-	err   error // of each that could not be judged, and of the file
+	err   error // errors of the file and of records that could not be judged
 }
 
-// each judges the records of files and of all below folders, as many files at a time as
-// there are CPUs, and yields them in their order. What is kept of a record is said by
-// keep; the record itself is forgotten, so that there can be many. Of files that have the
-// same run one counts, and the others are told of and left out, see [record.Copies].
+// each judges the records of files and folders in parallel, one file per CPU, and yields
+// the files in order. keep returns the data to keep of a record; the record itself is
+// freed, so there can be many. If several files have the same run, only one counts. The
+// others are skipped and reported, see [record.Copies].
 func each[T any](s *app, args []string, format string, keep func(instrument.Judged) T) iter.Seq[ofFile[T]] {
 	type one struct {
 		runID string
-		nth   int // in its file
+		nth   int // index in its file
 		kept  T
 	}
 	read := func(f ofFile[one]) ofFile[one] {
@@ -71,7 +71,7 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 			path := files[at].path
 			at++
 			copies.Add(runs, func() (all []record.Extent) {
-				if r, err := s.lines().Open(path); err == nil { // else that is told when it is judged
+				if r, err := s.lines().Open(path); err == nil { // otherwise read reports the error
 					defer func() { _ = r.Close() }()
 					all = r.Extents()
 				}
@@ -87,7 +87,7 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 					if files[of].path == f.path {
 						why = fmt.Sprintf("%s has the run %s more than once: it counts once", f.path, one.runID)
 					}
-					fmt.Fprintf(s.Err, "tare: left out: %s\n", cleanLines(why))
+					fmt.Fprintf(s.Err, "tare: skipped: %s\n", cleanLines(why))
 					continue
 				}
 				out.kept = append(out.kept, one.kept)
@@ -100,8 +100,8 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 	}
 }
 
-// skim tells which runs a file has, without reading what else is in it. A pipe can be
-// read once only, and what is wrong with a file is told when it is judged.
+// skim returns the ids of the runs in a file without reading the rest. It skips pipes,
+// which can only be read once. read reports errors of the file.
 func (s *app) skim(path string) (runs []string) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
@@ -126,8 +126,8 @@ func (s *app) skim(path string) (runs []string) {
 	return runs
 }
 
-// filesOf are the files below a folder that may be records, in the order of their paths;
-// of anything else it is the path itself.
+// filesOf returns the record files in a folder, sorted by path. For any other argument it
+// returns the argument itself.
 func (s *app) filesOf(arg string) (paths []string, named bool, err error) {
 	if info, err := os.Stat(arg); err != nil || !info.IsDir() {
 		return []string{arg}, true, nil
@@ -140,13 +140,13 @@ func (s *app) filesOf(arg string) (paths []string, named bool, err error) {
 		fmt.Fprintf(s.Err, "tare: %s: %s\n", term.Clean(arg), bounded)
 	}
 	if paths == nil {
-		err = fmt.Errorf("%s: no record in this folder or below: they end in .jsonl or .jsonl.zst", arg)
+		err = fmt.Errorf("%s: no record in this folder or its subfolders: records end in .jsonl or .jsonl.zst", arg)
 	}
 	return paths, false, err
 }
 
-// inOrder does something with each of many, as many at a time as there are CPUs, and
-// yields what came of them in their order.
+// inOrder calls do for each element, in parallel on all CPUs, and yields the results in
+// order.
 func inOrder[T, R any](all []T, do func(T) R) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		ahead, done := make(chan chan R, runtime.GOMAXPROCS(0)-1), make(chan struct{})
@@ -171,8 +171,8 @@ func inOrder[T, R any](all []T, do func(T) R) iter.Seq[R] {
 	}
 }
 
-// judged judges stored records, each by its own instrument, and keeps all of them. What
-// cannot be read is an error, one for each of them, beside the others.
+// judged judges stored records, each with its own instrument. unread has an error for each
+// unreadable record.
 func (s *app) judged(paths []string, format string) (all []instrument.Judged, unread error) {
 	for f := range each(s, paths, format, func(j instrument.Judged) instrument.Judged { return j }) {
 		all, unread = append(all, f.kept...), errors.Join(unread, f.err)
@@ -180,12 +180,12 @@ func (s *app) judged(paths []string, format string) (all []instrument.Judged, un
 	return all, unread
 }
 
-// skip tells of a file below a folder that is no record, which is then left out of what
-// the others come to; one that was named is an error.
+// skip reports a file in a folder that is not a readable record. For a file named by the
+// user it returns the error.
 func (f *ofFile[T]) skip(s *app) error {
 	if f.err == nil || f.named {
 		return f.err
 	}
-	fmt.Fprintf(s.Err, "tare: left out: %s\n", cleanLines(f.err.Error()))
+	fmt.Fprintf(s.Err, "tare: skipped: %s\n", cleanLines(f.err.Error()))
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/top"
 )
 
-// The bounds of --interval. Below, the reading itself would be what is seen.
+// Limits of --interval. With a shorter one, top would mostly measure itself.
 const (
 	shortestLook = 100 * time.Millisecond
 	longestLook  = time.Hour
@@ -20,20 +20,19 @@ func newTop(s *app) *cobra.Command {
 	var order, format string
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Show what the containers and pods of this machine use, by sandbox and role",
-		Long: `Show every container and pod of this machine with what it uses, live: CPU, memory
-that its own cgroups are charged for (without page cache), of it what is outside
-the pod's cgroup, memory of processes beside it that is charged to others (shim,
-monitor, VMM), page cache, I/O, processes, and how full its limit is. No engine
-is asked, and no run of tare need be under way.
+		Short: "Show the resource usage of containers and pods on this machine, by sandbox and role",
+		Long: `Show the live resource usage of every container and pod on this machine. Columns: CPU;
+memory charged to its own cgroups (without page cache) and the part outside of the pod's
+cgroup; memory of its shim, monitor and VMM that is charged elsewhere; page cache, I/O,
+processes, and how full its limit is. top needs neither an engine nor a run of tare.
 
-Live: q ends; m c o p i n sort by memory, CPU, overhead, page cache, I/O, name;
-r turns the order round; / filters; Enter shows a sandbox's roles and cgroups;
-space holds the view; + and - change the interval; h helps.
-Where the output is no terminal, or TERM is dumb or unset, a block is printed
-every interval.
+Keys: q quits; m c o p i n sort by memory, CPU, overhead, page cache, I/O, name;
+r reverses the order; / filters; Enter shows a sandbox's roles and cgroups;
+space pauses; + and - change the interval; h shows help.
+If the output is not a terminal, or TERM is dumb or unset, top prints a block per
+interval.
 
-CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is not known.`,
+CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is unknown.`,
 		Example: "  tare top\n  tare top --sort overhead --engine kata\n  tare top --once --format json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -56,13 +55,13 @@ CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is not known.`,
 		},
 	}
 	f := c.Flags()
-	f.DurationVar(&o.Interval, "interval", o.Interval, "time between two looks, also the two of --once")
+	f.DurationVar(&o.Interval, "interval", o.Interval, "time between two samples, also with --once")
 	f.StringVar(&order, "sort", string(top.SortMemory), "memory, cpu, overhead, cache, io or name")
-	f.BoolVar(&o.Reverse, "reverse", false, "turn the order round")
-	f.StringVar(&o.Filter, "filter", "", "only sandboxes with this text in a name, an id, a cgroup's path or a process's name")
-	f.StringVar(&o.Engine, "engine", "", "only those of this engine or isolation: docker, podman, containerd, cri-o, isula, kubernetes, oci, kata, gvisor, vm; or both, as docker/kata")
-	f.BoolVar(&o.Once, "once", false, "look twice, an interval apart, print, and end")
+	f.BoolVar(&o.Reverse, "reverse", false, "reverse the order")
+	f.StringVar(&o.Filter, "filter", "", "only sandboxes with this text in a name, an id, a cgroup path or a process name")
+	f.StringVar(&o.Engine, "engine", "", "only sandboxes of this engine or isolation: docker, podman, containerd, cri-o, isula, kubernetes, oci, kata, gvisor, vm; or both, as docker/kata")
+	f.BoolVar(&o.Once, "once", false, "take two samples one interval apart, print, and exit")
 	formatFlag(c, &format, "text", "json")
-	f.BoolVar(&o.PSS, "pss", false, "read the share of memory (PSS) of processes beside sandboxes, which costs the kernel a walk through their page tables; --once always does")
+	f.BoolVar(&o.PSS, "pss", false, "read the proportional set size (PSS) of processes outside sandboxes, for which the kernel walks their page tables; always on with --once")
 	return c
 }

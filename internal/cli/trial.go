@@ -14,11 +14,11 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// trial is how long starting one workload may take, the engine's image included.
+// trial is the timeout for starting one workload, including the load of its image.
 const trial = time.Minute
 
-// tryAll starts a workload on each available target and removes it. It returns the outcomes by
-// target, nil if nothing could be tried, and an error for what is left.
+// tryAll starts a workload on each available target and removes it. It returns the result
+// of each target, or nil if none could be tried. The error lists leftovers.
 func tryAll(ctx context.Context, s *app, found []find.Found, engines terms.Engines) (map[string]error, error) {
 	var targets []subject.Target
 	for _, f := range found {

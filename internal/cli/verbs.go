@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/find"
 )
 
-// performers say of each instrument how it is performed.
+// performers maps each instrument to its implementation.
 var performers = map[string]performer{
 	lifecycle.Name: {perform: by(weighLifecycle)},
 	overhead.Name:  {perform: by(weighOverhead)},
@@ -30,7 +30,7 @@ var performers = map[string]performer{
 	density.Name:   {perform: by(weighDensity)},
 }
 
-// equip gives options what they cannot do themselves, since it takes an engine or the kernel.
+// equip sets callbacks on options that need an engine or the kernel.
 func equip(o option.Options) {
 	if w, ok := o.(interface{ IdentifyBy(terms.Identify) }); ok {
 		w.IdentifyBy(find.IdentifyCRI)
@@ -40,21 +40,21 @@ func equip(o option.Options) {
 	}
 }
 
-// performer is how an instrument is performed.
+// performer runs an instrument.
 type performer struct {
 	perform func(context.Context, *app, option.Options, outputFlags) error
-	extend  func(*app, *verb) // gives its verb what no other has; may be nil
+	extend  func(*app, *verb) // adds subcommands or flags to its verb; may be nil
 }
 
-// by performs options of one type.
+// by adapts a function for one type of options.
 func by[O any](weigh func(context.Context, *app, O, outputFlags) error) func(context.Context, *app, option.Options, outputFlags) error {
 	return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
 		return weigh(ctx, s, *any(o).(*O), out)
 	}
 }
 
-// verb is the command of an instrument. One of an instrument with modes has no
-// options, and a verb below it for each.
+// verb is the command of an instrument. The verb of an instrument with modes has no options
+// and a subcommand for each mode.
 type verb struct {
 	*cobra.Command
 	options option.Options
@@ -80,8 +80,8 @@ func newVerb(s *app, one *instrument.Instrument) *cobra.Command {
 	return v.Command
 }
 
-// newMeasure is a verb that measures. Its flags and arguments are those that the
-// options declare.
+// newMeasure returns a verb that measures. Its flags and arguments are those of the
+// options.
 func newMeasure(s *app, one *instrument.Instrument, p performer, m *instrument.Mode) *verb {
 	v := &verb{options: m.New()}
 	equip(v.options)

@@ -10,9 +10,9 @@ import (
 // A kernel's configuration has about 250 KB, a fifth of it when compressed.
 const configLimit = 4 << 20
 
-// builtWithout says so when the kernel's own configuration shows that it lacks
-// an option; "" when it has it, or when the configuration can't be seen. It
-// decides between "there is a command" and "there is none".
+// builtWithout returns a text if the kernel's configuration shows that an option is
+// missing. It returns "" if the kernel has the option, or if the configuration is unknown.
+// It decides whether a command can fix a check.
 func (s *subject) builtWithout(option string) string {
 	if s.config == nil {
 		s.config = parseConfig(s.kernelConfig())
@@ -23,8 +23,8 @@ func (s *subject) builtWithout(option string) string {
 	return "this kernel was built without " + option
 }
 
-// kernelConfig returns the configuration from the kernel itself, where it was
-// built with CONFIG_IKCONFIG_PROC, or from where distributions put it.
+// kernelConfig returns the configuration from the kernel itself (CONFIG_IKCONFIG_PROC), or
+// from the distribution's file.
 func (s *subject) kernelConfig() []byte {
 	if packed, err := s.root.Read("/proc/config.gz", configLimit); err == nil {
 		if z, err := gzip.NewReader(bytes.NewReader(packed)); err == nil {
@@ -40,8 +40,7 @@ func (s *subject) kernelConfig() []byte {
 	return text
 }
 
-// parseConfig reads lines such as "CONFIG_PSI=y". What is not set is a comment
-// and stays out.
+// parseConfig parses lines such as "CONFIG_PSI=y". Unset options are comments and ignored.
 func parseConfig(text []byte) map[string]string {
 	config := map[string]string{}
 	for line := range strings.Lines(string(text)) {

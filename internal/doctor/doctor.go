@@ -1,10 +1,9 @@
-// Package doctor says what can be weighed on a machine, what cannot, and the
-// one command that would change it.
+// Package doctor checks what can be measured on a machine, what cannot, and which command
+// would change that.
 //
-// Where the kernel has to be asked, it is asked by doing: a BPF program is
-// loaded, a thread is made real-time for a moment. A flag in a file says what
-// should work; seccomp filters, lockdown and containers decide what does.
-// Everything that is tried is undone at once, and nothing is left changed.
+// It tests kernel features by using them: it loads a BPF program, or makes a thread
+// real-time for a moment. Flags in files show what should work, but seccomp filters,
+// lockdown and containers decide what does. Every test is undone at once.
 package doctor
 
 import (
@@ -14,30 +13,29 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// Status says how far something can be used.
+// Status is how far something is usable.
 type Status string
 
-// The states of a check.
+// The statuses of a check.
 const (
 	OK      Status = "ok"
-	Limited Status = "limited" // works, but figures are fewer or less steady
-	Missing Status = "missing" // what needs it is not weighed here
-	// NotTried: it is there, and nothing was started on it.
+	Limited Status = "limited" // works, but with fewer or less steady figures
+	Missing Status = "missing" // measurements that need it are not possible here
+	// NotTried: available, but nothing was started on it.
 	NotTried Status = "not tried"
 )
 
-// Check is one thing that was looked at. Its JSON form is stable.
+// Check is the result of one check. Its JSON form is stable.
 type Check struct {
 	Area    string `json:"area"` // "privilege", "kernel", "machine", "runtime", "engine", "load"
 	Name    string `json:"name"`
-	Version string `json:"version"` // or the kind, size or state that was found
+	Version string `json:"version"` // or the kind, size or state
 	Status  Status `json:"status"`
-	Why     string `json:"why"` // what it is for, or what came back
-	Fix     string `json:"fix"` // one command to paste; "" where no command changes it
+	Why     string `json:"why"` // purpose, or the result
+	Fix     string `json:"fix"` // one command to paste, or ""
 }
 
-// The areas of the checks that this package makes. Whoever looks for engines
-// and runtimes adds theirs under AreaRuntime.
+// The areas of checks. Callers add those of engines and runtimes.
 const (
 	AreaPrivilege = "privilege"
 	AreaKernel    = "kernel"
@@ -47,15 +45,15 @@ const (
 	AreaLoad      = "load"
 )
 
-// Folder is a place that tare writes to.
+// Folder is a folder that tare writes to.
 type Folder struct {
-	Name    string // what it is for: "run", "cache"
+	Name    string // purpose: "run", "cache"
 	Path    string
-	Refusal error // why it is not used, or nil
+	Refusal error // why it is unusable, or nil
 }
 
-// Facilities looks at this machine, and at the free space of these folders. It takes
-// about a quarter of a second, most of it to watch for stolen time.
+// Facilities checks this machine and the free space of the given folders. It takes about a
+// quarter of a second, mostly to measure stolen time.
 func Facilities(folders ...Folder) []Check { return facilities("", running{}, folders) }
 
 func facilities(root machine.Root, kernel Kernel, folders []Folder) []Check {
@@ -73,23 +71,22 @@ func facilities(root machine.Root, kernel Kernel, folders []Folder) []Check {
 	return checks
 }
 
-// facility is something to be looked at, and how: look is given a check that says OK,
-// and changes what is otherwise.
+// facility is a check. look gets a Check with status OK and changes it if necessary.
 type facility struct {
 	area, name string
 	look       func(*subject, *Check)
 }
 
-// absent is what this machine does not have and nobody misses: it is not told.
+// absent marks a feature that this machine lacks and does not need. It is not printed.
 const absent Status = ""
 
-// is says how far something can be used, why, and what would change it.
+// is sets the status, the reason and the fix.
 func (c *Check) is(status Status, why, fix string) { c.Status, c.Why, c.Fix = status, why, fix }
 
-// unread says that nothing is known.
+// unread sets the status for an unreadable value.
 func (c *Check) unread(err error) { c.is(Limited, fmt.Sprintf("could not be read: %v", err), "") }
 
-// subject is the machine that is looked at.
+// subject is the machine to check.
 type subject struct {
 	root    machine.Root
 	kernel  Kernel
@@ -98,11 +95,11 @@ type subject struct {
 	uid             int
 	capabilities    machine.Capabilities
 	capabilitiesErr error
-	config          map[string]string // of the kernel's build; see builtWithout
+	config          map[string]string // of the kernel; see builtWithout
 }
 
-// elevate is the command that gives tare more rights, where one does: for root
-// nothing does, as whoever started this process has withheld them.
+// elevate returns the command that gives tare more privileges. For root there is none: the
+// parent of this process withheld them.
 func (s *subject) elevate() string {
 	if s.uid != 0 {
 		return "sudo tare doctor"

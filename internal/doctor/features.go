@@ -31,7 +31,7 @@ func (s *subject) linux(c *Check) {
 	}
 }
 
-// neededControllers are those that every container of a run has a limit in.
+// neededControllers are the controllers of the limits that every container of a run has.
 var neededControllers = []string{"cpu", "memory", "pids"}
 
 func (s *subject) cgroups(c *Check) {
@@ -49,17 +49,18 @@ func (s *subject) cgroups(c *Check) {
 	}
 	switch {
 	case groups.Mode() == machine.ModeNone:
-		c.is(Missing, "nothing is mounted: no runtime can limit or account a container", "mount -t cgroup2 cgroup2 /sys/fs/cgroup")
+		c.is(Missing, "no cgroups are mounted, so runtimes cannot limit or account containers", "mount -t cgroup2 cgroup2 /sys/fs/cgroup")
 	case len(lacking) > 0:
 		c.is(Limited, "no controller for "+strings.Join(lacking, ", ")+": runtimes refuse such limits or ignore them", "")
 	case groups.Mode() == machine.ModeHybrid:
-		c.Why = "version 1 beside version 2; crun refuses that and needs a private mount namespace with version 1 only, which tare makes by itself"
+		c.Why = "v1 and v2 are both mounted; crun needs a private mount namespace with v1 only, which tare creates"
 	default:
 		c.Why = "cpu, memory and pids can be limited and accounted"
 	}
 }
 
-// namespaceKinds are those that containers are made of, and what the lack of each means.
+// namespaceKinds are the namespaces that containers need, with the status if one is
+// missing.
 var namespaceKinds = []struct {
 	name string
 	lack Status
@@ -82,15 +83,15 @@ func (s *subject) namespaces(c *Check) {
 		}
 	}
 	c.Version = fmt.Sprintf("%d of %d", len(have), len(namespaceKinds))
-	c.Why = "containers and the floor are made of them: " + strings.Join(have, ", ")
+	c.Why = "used by containers and the floor: " + strings.Join(have, ", ")
 	if len(lack) > 0 {
-		c.Why = "this kernel has none of the kind " + strings.Join(lack, ", ") + "; cgroup came with Linux 4.6, time with 5.6"
+		c.Why = "this kernel lacks " + strings.Join(lack, ", ") + "; cgroup came with Linux 4.6, time with 5.6"
 	}
 }
 
 func (s *subject) overlay(c *Check) {
 	if s.hasFileSystem("overlay") {
-		c.Why = "image layers are stacked with it"
+		c.Why = "used to stack image layers"
 		return
 	}
 	c.is(Missing, "not in /proc/filesystems: engines copy image layers instead, which makes every create slower", "modprobe overlay")
@@ -100,18 +101,18 @@ func (s *subject) overlay(c *Check) {
 }
 
 func (s *subject) pressure(c *Check) {
-	c.Why = "pressure stall information says how long tasks waited for CPU, memory and disk during a run"
+	c.Why = "pressure stall information: how long tasks waited for CPU, memory and disk during a run"
 	if _, err := s.root.FirstLine("/proc/pressure/cpu", 1024); err == nil {
 		return
 	}
 	without := s.builtWithout("CONFIG_PSI")
-	c.is(Missing, c.Why+"; "+cmp.Or(without, "this kernel is older than 4.20, has it not built in, or was started without psi=1"), "")
+	c.is(Missing, c.Why+"; "+cmp.Or(without, "this kernel is older than 4.20, was built without it, or was started without psi=1"), "")
 	if without == "" && s.root.Exists("/etc/default/grub") {
 		c.Fix = `sed -i 's/^GRUB_CMDLINE_LINUX="/&psi=1 /' /etc/default/grub && update-grub && reboot`
 	}
 }
 
-// refused tells whether a right was lacking.
+// refused reports whether an error means missing privileges.
 func refused(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) }
 
 func (s *subject) bpf(c *Check) {
@@ -120,9 +121,9 @@ func (s *subject) bpf(c *Check) {
 	case err == nil:
 		c.Why = "a program was loaded and closed again"
 	case errors.Is(err, unix.ENOSYS):
-		c.is(Missing, cmp.Or(s.builtWithout("CONFIG_BPF_SYSCALL"), "the bpf call is not there: this kernel was built without CONFIG_BPF_SYSCALL, or a seccomp filter hides it"), "")
+		c.is(Missing, cmp.Or(s.builtWithout("CONFIG_BPF_SYSCALL"), "the bpf system call is missing: this kernel was built without CONFIG_BPF_SYSCALL, or a seccomp filter blocks it"), "")
 	case refused(err):
-		c.is(Missing, fmt.Sprintf("loading a program was refused (%s): it needs CAP_BPF, and no seccomp filter, lockdown or, before Linux 5.11, memlock limit in the way", said(err)), s.elevate())
+		c.is(Missing, fmt.Sprintf("loading a program was denied (%s): it needs CAP_BPF, and no seccomp filter, lockdown or (before Linux 5.11) memlock limit that blocks it", said(err)), s.elevate())
 	default:
 		c.is(Missing, "loading the smallest program failed: "+said(err), "")
 	}
@@ -134,17 +135,17 @@ func (s *subject) bpfStatistics(c *Check) {
 	err := s.kernel.EnableBPFStats()
 	switch on := sysctl == "1"; {
 	case on && err == nil:
-		c.is(Limited, "switched on for everyone: about 20 ns for every run of every program, in all that is weighed", "sysctl -w kernel.bpf_stats_enabled=0")
+		c.is(Limited, "enabled system-wide: costs about 20 ns per run of every program during measurements", "sysctl -w kernel.bpf_stats_enabled=0")
 	case err == nil:
-		c.Why = why + ", switched on only while it is read"
+		c.Why = why + ", enabled only while they are read"
 	case refused(err):
-		c.is(Missing, fmt.Sprintf("%s; switching it on was refused (%s)", why, said(err)), s.elevate())
+		c.is(Missing, fmt.Sprintf("%s; enabling them was denied (%s)", why, said(err)), s.elevate())
 	case sysctlErr != nil:
 		c.is(Missing, why+"; "+cmp.Or(s.builtWithout("CONFIG_BPF_SYSCALL"), "this kernel is older than 5.1"), "")
 	case on:
-		c.Why = why + ", switched on for everyone"
-	default: // Linux 5.1 to 5.7 know only the sysctl
-		c.is(Limited, fmt.Sprintf("%s; this kernel can't switch it on for one reader alone (%s)", why, said(err)), "sysctl -w kernel.bpf_stats_enabled=1")
+		c.Why = why + ", enabled system-wide"
+	default: // Linux 5.1 to 5.7 only have the sysctl
+		c.is(Limited, fmt.Sprintf("%s; this kernel can only enable them system-wide (%s)", why, said(err)), "sysctl -w kernel.bpf_stats_enabled=1")
 	}
 }
 
@@ -160,35 +161,35 @@ func (s *subject) perf(c *Check) {
 		return ""
 	}
 	if err := s.kernel.OpenPerfClock(); err != nil {
-		c.is(Missing, fmt.Sprintf("a counter of our own task could not be opened (%s)", said(err)), fix(err))
+		c.is(Missing, fmt.Sprintf("cannot open a counter of tare's own task (%s)", said(err)), fix(err))
 		if errors.Is(err, unix.ENOSYS) {
-			c.Why = cmp.Or(s.builtWithout("CONFIG_PERF_EVENTS"), c.Why+": this kernel was built without CONFIG_PERF_EVENTS, or a seccomp filter hides the call")
+			c.Why = cmp.Or(s.builtWithout("CONFIG_PERF_EVENTS"), c.Why+": this kernel was built without CONFIG_PERF_EVENTS, or a seccomp filter blocks the system call")
 		}
 	} else if err := s.kernel.OpenPerfCycles(); err != nil {
 		c.is(Limited, fmt.Sprintf("software counters only (cycles: %s)", said(err)), fix(err))
 		if c.Fix == "" {
-			c.Why += ": this machine shows no performance counters, as most virtual ones"
+			c.Why += ": this machine has no performance counters, like most virtual machines"
 		}
 	}
 }
 
 func (s *subject) kvm(c *Check) {
-	if c.Why = "/dev/kvm is there for VMs, such as Kata's; whether a guest's kernel boots on it shows at its first start"; !s.root.Exists("/dev/kvm") {
-		c.is(Limited, "there is no /dev/kvm: a VM, such as Kata's, runs here only if its QEMU emulates a CPU (accel=tcg); then memory and who is charged are as ever, while its CPU and its times, which become many times longer, are the emulator's", "")
+	if c.Why = "/dev/kvm is available for VMs, such as Kata's; the first start shows whether a guest kernel boots"; !s.root.Exists("/dev/kvm") {
+		c.is(Limited, "no /dev/kvm: VMs, such as Kata's, need QEMU's CPU emulation (accel=tcg); memory and its accounting are then valid, but CPU usage and times are those of the emulator and much higher", "")
 	}
 }
 
 func (s *subject) vsock(c *Check) {
-	if c.Why = "Kata's shim reaches the agent in a VM of QEMU's through it"; !s.root.Exists("/dev/vhost-vsock") {
-		c.is(Limited, "there is no /dev/vhost-vsock: Kata's shim cannot reach the agent in a VM of QEMU's, unless vhost-device-vsock stands in for it; cloud-hypervisor and Firecracker do without", "modprobe vhost_vsock")
+	if c.Why = "Kata's shim uses it to connect to the agent in a QEMU VM"; !s.root.Exists("/dev/vhost-vsock") {
+		c.is(Limited, "no /dev/vhost-vsock: Kata's shim cannot connect to the agent in a QEMU VM, unless vhost-device-vsock replaces it; cloud-hypervisor and Firecracker do not need it", "modprobe vhost_vsock")
 		if without := s.builtWithout("CONFIG_VHOST_VSOCK"); without != "" || !s.root.Exists("/proc/modules") {
 			c.is(Limited, c.Why+"; "+cmp.Or(without, "this kernel has no modules to load"), "")
 		}
 	}
 }
 
-// hasFileSystem tells whether the kernel knows a type of file system now. A
-// module that is not loaded is not in the list.
+// hasFileSystem reports whether the kernel supports a file system now. File systems of
+// unloaded modules are not listed.
 func (s *subject) hasFileSystem(name string) bool {
 	data, err := s.root.Read("/proc/filesystems", 64<<10)
 	return err == nil && slices.Contains(strings.Fields(string(data)), name)

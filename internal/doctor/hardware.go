@@ -11,7 +11,7 @@ import (
 
 const cpuDir = "/sys/devices/system/cpu"
 
-// hardware is what makes the same work take a different time.
+// hardware are the properties of the machine that vary the time of the same work.
 var hardware = []facility{
 	{AreaMachine, "CPU governor", (*subject).governor},
 	{AreaMachine, "SMT", (*subject).smt},
@@ -23,7 +23,7 @@ var hardware = []facility{
 func (s *subject) governor(c *Check) {
 	switch c.Version = s.root.Governor(); c.Version {
 	case "":
-		c.Version, c.Why = "none", "this machine shows no frequency scaling; what lies below it may scale all the same"
+		c.Version, c.Why = "none", "this machine reports no frequency scaling; a hypervisor below it may still scale"
 	case "performance":
 		c.Why = "the frequency does not follow the load"
 	default:
@@ -32,8 +32,8 @@ func (s *subject) governor(c *Check) {
 	}
 }
 
-// smt is about hyperthreads, which the kernel shows since Linux 4.19, and only on
-// hardware that has them.
+// smt checks hyperthreads. The kernel reports them since Linux 4.19, on hardware that has
+// them.
 func (s *subject) smt(c *Check) {
 	control, err := s.root.FirstLine(cpuDir+"/smt/control", 64)
 	active, activeErr := s.root.FirstLine(cpuDir+"/smt/active", 64)
@@ -47,7 +47,7 @@ func (s *subject) smt(c *Check) {
 	}
 }
 
-// turbo is about frequencies above the nominal one, where a driver has a switch for them.
+// turbo checks frequencies above the nominal one, if the driver has a switch.
 func (s *subject) turbo(c *Check) {
 	for _, driver := range []struct{ file, on, off string }{
 		{"/intel_pstate/no_turbo", "0", "1"},
@@ -67,30 +67,30 @@ func (s *subject) turbo(c *Check) {
 	c.Status = absent
 }
 
-// slowClocks are read through a device instead of a register: a microsecond or
-// more for every stamp, in the kernel's own as well.
+// slowClocks are read through a device instead of a register. A read takes a microsecond or
+// more, also in the kernel.
 var slowClocks = []string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"}
 
 func (s *subject) clockSource(c *Check) {
 	current, available := s.root.ClockSource()
-	c.Version, c.Why = current, "a stamp costs some tens of nanoseconds"
+	c.Version, c.Why = current, "a timestamp costs some tens of nanoseconds"
 	switch {
 	case current == "":
 		c.is(Limited, "it could not be read from /sys/devices/system/clocksource", "")
 	case slices.Contains(slowClocks, current):
-		c.is(Limited, "a stamp costs a microsecond or more, or is that coarse", "")
+		c.is(Limited, "a timestamp costs a microsecond or more, or has that resolution", "")
 		for _, better := range []string{"kvm-clock", "tsc"} { // the last is the best
 			if slices.Contains(available, better) {
 				c.Fix = "echo " + better + " > /sys/devices/system/clocksource/clocksource0/current_clocksource"
 			}
 		}
 		if c.Fix == "" {
-			c.Why += "; the kernel has found no better one (" + strings.Join(available, ", ") + ")"
+			c.Why += "; the kernel offers no better one (" + strings.Join(available, ", ") + ")"
 		}
 	}
 }
 
-// stealWindow is how long stolen time is watched: twenty ticks of every CPU.
+// stealWindow is how long stolen time is measured: twenty ticks of every CPU.
 const stealWindow = 200 * time.Millisecond
 
 // Stolen shares above these make figures unsteady. One tick in the window of a
@@ -121,6 +121,6 @@ func (s *subject) steal(c *Check) {
 	}
 	if before >= stealSinceStart || now >= stealNow {
 		c.Status = Limited
-		c.Why += "; other machines on the same hardware take time from this one, and nothing in here stops them"
+		c.Why += "; other VMs on the same host take CPU time from this one, and this machine cannot prevent it"
 	}
 }

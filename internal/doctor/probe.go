@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kernel answers what no file tells: whether a call works. Each method does
-// what it is named for, undoes it at once, and returns what came back.
+// Kernel tests kernel features that no file reports. Each method makes the named call,
+// undoes it at once, and returns its error.
 type Kernel interface {
 	EffectiveUID() int
-	LoadBPF() error        // the smallest program there is; Linux 3.18
+	LoadBPF() error        // the smallest program; Linux 3.18
 	EnableBPFStats() error // by file descriptor; Linux 5.8
-	OpenPerfClock() error  // a software event of our own; Linux 2.6.31
-	OpenPerfCycles() error // a hardware event of our own
+	OpenPerfClock() error  // a software event of this process; Linux 2.6.31
+	OpenPerfCycles() error // a hardware event of this process
 	SetRealtime() error    // SCHED_FIFO for one thread
 	FreeDisk(dir string) (bytes uint64, err error)
 	Wait(time.Duration)
 }
 
-// running is the kernel that runs this program.
+// running is the running kernel.
 type running struct{}
 
 func (running) EffectiveUID() int { return os.Geteuid() }
@@ -36,7 +36,7 @@ func (running) Wait(d time.Duration) { time.Sleep(d) }
 
 func (running) LoadBPF() error {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Type: ebpf.SocketFilter, License: "GPL", // the kind that needs the fewest rights
+		Type: ebpf.SocketFilter, License: "GPL", // the type that needs the fewest privileges
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
 	})
 	if err != nil {
@@ -72,8 +72,8 @@ func openPerf(kind uint32, config uint64) error {
 	return unix.Close(fd)
 }
 
-// SetRealtime uses a thread of its own, which is given back only when it is
-// what it was before; otherwise it ends with its goroutine.
+// SetRealtime uses a separate thread. If its attributes cannot be restored, the thread ends
+// with the goroutine.
 func (running) SetRealtime() error {
 	result := make(chan error)
 	go func() {
@@ -90,8 +90,7 @@ func (running) SetRealtime() error {
 	return <-result
 }
 
-// realtime is the lowest real-time priority. Threads that the Go runtime might
-// start from this one don't inherit it.
+// realtime returns the lowest real-time priority. Child threads do not inherit it.
 func realtime() *unix.SchedAttr {
 	return &unix.SchedAttr{
 		Size:     unix.SizeofSchedAttr,
@@ -101,8 +100,8 @@ func realtime() *unix.SchedAttr {
 	}
 }
 
-// said names an error as the kernel's documentation does, "EPERM: operation
-// not permitted", so that it can be looked up.
+// said formats an error with its symbol, "EPERM: operation not permitted", so that it can
+// be looked up.
 func said(err error) string {
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return unix.ErrnoName(errno) + ": " + errno.Error()
@@ -110,8 +109,8 @@ func said(err error) string {
 	return err.Error()
 }
 
-// FreeDisk returns what a user may still write to the file system that a
-// folder is on, or will be on once it is made.
+// FreeDisk returns the bytes available to users on the file system of a folder, which may
+// not exist yet.
 func (running) FreeDisk(dir string) (bytes uint64, err error) {
 	for {
 		var fs unix.Statfs_t

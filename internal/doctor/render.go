@@ -10,9 +10,9 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Render prints for people what can be weighed, what to do to weigh more, and what to know
-// before measuring; all prints every check, grouped by area. A command is never broken, so
-// that it can be pasted. Colour and line breaks are for terminals only.
+// Render prints what can be measured, how to measure more, and what to know before
+// measuring. With all it prints every check, grouped by area. Commands are never wrapped,
+// so that they can be pasted. Colour and line breaks are used only on terminals.
 func Render(w io.Writer, checks []Check, all bool) error {
 	width, _ := term.Columns(w)
 	t, o := &page.Table{Indent: 2}, page.Options{Width: width, Colour: term.Colour(w)}
@@ -40,9 +40,9 @@ func Render(w io.Writer, checks []Check, all bool) error {
 		if c.Status == Missing {
 			text, whole := cmp.Or(c.Fix, c.Why), ""
 			if width > 0 && page.LongestName+term.Width(c.Fix) > width && !strings.Contains(c.Fix, " or ") {
-				text, whole = "", c.Fix // a command, which is not broken
+				text, whole = "", c.Fix // never wrap a command
 			}
-			if add(Missing, "To weigh more", &c, text); whole != "" {
+			if add(Missing, "To measure more", &c, text); whole != "" {
 				t.Line(4, whole, term.Plain)
 			}
 		}
@@ -59,7 +59,7 @@ func Render(w io.Writer, checks []Check, all bool) error {
 	return t.Write(w, o)
 }
 
-// found says which targets can be weighed, and which are there and were not tried.
+// found lists the usable targets, and the available targets that were not tried.
 func found(checks []Check) (lines []string) {
 	var works, untried []string
 	for _, c := range checks {
@@ -72,24 +72,25 @@ func found(checks []Check) (lines []string) {
 		}
 	}
 	if works != nil || untried == nil {
-		lines = append(lines, "Can be weighed: "+cmp.Or(strings.Join(works, ", "), "nothing")+".")
+		lines = append(lines, "Ready to measure: "+cmp.Or(strings.Join(works, ", "), "nothing")+".")
 	}
 	if untried != nil {
-		lines = append(lines, "There, and not tried: "+strings.Join(untried, ", ")+". tare doctor --try starts one workload on each.")
+		lines = append(lines, "Available, not tried: "+strings.Join(untried, ", ")+". tare doctor --try starts one workload on each.")
 	}
 	return lines
 }
 
-// named is the check's name with a version of at most so many columns.
+// named returns the check's name and its version, shortened to a number of columns.
 func (c *Check) named(version int) string {
 	return strings.TrimSpace(term.Clean(c.Name) + " " + page.Short(term.Clean(c.Version), version))
 }
 
-// shortVersion keeps a version of a build from a commit out of a list of names.
+// shortVersion is the maximum width of a version in a list of names. It truncates commit
+// hashes.
 const shortVersion = 12
 
 func addAreas(t *page.Table, checks []Check) {
-	var areas []string // in the order in which they first come up
+	var areas []string // in order of appearance
 	for _, c := range checks {
 		if !slices.Contains(areas, c.Area) {
 			areas = append(areas, c.Area)
@@ -114,8 +115,8 @@ type report struct {
 	Checks []Check `json:"checks"`
 }
 
-// RenderJSON prints the checks for programs, as a Report. Texts are cleaned
-// here too: JSON lets most of what a terminal obeys pass as it is.
+// RenderJSON prints the checks for programs, as a report. It also escapes control
+// characters that JSON allows but a terminal interprets.
 func RenderJSON(w io.Writer, checks []Check) error {
 	clean := make([]Check, len(checks))
 	for i, c := range checks {
@@ -129,7 +130,7 @@ func RenderJSON(w io.Writer, checks []Check) error {
 
 var styles = map[Status]term.Style{OK: term.Green, Limited: term.Yellow, Missing: term.Red, NotTried: term.Plain}
 
-// addCheck adds a check, above the command that changes it.
+// addCheck adds a check and the command that fixes it.
 func addCheck(t *page.Table, c Check) {
 	name := page.Texts(string(c.Status), c.named(page.LongestName), c.Why)
 	name[0].Style = styles[c.Status]

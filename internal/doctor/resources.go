@@ -7,7 +7,7 @@ const (
 	gib = 1 << 30
 )
 
-// resources are what a run needs and others may be using.
+// resources are what a run needs and other processes may use.
 func (s *subject) resources() []facility {
 	list := []facility{{AreaMachine, "load", (*subject).load}, {AreaMachine, "CPU limit", (*subject).cpuLimit}, {AreaMachine, "memory", (*subject).memory}, {AreaMachine, "swap", (*subject).swap}}
 	for _, f := range s.folders {
@@ -16,8 +16,8 @@ func (s *subject) resources() []facility {
 	return list
 }
 
-// quietLoad is the load a CPU up to which a machine counts as idle enough:
-// above it a lane has often to wait.
+// quietLoad is the highest load per CPU of an idle machine. Above it a lane often has to
+// wait.
 const quietLoad = 0.25
 
 func (s *subject) load(c *Check) {
@@ -29,7 +29,7 @@ func (s *subject) load(c *Check) {
 	c.Version = fmt.Sprintf("%.2f", load)
 	cpus, err := s.root.CPUs()
 	if err != nil {
-		c.is(Limited, fmt.Sprintf("of the last minute; on how many CPUs could not be read: %v", err), "")
+		c.is(Limited, fmt.Sprintf("of the last minute; cannot read the number of CPUs: %v", err), "")
 		return
 	}
 	c.Why = fmt.Sprintf("of the last minute, on %d CPUs", cpus)
@@ -37,12 +37,11 @@ func (s *subject) load(c *Check) {
 		c.Why = "of the last minute, on 1 CPU"
 	}
 	if load > quietLoad*float64(cpus) {
-		c.is(Limited, c.Why+"; other work is being done and will show in the figures: wait until it ends, or stop it", "")
+		c.is(Limited, c.Why+"; other processes are running and will affect the figures: wait until they end, or stop them", "")
 	}
 }
 
-// cpuLimit is about that of tare's own cgroup, which holds back what tare does itself and
-// what it starts there.
+// cpuLimit checks the limit of tare's own cgroup, which throttles tare and its children.
 func (s *subject) cpuLimit(c *Check) {
 	l, limited := s.root.CPULimit()
 	cpus, err := s.root.CPUs()
@@ -51,7 +50,7 @@ func (s *subject) cpuLimit(c *Check) {
 		return
 	}
 	c.Version = fmt.Sprintf("%.3g CPUs", l.CPUs)
-	c.is(Limited, fmt.Sprintf("cgroup %s, which tare is in, may use no more; it was throttled in %d of %d periods. Times would be the limit's: lift it, or start tare elsewhere", l.Group, l.Throttled, l.Periods), l.Lift)
+	c.is(Limited, fmt.Sprintf("limit of tare's cgroup %s, which was throttled in %d of %d periods. It would determine the times: lift it, or start tare elsewhere", l.Group, l.Throttled, l.Periods), l.Lift)
 }
 
 func (s *subject) memory(c *Check) {
@@ -72,7 +71,7 @@ func (s *subject) memory(c *Check) {
 func (s *subject) swap(c *Check) {
 	m, err := s.root.Memory()
 	switch used := max(0, m.SwapTotal-m.SwapFree); {
-	case err != nil: // memory has told
+	case err != nil: // the memory check reports it
 		c.Status = absent
 		return
 	case m.SwapTotal == 0:
@@ -84,7 +83,7 @@ func (s *subject) swap(c *Check) {
 		c.Why = "not in use yet"
 	}
 	c.Version = size(uint64(m.SwapTotal))
-	c.is(Limited, c.Why+": what is swapped out is missing from resident memory", "swapoff -a")
+	c.is(Limited, c.Why+": swapped-out pages are missing from resident memory", "swapoff -a")
 }
 
 func (f Folder) look(s *subject, c *Check) {
@@ -106,7 +105,7 @@ func (f Folder) look(s *subject, c *Check) {
 	}
 }
 
-// size writes bytes with three digits and a binary unit.
+// size formats bytes with up to three digits and a binary unit.
 func size(bytes uint64) string {
 	switch {
 	case bytes >= 10*gib:

@@ -77,7 +77,7 @@ func TestEveryNodeOfManyIsReported(t *testing.T) {
 }
 
 // tooSlow is what is said of a node for which nothing was done in time.
-var tooSlow = regexp.MustCompile("the node is not ready|its pod has no place|no pod was made of its Job")
+var tooSlow = regexp.MustCompile("the node is not ready|its pod is not scheduled|its Job has no pod")
 
 // dispatched is how many requests of service accounts the API server has answered, which
 // are tare's alone; exec is not among them.

@@ -181,7 +181,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 	t.Run("gives a record of each under the smallest Role", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		out, err := r.command(t, "2", "-o", dir).CombinedOutput()
-		must.That(t, err == nil && strings.Contains(string(out), "2 of 2 nodes did the plan"), "%v: %s", err, out)
+		must.That(t, err == nil && strings.Contains(string(out), "2 of 2 nodes completed the plan"), "%v: %s", err, out)
 		for node := range both {
 			isRecord(t, filepath.Join(dir, node+".jsonl"), node)
 		}
@@ -206,18 +206,18 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		defer r.Kubectl(t, "uncordon", "node-1")
 		f := r.fleet(t, r.kubeconfig, "host")
 		f.Image = "localhost/missing:this"
-		r.does(t, f, map[string]string{"node-0": "its container waits: ImagePullBackOff: localhost/missing:this", "node-1": "the node is cordoned; its pod has no place: Unschedulable"})
+		r.does(t, f, map[string]string{"node-0": "its container is waiting: ImagePullBackOff: localhost/missing:this", "node-1": "the node is cordoned; its pod is not scheduled: Unschedulable"})
 	})
 	t.Run("fails before it begins without a permission", func(t *testing.T) {
 		narrow := strings.Replace(documented(t), "[pods/exec]", "[pods/attach]", 1)
 		_, err := r.fleet(t, r.As(t, narrow), "host").Run(t.Context(), []string{"node-0"})
-		check.Error(t, err, "this user may not: get pods/exec, create pods/exec")
+		check.Error(t, err, ": get pods/exec, create pods/exec")
 		r.Empty(t)
 	})
 	t.Run("is removed when it is interrupted", func(t *testing.T) {
 		c, said := r.underWay(t)
 		_ = c.Process.Signal(unix.SIGINT)
-		if _ = c.Wait(); c.ProcessState.ExitCode() != 130 || !strings.Contains(said.String(), "0 of 2 nodes did the plan") {
+		if _ = c.Wait(); c.ProcessState.ExitCode() != 130 || !strings.Contains(said.String(), "0 of 2 nodes completed the plan") {
 			t.Errorf("exit %d: %s", c.ProcessState.ExitCode(), said.String())
 		}
 		r.Empty(t)
@@ -231,7 +231,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		}
 		_, id, _ := strings.Cut(said.String(), "tare: run ")
 		id, _, _ = strings.Cut(id, " ")
-		check.Equal(t, "while it is under way", clean(), "run "+id+" is under way and left alone\nnothing was left behind\n")
+		check.Equal(t, "while it is under way", clean(), "run "+id+" is active and left alone\nnothing was left behind\n")
 		_ = c.Process.Kill()
 		_ = c.Wait()
 		leases := r.Client.Leases("default") // as if that were long ago

@@ -33,7 +33,7 @@ type content struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Send writes the size and the sum of a file, and its bytes from an offset.
+// Send writes the size and the checksum of a file, and its content from an offset.
 func Send(w io.Writer, path string, from int64) error {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -54,8 +54,8 @@ func Send(w io.Writer, path string, from int64) error {
 	return err
 }
 
-// fetch copies the record of a node to this machine and resumes after a broken connection. The
-// file gets its name after its size and sum are verified.
+// fetch copies the record of a node to this machine and resumes after a broken connection.
+// The file gets its name after its size and checksum are verified.
 func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err error) {
 	path = filepath.Join(f.Dir, FileName(node))
 	part, err := os.OpenFile(path+".part", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -84,13 +84,13 @@ func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err e
 			}
 			return path, os.Rename(part.Name(), path)
 		case errors.Is(err, errMute):
-			return "", fmt.Errorf("fetch its record: nothing more came in %v, after %d bytes", f.silent, r.got)
+			return "", fmt.Errorf("fetch its record: no data received for %v, after %d bytes", f.silent, r.got)
 		case errors.As(err, &exit) && said.String() != "":
 			return "", fmt.Errorf("fetch its record: %s", term.Clean(strings.TrimSpace(said.String())))
 		case r.got > before:
 			broken = 0
 		}
-		f.progress(node, fmt.Sprintf("its record is fetched, %d bytes so far", r.got))
+		f.progress(node, fmt.Sprintf("fetching its record, %d bytes so far", r.got))
 		if err := machine.Sleep(ctx, f.look); err != nil {
 			return "", err
 		}
@@ -101,8 +101,8 @@ func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err e
 	}
 }
 
-// errMute means that a node is connected and sends nothing, while others wait.
-var errMute = errors.New("nothing comes")
+// errMute means that a connected node sent nothing for too long.
+var errMute = errors.New("no data received")
 
 // receive requests a record, and fails if no data arrives for some time.
 func (f *Fleet) receive(ctx context.Context, pod string, command []string, r *receiver, said io.Writer) error {
@@ -119,7 +119,7 @@ func (f *Fleet) receive(ctx context.Context, pod string, command []string, r *re
 type receiver struct {
 	to    *os.File
 	heard func() // called for all data
-	head  []byte // of this connection, so far
+	head  []byte // head of this connection, so far
 	begun bool   // the head is complete
 	is    *content
 	got   int64
@@ -137,7 +137,7 @@ func (r *receiver) Write(p []byte) (int, error) {
 		var is content
 		switch err := json.Unmarshal(r.head, &is); {
 		case err != nil || is.Size < 0 || is.Size > maxRecord:
-			return 0, r.refuse("the node's answer does not begin with a size and a sum")
+			return 0, r.refuse("the node's answer does not start with a size and a checksum")
 		case r.is != nil && *r.is != is:
 			return 0, r.refuse("it changed during the transfer")
 		}
@@ -161,19 +161,19 @@ func (r *receiver) refuse(why string) error {
 
 func (r *receiver) whole() bool { return r.is != nil && r.got == r.is.Size }
 
-// check compares the sum of what is on this disk with the node's.
+// check compares the checksum of the received file with the node's.
 func (r *receiver) check() error {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(r.to, 0, r.got)); err != nil {
 		return err
 	}
 	if is := hex.EncodeToString(sum.Sum(nil)); is != r.is.SHA256 {
-		return fmt.Errorf("fetch its record: its sum is %s here and %s there", is, term.Clean(r.is.SHA256))
+		return fmt.Errorf("fetch its record: checksum mismatch: %s here, %s on the node", is, term.Clean(r.is.SHA256))
 	}
 	return nil
 }
 
-// FileName is that of a node's record, harmless whatever the node is called.
+// FileName returns a safe file name for a node's record, for any name of the node.
 func FileName(node string) string { return safe(node) + ".jsonl" }
 
 func safe(name string) string {
@@ -189,7 +189,7 @@ func safe(name string) string {
 	return cmp.Or(clean[:min(len(clean), 200)], "node") + "-" + short(name)
 }
 
-// sends is the command that sends the record of a node from a byte on.
+// sends returns the command that sends a node's record from an offset.
 func (f *Fleet) sends(node string, from int64) []string {
 	return []string{Program, "fleet", "send", recordPath(node), "--from", strconv.FormatInt(from, 10)}
 }

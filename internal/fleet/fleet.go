@@ -35,7 +35,7 @@ type Fleet struct {
 	Spec
 	Client   *kube.Client
 	Parallel int    // nodes at once
-	Dir      string // of fetched records
+	Dir      string // folder of fetched records
 	// Say prints a result; Progress the state of all nodes and of one node.
 	Say, Progress func(text string)
 
@@ -93,7 +93,7 @@ func Nodes(ctx context.Context, client *kube.Client, selector string) ([]string,
 	}
 	slices.Sort(names)
 	if names == nil {
-		return nil, fmt.Errorf("--nodes: none of the cluster's %d nodes is %s; kubectl get nodes --show-labels has their labels", len(all.Items), selector)
+		return nil, fmt.Errorf("--nodes: none of the cluster's %d nodes matches %s; kubectl get nodes --show-labels has their labels", len(all.Items), selector)
 	}
 	return names, nil
 }
@@ -130,7 +130,7 @@ func (f *Fleet) Run(ctx context.Context, nodes []string) ([]Result, error) {
 		return nil, err
 	}
 	_, err = f.Client.ConfigMaps(f.Namespace).Create(ctx, f.ConfigMap(), metav1.CreateOptions{})
-	err = kube.Explain(err, "make the plan's ConfigMap")
+	err = kube.Explain(err, "create the plan's ConfigMap")
 	var results []Result
 	if err == nil {
 		results = f.all(ctx, nodes)
@@ -176,7 +176,7 @@ func (f *Fleet) tell(r Result) {
 	case r.Err != nil:
 		f.Say(r.Node + ": " + r.Err.Error())
 	case r.Path != "":
-		f.Say(r.Node + ": its record is " + r.Path)
+		f.Say(r.Node + ": record: " + r.Path)
 	default:
 		f.Say(r.Node + ": done")
 	}
@@ -192,7 +192,7 @@ func (f *Fleet) progress(node, text string) {
 // node runs the plan on one node and removes its Job.
 func (f *Fleet) node(ctx context.Context, node string) Result {
 	r, job := Result{Node: node, left: true}, f.Job(node)
-	r.Err = f.try(ctx, "make its Job", func() error {
+	r.Err = f.try(ctx, "create its Job", func() error {
 		_, err := f.Client.Jobs(f.Namespace).Create(ctx, job, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // the answer to an earlier request was lost
 			return nil

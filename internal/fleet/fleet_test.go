@@ -87,7 +87,7 @@ func send(w io.Writer, from int64, most int) error {
 
 var fates = map[string]fate{
 	"well":        {pod: done(0), record: true},
-	"with-faults": {pod: done(2), record: true, says: "operations failed; its record says which"},
+	"with-faults": {pod: done(2), record: true, says: "operations failed; its record lists them"},
 	"nothing-here": {pod: done(1), says: `exit status 1, Error: tare: \x1b[2Jit cannot be` + "\nfetch its record: no record was made",
 		exec: func(_ int, _ int64, _ io.Writer) error {
 			return exec.CodeExitError{Err: errors.New("1"), Code: 1}
@@ -108,25 +108,25 @@ var fates = map[string]fate{
 		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nxx")
 		return err
 	}},
-	"mute":     {pod: done(0), says: "nothing more came in 5m0s, after 0 bytes"},
+	"mute":     {pod: done(0), says: "no data received for 5m0s, after 0 bytes"},
 	"babbling": {pod: done(0), says: "does not begin with", exec: func(_ int, _ int64, w io.Writer) error { _, err := w.Write(make([]byte, 5000)); return err }},
-	"bit-flipped": {pod: done(0), says: "its sum is 2d71", exec: func(_ int, _ int64, w io.Writer) error {
+	"bit-flipped": {pod: done(0), says: "checksum mismatch: 2d71", exec: func(_ int, _ int64, w io.Writer) error {
 		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nx")
 		return err
 	}},
-	"drained": {says: "taken away: EvictionByEvictionAPI: Eviction API: evicting", pod: func(p *corev1.Pod) {
+	"drained": {says: "evicted: EvictionByEvictionAPI: Eviction API: evicting", pod: func(p *corev1.Pod) {
 		p.Status.Conditions = conditions(corev1.DisruptionTarget, corev1.ConditionTrue, "EvictionByEvictionAPI", "Eviction API: evicting")
 	}},
-	"dead-and-taken": {says: "taken away: DeletionByTaintManager: Taint manager: deleting; the node is not ready: NodeStatusUnknown: silent", node: func(n *corev1.Node) {
+	"dead-and-taken": {says: "evicted: DeletionByTaintManager: Taint manager: deleting; the node is not ready: NodeStatusUnknown: silent", node: func(n *corev1.Node) {
 		n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "silent"}
 	}, pod: func(p *corev1.Pod) {
 		p.Status.Conditions = conditions(corev1.DisruptionTarget, corev1.ConditionTrue, "DeletionByTaintManager", "Taint manager: deleting")
 	}},
-	"cordoned": {says: "the node is cordoned; its pod has no place: Unschedulable: 0/2 nodes are available: 1 node(s)", node: func(n *corev1.Node) { n.Spec.Unschedulable = true },
+	"cordoned": {says: "the node is cordoned; its pod is not scheduled: Unschedulable: 0/2 nodes are available: 1 node(s)", node: func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		pod: func(p *corev1.Pod) {
 			p.Status.Conditions = conditions(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes are available: 1 node(s) were unschedulable.")
 		}},
-	"without-the-image": {says: "its container waits: ImagePullBackOff: localhost/tare:x", pod: func(p *corev1.Pod) {
+	"without-the-image": {says: "its container is waiting: ImagePullBackOff: localhost/tare:x", pod: func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: keeperName, Image: "localhost/tare:x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
 	}},
 	"dead": {says: "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.", node: func(n *corev1.Node) {
@@ -140,8 +140,8 @@ var fates = map[string]fate{
 	"late": {says: "its Job failed: DeadlineExceeded: Job was active longer", job: func(j *batchv1.Job) {
 		j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "DeadlineExceeded", Message: "Job was active longer"}}
 	}},
-	"without-quota":  {says: `no pod was made of its Job: FailedCreate: pods "x" is forbidden: exceeded quota`},
-	"not-admitted":   {says: "make its Job: jobs.batch \"x\" is forbidden: webhook says no", refuse: apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "x", errors.New("webhook says no"))},
+	"without-quota":  {says: `its Job has no pod: FailedCreate: pods "x" is forbidden: exceeded quota`},
+	"not-admitted":   {says: "create its Job: jobs.batch \"x\" is forbidden: webhook says no", refuse: apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "x", errors.New("webhook says no"))},
 	"silent-a-while": {pod: done(0), record: true},
 }
 
@@ -280,7 +280,7 @@ func TestWhateverBecomesOfANodeIsToldWithItsReasonAndTheOthersFinish(t *testing.
 			case r.Err == nil && fate.says != "", r.Err != nil && fate.says == "", r.Err != nil && !strings.Contains(r.Err.Error(), fate.says):
 				t.Errorf("%s: %v", r.Node, r.Err)
 			case (r.Path != "") != fate.record:
-				t.Errorf("%s: its record is %q", r.Node, r.Path)
+				t.Errorf("%s: record: %q", r.Node, r.Path)
 			case fate.record:
 				got, err := os.ReadFile(filepath.Join(f.Dir, r.Node+".jsonl"))
 				check.That(t, err == nil && bytes.Equal(got, sent), "%s: %d bytes came of %d, %v", r.Node, len(got), len(sent), err)
@@ -330,7 +330,7 @@ func TestEveryRightThatIsMissingIsNamedBeforeAnythingIsMade(t *testing.T) {
 		return true, r, nil
 	})
 	_, err := f.Run(t.Context(), []string{"a"})
-	check.Error(t, err, "this user may not: delete jobs.batch, get pods/exec, create pods/exec;")
+	check.Error(t, err, ": delete jobs.batch, get pods/exec, create pods/exec;")
 	got := left(t, c)
 	check.That(t, got == nil, "made: %q", got)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// sight is the state of one node's pod by the API.
+// sight is the state of one node's pod, as read from the API.
 type sight struct {
 	pod    *corev1.Pod // nil: none
 	ready  bool        // the pod is ready, and the fields below are not set
@@ -40,7 +40,7 @@ type outlook struct {
 // await polls a node's pod until its plan is done. It returns the pod if its record can be
 // fetched.
 func (f *Fleet) await(ctx context.Context, node, job string) (*corev1.Pod, error) {
-	var since, spoke time.Time // of the last change of why; of the last reading of the log
+	var since, spoke time.Time // time of the last change of why, and of the last log read
 	var last string
 	for {
 		s, err := f.see(ctx, node, job)
@@ -67,7 +67,7 @@ func (f *Fleet) await(ctx context.Context, node, job string) (*corev1.Pod, error
 	}
 }
 
-const running = "its plan is under way"
+const running = "its plan is running"
 
 // see reads the state of one node. If the pod is ready, it reads nothing else.
 func (f *Fleet) see(ctx context.Context, node, job string) (s sight, err error) {
@@ -125,7 +125,7 @@ func (f *Fleet) judge(s sight) outlook {
 	gone := kube.Condition(s.pod, corev1.DisruptionTarget)
 	switch why := s.waits(); {
 	case gone.Status == corev1.ConditionTrue:
-		return outlook{why: fmt.Sprintf("its pod was taken away: %s: %s%s", gone.Reason, term.Clean(gone.Message), prefixed("; ", s.down()))}
+		return outlook{why: fmt.Sprintf("its pod was evicted: %s: %s%s", gone.Reason, term.Clean(gone.Message), prefixed("; ", s.down()))}
 	case s.job == nil && s.pod.DeletionTimestamp != nil:
 		return outlook{why: "its Job was deleted"}
 	case failure(s.job) != "":
@@ -142,7 +142,7 @@ func (f *Fleet) judge(s sight) outlook {
 	case why != "":
 		return outlook{why: why, within: f.patience}
 	}
-	return outlook{stage: "its pod is being started"}
+	return outlook{stage: "its pod is starting"}
 }
 
 // unmade interprets a sight without a pod.
@@ -153,10 +153,10 @@ func (f *Fleet) unmade(s sight) outlook {
 	if why := failure(s.job); why != "" {
 		return outlook{why: why}
 	}
-	o := outlook{why: "no pod was made of its Job", within: f.patience}
+	o := outlook{why: "its Job has no pod", within: f.patience}
 	for _, e := range s.events {
 		if e.InvolvedObject.Name == s.job.Name && e.Type == corev1.EventTypeWarning {
-			o.why = fmt.Sprintf("no pod was made of its Job: %s: %s", e.Reason, term.Clean(e.Message))
+			o.why = fmt.Sprintf("its Job has no pod: %s: %s", e.Reason, term.Clean(e.Message))
 			if strings.Contains(e.Message, " is forbidden: ") { // by a quota or an admission controller
 				o.within = 0
 			}
@@ -197,12 +197,12 @@ func (s *sight) waits() string {
 		if s.node != nil && s.node.Spec.Unschedulable {
 			cordoned = "the node is cordoned; "
 		}
-		return fmt.Sprintf("%sits pod has no place: %s: %s", cordoned, c.Reason, term.Clean(c.Message))
+		return fmt.Sprintf("%sits pod is not scheduled: %s: %s", cordoned, c.Reason, term.Clean(c.Message))
 	}
 	for _, c := range s.pod.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
 			// A retried pull alternates between two reasons.
-			return fmt.Sprintf("its container waits: %s: %s", strings.Replace(w.Reason, "ErrImagePull", "ImagePullBackOff", 1), term.Clean(c.Image))
+			return fmt.Sprintf("its container is waiting: %s: %s", strings.Replace(w.Reason, "ErrImagePull", "ImagePullBackOff", 1), term.Clean(c.Image))
 		}
 	}
 	return ""
@@ -215,7 +215,7 @@ func ended(pod *corev1.Pod) error {
 	case t == nil || t.ExitCode == 0:
 		return nil
 	case t.ExitCode == 2:
-		return errors.New("operations failed; its record says which (exit status 2)")
+		return errors.New("operations failed; its record lists them (exit status 2)")
 	}
 	last := ""
 	for line := range strings.Lines(t.Message) {
@@ -223,7 +223,7 @@ func ended(pod *corev1.Pod) error {
 			last = strings.TrimSpace(line)
 		}
 	}
-	return fmt.Errorf("tare run ended with exit status %d, %s%s", t.ExitCode, t.Reason, prefixed(": ", term.Clean(last)))
+	return fmt.Errorf("tare run exited with status %d, %s%s", t.ExitCode, t.Reason, prefixed(": ", term.Clean(last)))
 }
 
 // says returns the last line of a plan's log, its progress. A node may send more than requested,

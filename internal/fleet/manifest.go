@@ -168,27 +168,27 @@ const maxPlan = 1000 << 10 // an object has at most 1 MiB
 func (s *Spec) Check() error {
 	switch {
 	case len(s.Plan) > maxPlan:
-		return fmt.Errorf("the plan has %d bytes, and a ConfigMap at most a MiB", len(s.Plan))
+		return fmt.Errorf("the plan has %d bytes, but a ConfigMap has at most 1 MiB", len(s.Plan))
 	case s.Deadline < time.Minute:
-		return errors.New("--deadline: a Job needs at least a minute")
+		return errors.New("--deadline: must be at least one minute")
 	case s.Schedule != "":
 		return checkSchedule(s.Schedule)
 	}
 	return nil
 }
 
-// checkSchedule validates a schedule with the parser of the API server. It also refuses days
-// that never come.
+// checkSchedule validates a schedule with the parser of the API server. It also rejects
+// dates that do not exist.
 func checkSchedule(text string) error {
 	if strings.Contains(text, "TZ") {
 		return fmt.Errorf("--schedule: %q has a time zone, which CronJobs do not accept there", text)
 	}
 	schedule, err := cron.ParseStandard(text)
 	if err == nil && schedule.Next(time.Now()).IsZero() {
-		err = errors.New("no such day comes within five years")
+		err = errors.New("no such date within five years")
 	}
 	if err != nil {
-		return fmt.Errorf("--schedule: %q: %w; write minute, hour, day, month and day of the week as cron has them: '0 3 * * *' is every night at three", text, err)
+		return fmt.Errorf("--schedule: %q: %w; write minute, hour, day, month and day of the week in cron format: '0 3 * * *' is every night at three", text, err)
 	}
 	return nil
 }

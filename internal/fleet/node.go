@@ -18,20 +18,20 @@ import (
 // paths is the PATH of a node's programs.
 const paths = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Perform runs the plan in a pod, like tare run with a folder for its document: if a measure
-// fails, the others go on. It returns the exit status.
+// Perform runs the plan in a pod, like tare run with a folder for its document: if a
+// measure fails, the others continue. It returns the exit status.
 //
-// With host the plan runs in the node's mount namespace, where engines' sockets, runtimes and
-// their libraries have their usual paths. A mount of the node's file system in the pod would
-// not do, because mounts made there are invisible to others. The process uses the pod's
-// folders by descriptors of this process.
+// With host the plan runs in the node's mount namespace, where engines' sockets, runtimes
+// and their libraries have their usual paths. A mount of the node's file system in the pod
+// does not work, because mounts made there are invisible to the node. The process accesses
+// the pod's folders through descriptors of this process.
 func Perform(ctx context.Context, plan, folder string, host bool) (code int, err error) {
 	self := "/proc/self/exe"
 	start := func(c *exec.Cmd) error { return c.Start() }
 	if host {
 		mounts, err := os.Open("/proc/1/ns/mnt")
 		if err != nil {
-			return 0, fmt.Errorf("the node's mounts: %w; the pod needs hostPID and privileged", err)
+			return 0, fmt.Errorf("open the node's mount namespace: %w; the pod needs hostPID and privileged", err)
 		}
 		defer mounts.Close()
 		for _, path := range []*string{&plan, &folder} {
@@ -50,8 +50,8 @@ func Perform(ctx context.Context, plan, folder string, host bool) (code int, err
 	c := exec.CommandContext(ctx, self, "run", plan, "-o", strings.TrimSuffix(folder, "/")+"/", "--yes")
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
-	c.WaitDelay = 50 * time.Second                  // of the grace period of a minute
-	c.Env = []string{"PATH=" + paths, "HOME=/root"} // without keys of an object store
+	c.WaitDelay = 50 * time.Second                  // within the grace period of one minute
+	c.Env = []string{"PATH=" + paths, "HOME=/root"} // without the credentials of an object store
 	if !host {
 		c.Env = append(c.Env, "TARE_PRIVATE_DIR="+os.Getenv("TMPDIR")) // the pod's emptyDir
 		for _, name := range []string{"TARE_DATA_DIR", "TARE_STATE_DIR", "TMPDIR"} {

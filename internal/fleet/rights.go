@@ -33,8 +33,8 @@ var rights = []right{
 // because connections use get.
 var fetching = right{"", "pods/exec", []string{"get", "create"}}
 
-// mayAll checks all permissions before the run makes anything. Its error lists the missing
-// ones.
+// mayAll checks all permissions before the run creates any object. Its error lists the
+// missing ones.
 func (f *Fleet) mayAll(ctx context.Context) error {
 	all := rights
 	if f.Results.Here() {
@@ -53,7 +53,7 @@ func (f *Fleet) mayAll(ctx context.Context) error {
 					Namespace: namespace, Verb: verb, Group: r.group, Resource: resource, Subresource: sub}},
 			}, metav1.CreateOptions{})
 			if err != nil {
-				return kube.Explain(err, "ask what is allowed")
+				return kube.Explain(err, "check permissions")
 			}
 			if !answer.Status.Allowed {
 				lacks = append(lacks, strings.Trim(fmt.Sprintf("%s %s.%s", verb, r.resource, r.group), "."))
@@ -61,7 +61,7 @@ func (f *Fleet) mayAll(ctx context.Context) error {
 		}
 	}
 	if lacks != nil {
-		return fmt.Errorf("in namespace %s this user may not: %s; add them to a Role: docs/kubernetes.md has the smallest one", f.Namespace, strings.Join(lacks, ", "))
+		return fmt.Errorf("missing permissions in namespace %s: %s; add them to a Role: docs/kubernetes.md has the minimal one", f.Namespace, strings.Join(lacks, ", "))
 	}
 	return nil
 }

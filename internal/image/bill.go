@@ -43,7 +43,7 @@ func (b *Binary) bill(at time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// component names a module by its package URL (purl), too.
+// component returns a component identified by its package URL (purl).
 func component(kind cyclonedx.ComponentType, name, path, version string) cyclonedx.Component {
 	purl := "pkg:golang/" + path + "@" + url.QueryEscape(version)
 	return cyclonedx.Component{Type: kind, BOMRef: purl, Name: name, Version: version, PackageURL: purl}

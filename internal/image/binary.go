@@ -23,10 +23,10 @@ import (
 const (
 	module  = "github.com/tare-bench/tare"
 	command = module + "/cmd/tare"
-	largest = 512 << 20 // bytes of a file that is read
+	largest = 512 << 20 // maximum size of a file in bytes
 )
 
-// architectures are those that tare is made for.
+// architectures are the supported architectures.
 var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
 
 // Binary is a tare program for one architecture.
@@ -37,8 +37,8 @@ type Binary struct {
 	info    *debug.BuildInfo
 }
 
-// Open reads a program. It refuses another program, and one that could not start in an
-// empty image. It checks the ELF headers and the build information of go build.
+// Open reads a tare program for an empty image. It checks the ELF headers and the build
+// information, and rejects other programs and dynamically linked ones.
 func Open(path string) (*Binary, error) {
 	b := &Binary{path: path}
 	var err error
@@ -51,17 +51,17 @@ func Open(path string) (*Binary, error) {
 	return b, nil
 }
 
-// certificates reads a file of them, if one is given.
+// certificates reads a file of certificates, if one is given.
 func certificates(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
 	content, err := read(path)
 	if err == nil && bytes.Contains(content, []byte("PRIVATE KEY-----")) {
-		return nil, fmt.Errorf("%s: a private key is in it, which whoever has the image would have: give a file of certificates alone", path)
+		return nil, fmt.Errorf("%s: it contains a private key, which everyone with the image could read: give a file with only certificates", path)
 	}
 	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(content) {
-		err = fmt.Errorf("%s: no certificate in PEM is in it", path)
+		err = fmt.Errorf("%s: it contains no PEM certificate", path)
 	}
 	return content, err
 }
@@ -77,7 +77,7 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() || st.Size() > largest {
-		return nil, fmt.Errorf("%s is not a file, or larger than %d MiB", path, largest>>20)
+		return nil, fmt.Errorf("%s is not a regular file, or is larger than %d MiB", path, largest>>20)
 	}
 	return io.ReadAll(io.LimitReader(f, largest))
 }
@@ -89,22 +89,22 @@ func (b *Binary) identify() error {
 	}
 	arch, known := architectures[file.Machine]
 	if !known || file.Class != elf.ELFCLASS64 || file.Data != elf.ELFDATA2LSB {
-		return fmt.Errorf("this is for %s (%s, %s); tare is made for amd64 and arm64", file.Machine, file.Class, file.Data)
+		return fmt.Errorf("it is for %s (%s, %s); tare supports amd64 and arm64", file.Machine, file.Class, file.Data)
 	}
 	b.Arch = arch
 	for _, p := range file.Progs {
 		if p.Type == elf.PT_INTERP {
-			return errors.New("this is linked dynamically, and the image has no loader for it: build with CGO_ENABLED=0, as make does")
+			return errors.New("it is dynamically linked, but the image has no loader: build with CGO_ENABLED=0, as make does")
 		}
 	}
 	if b.info, err = buildinfo.Read(bytes.NewReader(b.content)); err != nil {
-		return fmt.Errorf("this does not tell how it was built, as programs in Go do: %w", err)
+		return fmt.Errorf("it has no Go build information: %w", err)
 	}
 	if b.info.Path != command {
-		return fmt.Errorf("this is %s, not tare (%s)", b.info.Path, command)
+		return fmt.Errorf("it is %s, not tare (%s)", b.info.Path, command)
 	}
 	if built := b.setting("GOOS") + "/" + b.setting("GOARCH"); built != "linux/"+arch {
-		return fmt.Errorf("this was built for %s, and its ELF header says %s", built, arch)
+		return fmt.Errorf("it was built for %s, but its ELF header is for %s", built, arch)
 	}
 	return nil
 }
@@ -142,12 +142,12 @@ func (b *Binary) made() time.Time {
 	return t
 }
 
-// layer returns the compressed root file system and the digest of its uncompressed
-// form. It holds the program, a folder for temporary files, and certificates if there
-// are any. Runtimes create the mount points.
+// layer returns the compressed root file system and the digest of its uncompressed form. It
+// contains the program, a folder for temporary files, and the certificates, if any.
+// Runtimes create the mount points.
 func (b *Binary) layer(at time.Time, certificates []byte) (packed []byte, unpacked digest.Digest, err error) {
 	var out bytes.Buffer
-	zip := gzip.NewWriter(&out) // not Go's own: its output would change with Go
+	zip := gzip.NewWriter(&out) // not the standard library's, whose output may change between Go versions
 	plain := digest.Canonical.Digester()
 	w := tar.NewWriter(io.MultiWriter(zip, plain.Hash()))
 	err = errors.Join(

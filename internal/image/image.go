@@ -1,7 +1,7 @@
-// Package image builds the container image of tare. For each architecture it makes an
+// Package image builds the container image of tare. For each architecture it builds an
 // image FROM scratch with the program and an empty /tmp; an index lists these images. A
-// bill of materials for each program refers to the index. The same programs always give
-// the same digests.
+// bill of materials for each program refers to the index. The same programs always give the
+// same digests.
 //
 // The output is an OCI image layout in a folder, a tar that containerd, podman, skopeo
 // and docker load, or a push to a registry. The formats are OCI Image Format 1.1, with
@@ -38,18 +38,18 @@ const Program = "/tare"
 
 const licence = "Apache-2.0"
 
-// Options of an image. An empty field takes the value that the binaries give.
+// Options are the options of an image. Empty fields have defaults from the binaries.
 type Options struct {
-	Name         string    // with a tag or without: "registry.example/tare:v1"
-	Created      time.Time // what all is dated; else the commit's time
-	Certificates string    // a file of those that TLS is to trust, in PEM; else there are none
+	Name         string    // with or without a tag: "registry.example/tare:v1"
+	Created      time.Time // timestamp of all content; default: the commit's time
+	Certificates string    // file of trusted CA certificates in PEM; default: none
 }
 
-// Image is an image, ready to be written.
+// Image is an image that can be written.
 type Image struct {
-	Name      string          // in full, with a tag
-	Signed    string          // what is signed: the same with the digest of the index
-	Index     v1.Descriptor   // what Name stands for
+	Name      string          // full name, with a tag
+	Signed    string          // name with the digest of the index, for signing
+	Index     v1.Descriptor   // index that Name refers to
 	Platforms []v1.Descriptor // its images
 	Bills     []v1.Descriptor // the manifests of the bills of materials
 
@@ -89,7 +89,7 @@ func New(o Options, binaries ...*Binary) (*Image, error) {
 	about := i.annotations(first)
 	for _, b := range binaries {
 		if err := i.add(b, about, certificates, len(binaries) == 1); err != nil {
-			return nil, fmt.Errorf("make the image of %s: %w", b.path, err)
+			return nil, fmt.Errorf("build the image of %s: %w", b.path, err)
 		}
 	}
 	i.Index = i.files.AddJSON(v1.MediaTypeImageIndex, v1.Index{
@@ -97,7 +97,7 @@ func New(o Options, binaries ...*Binary) (*Image, error) {
 	})
 	for _, b := range binaries {
 		if err := i.attach(b); err != nil {
-			return nil, fmt.Errorf("make the bill of materials of %s: %w", b.path, err)
+			return nil, fmt.Errorf("create the bill of materials of %s: %w", b.path, err)
 		}
 	}
 	i.Index.Annotations = map[string]string{layout.NameAnnotation: i.Name, v1.AnnotationRefName: i.tag}
@@ -107,7 +107,7 @@ func New(o Options, binaries ...*Binary) (*Image, error) {
 
 // setName sets the image's name, in the full form that engines print.
 func (i *Image) setName(given string, b *Binary) error {
-	tag := strings.ReplaceAll(b.version(), "+", "-") // which a tag cannot have
+	tag := strings.ReplaceAll(b.version(), "+", "-") // tags cannot contain +
 	if given == "" {
 		given = "localhost/tare:" + tag
 	}
@@ -163,7 +163,7 @@ func (i *Image) add(b *Binary, about map[string]string, certificates []byte, alo
 	manifest.Platform = &platform
 	i.Platforms = append(i.Platforms, manifest)
 	name := i.Name
-	if !alone { // docker load knows no index
+	if !alone { // docker load does not support an index
 		name += "-" + b.Arch
 	}
 	i.saved = append(i.saved, layout.Saved{Config: layout.Blob(config), RepoTags: []string{name}, Layers: []string{layout.Blob(layer)}})
@@ -214,8 +214,8 @@ func (i *Image) WriteFolder(dir string) error {
 	return nil
 }
 
-// WriteTar writes the archive that engines load. It holds only the image, because some
-// engines reject an archive with more than one entry in its index.
+// WriteTar writes the archive that engines load. It contains only the image, because some
+// engines reject an archive with several entries in its index.
 func (i *Image) WriteTar(w io.Writer) error {
 	all := maps.Clone(i.files)
 	all.List(i.Index)
@@ -261,7 +261,7 @@ func (i *Image) Push(ctx context.Context) error {
 			err = remote.Push(to, one, with...)
 		}
 		if err != nil {
-			return fmt.Errorf("push to %s, as the user of docker login or podman login: %w", to, err)
+			return fmt.Errorf("push to %s, with the credentials of docker login or podman login: %w", to, err)
 		}
 	}
 	return nil

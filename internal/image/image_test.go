@@ -255,11 +255,11 @@ func TestWhatIsNoTareOrWouldNotStartIsRefused(t *testing.T) {
 	}{
 		"no ELF":                 {[]byte("#!/bin/sh\n"), "not an ELF program"},
 		"an ELF header alone":    {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:64], "not an ELF program"},
-		"cut off":                {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:150], "does not tell how it was built"},
-		"of another machine":     {imagetest.Binary(elf.EM_RISCV, imagetest.Info("riscv64")), "tare is made for amd64 and arm64"},
+		"cut off":                {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:150], "no Go build information"},
+		"of another machine":     {imagetest.Binary(elf.EM_RISCV, imagetest.Info("riscv64")), "tare supports amd64 and arm64"},
 		"linked dynamically":     {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"), elf.PT_INTERP), "CGO_ENABLED=0"},
 		"another program":        {with(func(i *debug.BuildInfo) { i.Path = "example.com/\x1b[31m" }), "not tare"},
-		"a header that lies":     {imagetest.Binary(elf.EM_AARCH64, imagetest.Info("amd64")), "its ELF header says arm64"},
+		"a header that lies":     {imagetest.Binary(elf.EM_AARCH64, imagetest.Info("amd64")), "its ELF header is for arm64"},
 		"for another system":     {with(func(i *debug.BuildInfo) { i.Settings[1].Value = "freebsd" }), "built for freebsd/amd64"},
 		"without build settings": {with(func(i *debug.BuildInfo) { i.Settings = nil }), "built for /"},
 	} {
@@ -296,7 +296,7 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 		"a digest for a name":             {Options{Name: "a/b:c@sha256:" + strings.Repeat("0", 64)}, []*Binary{amd}, "REPOSITORY:TAG"},
 		"a version that no tag can have":  {Options{}, []*Binary{program(t, "amd64", func(i *debug.BuildInfo) { i.Main.Version = "v1 \x1b" })}, "name"},
 		"certificates that are none":      {Options{Certificates: "image_test.go"}, []*Binary{amd}, "no certificate"},
-		"certificates with their key":     {Options{Certificates: stored(t, withKey.Bytes())}, []*Binary{amd}, "a private key is in it"},
+		"certificates with their key":     {Options{Certificates: stored(t, withKey.Bytes())}, []*Binary{amd}, "it contains a private key"},
 		"certificates that are not there": {Options{Certificates: "/nowhere"}, []*Binary{amd}, "/nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {

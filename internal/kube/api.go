@@ -18,8 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// API is what tare asks of a cluster, by the signatures of client-go's clientset. That
-// itself brings every kind of every group, which made tare half as large again.
+// API is the part of the Kubernetes API that tare uses, with the signatures of client-go's
+// clientset. The clientset itself has all kinds of all groups and made tare half as large
+// again.
 type API interface {
 	Pods(namespace string) Pods
 	ConfigMaps(namespace string) Objects[*corev1.ConfigMap, *corev1.ConfigMapList]
@@ -29,11 +30,11 @@ type API interface {
 	Leases(namespace string) Objects[*coordinationv1.Lease, *coordinationv1.LeaseList]
 	RuntimeClasses() Objects[*nodev1.RuntimeClass, *nodev1.RuntimeClassList]
 	AccessReviews() Creator[*authorizationv1.SelfSubjectAccessReview]
-	REST() rest.Interface // for paths of which there is no kind here
+	REST() rest.Interface // for paths without a typed client here
 }
 
-// Objects are those of a kind, with the list type L: in a namespace, in all for "", or in
-// none for kinds that are the cluster's.
+// Objects is a client for the objects of a kind, with the list type L. It covers one
+// namespace, all for "", or cluster-scoped kinds.
 type Objects[T, L runtime.Object] interface {
 	Creator[T]
 	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
@@ -43,25 +44,25 @@ type Objects[T, L runtime.Object] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// Creator makes objects of a kind.
+// Creator creates objects of a kind.
 type Creator[T runtime.Object] interface {
 	Create(ctx context.Context, object T, o metav1.CreateOptions) (T, error)
 }
 
-// Pods are objects with logs.
+// Pods is a client for pods and their logs.
 type Pods interface {
 	Objects[*corev1.Pod, *corev1.PodList]
 	GetLogs(name string, o *corev1.PodLogOptions) *rest.Request
 }
 
-// The kinds that are known, and how they are written.
+// The known kinds and their codecs.
 var (
 	kinds  = Kinds()
 	codecs = rest.CodecFactoryForGeneratedClient(kinds, serializer.NewCodecFactory(kinds)).WithoutConversion()
 	params = runtime.NewParameterCodec(kinds)
 )
 
-// Kinds returns a scheme of the kinds that tare asks for.
+// Kinds returns a scheme of the kinds that tare uses.
 func Kinds() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
@@ -73,10 +74,10 @@ func Kinds() *runtime.Scheme {
 	return s
 }
 
-// api asks over HTTP, by one client for each group of kinds.
+// api implements API over HTTP, with one client per API group.
 type api map[schema.GroupVersion]rest.Interface
 
-// NewAPI returns the API of the cluster that a configuration means, without a request.
+// NewAPI returns the API of the configured cluster. It makes no request.
 func NewAPI(config *rest.Config) (API, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -130,24 +131,25 @@ func (a api) AccessReviews() Creator[*authorizationv1.SelfSubjectAccessReview] {
 	return Of[authorizationv1.SelfSubjectAccessReview, metav1.Status](a[authorizationv1.SchemeGroupVersion], "selfsubjectaccessreviews", "")
 }
 
-// object is a pointer to a T that is sent and received.
+// object is a pointer to a T that can be sent and received.
 type object[T any] interface {
 	*T
 	runtime.Object
 }
 
-// objects are of one kind.
+// objects implements Objects.
 type objects[T, L any, P object[T], Q object[L]] struct {
 	client              rest.Interface
 	resource, namespace string
 }
 
-// Of returns the objects of any kind of [Kinds], by the client of its group.
+// Of returns a client for the objects of a kind of [Kinds], by the REST client of its
+// group.
 func Of[T, L any, P object[T], Q object[L]](client rest.Interface, resource, namespace string) Objects[P, Q] {
 	return objects[T, L, P, Q]{client, resource, namespace}
 }
 
-// at makes a request be about these objects, as small as can be.
+// at sets the resource of a request, and the protobuf encoding.
 func (o objects[T, L, P, Q]) at(r *rest.Request) *rest.Request {
 	return r.UseProtobufAsDefault().NamespaceIfScoped(o.namespace, o.namespace != "").Resource(o.resource)
 }

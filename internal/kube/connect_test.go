@@ -54,10 +54,10 @@ func TestARefusalIsExplainedByWhoRefused(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New(why))
 	}
 	for want, err := range map[string]error{
-		"a Role has to allow it": forbidden(`User "tare" cannot create resource "pods" in API group "" in the namespace "own"`),
-		"ResourceQuota":          forbidden("exceeded quota: small, requested: pods=1"),
-		"admission controller":   forbidden(`violates PodSecurity "restricted:latest"`),
-		"does not know the user": apierrors.NewUnauthorized("token expired"),
+		"a Role must allow it":            forbidden(`User "tare" cannot create resource "pods" in API group "" in the namespace "own"`),
+		"ResourceQuota":                   forbidden("exceeded quota: small, requested: pods=1"),
+		"admission controller":            forbidden(`violates PodSecurity "restricted:latest"`),
+		"does not accept the credentials": apierrors.NewUnauthorized("token expired"),
 	} {
 		got := Explain(err, "create the pod")
 		check.That(t, errors.Is(got, err) && strings.HasPrefix(got.Error(), "create the pod: ") && strings.Contains(got.Error(), want), "%v, want %q", got, want)

@@ -1,5 +1,5 @@
-// Package kube reaches a Kubernetes cluster as kubectl does, and says what its
-// refusals mean. What is asked of a cluster is the business of those who ask.
+// Package kube connects to a Kubernetes cluster like kubectl, and explains its errors. Its
+// callers define the requests.
 package kube
 
 import (
@@ -29,25 +29,25 @@ import (
 	own "github.com/tare-bench/tare/internal/version"
 )
 
-// Options say which cluster. What is empty is as kubectl has it: $KUBECONFIG, else
-// ~/.kube/config, else the service account of the pod that this runs in.
+// Options select the cluster. Empty fields have kubectl's defaults: $KUBECONFIG, else
+// ~/.kube/config, else the service account of the pod.
 type Options struct {
 	Kubeconfig string
 	Context    string
 	Namespace  string
 }
 
-// Client is a cluster that can be asked.
+// Client is a client of a cluster.
 type Client struct {
 	API
 	Config    *rest.Config
-	Context   string        // of the kubeconfig, "" where there is none
-	Namespace string        // in which everything of tare is made
-	Throttled *atomic.Int64 // how often the server answered 429: client-go then waits as long as it is told to
+	Context   string        // of the kubeconfig, or ""
+	Namespace string        // of all objects that tare creates
+	Throttled *atomic.Int64 // number of 429 responses, after which client-go waits as requested
 }
 
-// Connect makes a client, without a request. It holds no request back: what
-// client-go holds back by itself, five a second, would be measured as the cluster's.
+// Connect returns a client without a rate limit. It makes no request. client-go's default
+// limit of five requests per second would be measured as latency of the cluster.
 func Connect(o Options) (*Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -56,7 +56,7 @@ func Connect(o Options) (*Client, error) {
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, over)
 	config, err := loaded.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("which cluster: %w; name a file by --kubeconfig or $KUBECONFIG, and one of its contexts by --context", err)
+		return nil, fmt.Errorf("which cluster: %w; set --kubeconfig or $KUBECONFIG, and select a context with --context", err)
 	}
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
@@ -76,7 +76,7 @@ func Connect(o Options) (*Client, error) {
 	return c, nil
 }
 
-// ServerVersion asks which Kubernetes it is.
+// ServerVersion returns the version of the API server.
 func (c *Client) ServerVersion(ctx context.Context) (*version.Info, error) {
 	text, err := c.REST().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
@@ -84,12 +84,12 @@ func (c *Client) ServerVersion(ctx context.Context) (*version.Info, error) {
 	}
 	v := new(version.Info)
 	if err := json.Unmarshal(text, v); err != nil {
-		return nil, fmt.Errorf("its answer is no version: %w", err)
+		return nil, fmt.Errorf("invalid version in its response: %w", err)
 	}
 	return v, nil
 }
 
-// counting counts answers of 429, which client-go itself only waits out.
+// counting counts 429 responses, which client-go handles by waiting.
 type counting struct {
 	http.RoundTripper
 	throttled *atomic.Int64
@@ -103,8 +103,8 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply, err
 }
 
-// Explain says what was tried when a request failed, and what would change it. It
-// keeps err. nil stays nil.
+// Explain adds the failed operation and advice to an error, which it wraps. It returns nil
+// for nil.
 func Explain(err error, tried string) error {
 	if err == nil {
 		return nil
@@ -114,20 +114,20 @@ func Explain(err error, tried string) error {
 	var unreachable *url.Error
 	switch {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		advice = "take fewer at once, or a namespace whose ResourceQuota allows as many"
+		advice = "use fewer at once, or a namespace with a larger ResourceQuota"
 	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), " cannot "):
-		advice = "an admission controller of the cluster refused it, whatever the Role allows" // which words it so: User "u" cannot create resource "pods"
+		advice = "an admission controller of the cluster rejected it, independent of the Role" // RBAC errors read: User "u" cannot create resource "pods"
 	case apierrors.IsForbidden(err) && errors.As(err, &status):
-		advice = "a Role has to allow it; docs/kubernetes.md has the smallest that does"
+		advice = "a Role must allow it; docs/kubernetes.md has the minimal one"
 		if d := status.Status().Details; d != nil && status.Status().Reason == metav1.StatusReasonForbidden {
-			advice = fmt.Sprintf("this is about %s; %s", schema.GroupResource{Group: d.Group, Resource: d.Kind}, advice)
+			advice = fmt.Sprintf("the resource is %s; %s", schema.GroupResource{Group: d.Group, Resource: d.Kind}, advice)
 		}
 	case apierrors.IsUnauthorized(err):
-		advice = "the cluster does not know the user of this kubeconfig, or no longer"
+		advice = "the cluster does not accept the credentials of this kubeconfig"
 	case errors.As(err, &unreachable) && !errors.Is(err, context.Canceled):
-		advice = "is the API server up, and reachable from here? `kubectl version` asks the same"
+		advice = "is the API server running and reachable? check with `kubectl version`"
 		if _, unknown := errors.AsType[*net.DNSError](err); unknown {
-			advice = "the server's name of the kubeconfig is not known here"
+			advice = "the server name in the kubeconfig cannot be resolved here"
 		}
 	}
 	if advice == "" {
@@ -136,8 +136,8 @@ func Explain(err error, tried string) error {
 	return fmt.Errorf("%s: %w; %s", tried, err, advice)
 }
 
-// Exec runs a command in a container, as kubectl exec does (WebSocket, Kubernetes 1.30),
-// until it ends, the connection breaks, or ctx is done.
+// Exec runs a command in a container, like kubectl exec (WebSocket, Kubernetes 1.30), until
+// it ends, the connection breaks, or ctx is done.
 func (c *Client) Exec(ctx context.Context, pod, container string, command []string, stdout, stderr io.Writer) error {
 	request := c.REST().Get().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, params)
@@ -148,8 +148,8 @@ func (c *Client) Exec(ctx context.Context, pod, container string, command []stri
 	return e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: stdout, Stderr: stderr})
 }
 
-// client-go logs and passes on warnings of servers as they come, to the standard error
-// stream: what matters of that is in errors, and whatever is printed is cleaned first.
+// client-go logs and server warnings would go to stderr. Relevant ones are in errors, and
+// output must be cleaned before it is printed.
 func init() {
 	klog.SetLogger(logr.Discard())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})

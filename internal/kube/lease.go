@@ -15,20 +15,19 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// Silence is how long a run waits for an API server that does not answer it.
+// Silence is the timeout for an API server that does not answer.
 const Silence = 5 * time.Minute
 
-// A run says every heartbeat in its Lease that it is alive. One that did not for
-// leaseTime, longer than it waits for an answer, may be dead, and one that did not for
-// surely is, whatever clocks say.
+// A run renews its Lease every heartbeat. Without a renewal for leaseTime, which exceeds
+// Silence, it may be dead. Without one for surely, it is dead even if clocks differ.
 const (
 	heartbeat = 5 * time.Second
 	leaseTime = Silence + 6*heartbeat
 	surely    = time.Hour
 )
 
-// Lease is how others know, from wherever they look, that a run is under way: a Lease
-// that is renewed as long as it is, made before anything else and removed behind it.
+// Lease shows other machines that a run is active. It is created before all other objects,
+// renewed during the run, and removed last.
 type Lease struct {
 	client          API
 	namespace, name string
@@ -36,7 +35,7 @@ type Lease struct {
 	stopped         chan struct{}
 }
 
-// Hold makes the Lease of a run and renews it until it is released.
+// Hold creates the Lease of a run and renews it until Release.
 func Hold(ctx context.Context, client API, namespace, runID string) (*Lease, error) {
 	l := &Lease{client: client, namespace: namespace, name: "tare-" + runID, stopped: make(chan struct{})}
 	host, _ := os.Hostname()
@@ -46,9 +45,9 @@ func Hold(ctx context.Context, client API, namespace, runID string) (*Lease, err
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, Explain(err, "make the run's Lease")
+		return nil, Explain(err, "create the run's Lease")
 	}
-	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx)) // while what was made is removed, too
+	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx)) // it must outlive ctx, for the removal of objects
 	go l.renew(ctx)
 	return l, nil
 }
@@ -63,7 +62,7 @@ func (l *Lease) renew(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		// One that fails, or hangs, is made up for by the next.
+		// If a renewal fails or hangs, the next one replaces it.
 		once, cancel := context.WithTimeout(ctx, heartbeat)
 		_, _ = l.client.Leases(l.namespace).Patch(once, l.name, types.MergePatchType,
 			fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro)), metav1.PatchOptions{})
@@ -71,8 +70,8 @@ func (l *Lease) renew(ctx context.Context) {
 	}
 }
 
-// Release ends the heartbeat, and removes the Lease unless something is left that has to
-// be found by it.
+// Release stops the renewal. It removes the Lease, unless objects are left that tare clean
+// must find by it.
 func (l *Lease) Release(ctx context.Context, left bool) error {
 	l.stop()
 	<-l.stopped
@@ -86,8 +85,8 @@ func (l *Lease) Release(ctx context.Context, left bool) error {
 	return Explain(err, "remove the run's Lease")
 }
 
-// Beats tells of each run that has a Lease whether it is alive. The clocks of two laptops
-// may differ: a Lease whose time looks past is looked at again after a heartbeat.
+// Beats reports for each run with a Lease whether it is alive. Clocks of machines may
+// differ, so it checks an apparently expired Lease again after a heartbeat.
 func Beats(ctx context.Context, client API, namespace string) (alive map[string]bool, err error) {
 	alive = map[string]bool{}
 	seen := map[string]time.Time{}

@@ -7,19 +7,19 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// ManagedBy is the label whose value, tare, says who made something, and by whom it may
-// be removed.
+// ManagedBy is the label with the tool that created an object and may remove it. Its value
+// is tare.
 const ManagedBy = "app.kubernetes.io/managed-by"
 
-// Made selects what runs made, whichever.
+// Made selects the objects of all runs.
 const Made = engine.RunLabel + "," + ManagedBy + "=tare"
 
-// Labels are those of everything that a run makes in a cluster.
+// Labels returns the labels of all objects that a run creates in a cluster.
 func Labels(runID string) map[string]string {
 	return map[string]string{engine.RunLabel: runID, ManagedBy: "tare"}
 }
 
-// Condition is the one of a kind among those of a pod, the zero one where there is none.
+// Condition returns the pod's condition of a type, or the zero value.
 func Condition(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	for _, c := range p.Status.Conditions {
 		if c.Type == kind {
@@ -29,7 +29,7 @@ func Condition(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition 
 	return corev1.PodCondition{}
 }
 
-// NodeReady is the condition Ready of a node, the zero one where there is none.
+// NodeReady returns the node's condition Ready, or the zero value.
 func NodeReady(n *corev1.Node) corev1.NodeCondition {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -39,7 +39,7 @@ func NodeReady(n *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// Container is the status of a pod's container, the zero one where there is none.
+// Container returns the status of a pod's container, or the zero value.
 func Container(p *corev1.Pod, name string) corev1.ContainerStatus {
 	for _, c := range p.Status.ContainerStatuses {
 		if c.Name == name {
@@ -49,8 +49,8 @@ func Container(p *corev1.Pod, name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// OnNode leaves the scheduler one node, as a DaemonSet does: naming that in the pod
-// itself would pass the scheduler over.
+// OnNode returns an affinity for one node, like that of a DaemonSet. Setting the pod's
+// nodeName would bypass the scheduler.
 func OnNode(name string) *corev1.Affinity {
 	is := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{

@@ -48,8 +48,8 @@ func schedule(class, priority int32) error {
 func BestPriority() Priority {
 	result := make(chan Priority)
 	go func() {
-		// Never unlocked: the thread ends with it. The process's first thread
-		// does not, so everything is put back.
+		// Never unlocked, so the thread ends with the goroutine. The process's first thread
+		// does not end, so the code below restores its state.
 		runtime.LockOSThread()
 		const resetOnFork = 0x40000000
 		best := Ordinary

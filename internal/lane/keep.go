@@ -115,7 +115,7 @@ func readingEnds(pid int) (ends []*os.File, err error) {
 		path := dir + "/" + e.Name()
 		info, err := e.Info()
 		if err != nil || info.Mode()&0o200 != 0 || unix.Stat(path, &is) != nil || is.Mode&unix.S_IFMT != unix.S_IFIFO {
-			continue // the link of one that is only read has no w
+			continue // a read-only descriptor: its link has no w
 		}
 		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 		if err != nil {
@@ -124,12 +124,12 @@ func readingEnds(pid int) (ends []*os.File, err error) {
 		ends = append(ends, f)
 	}
 	if len(ends) != 2 {
-		return ends, fmt.Errorf("the lane has %d pipes to read from, not 2", len(ends))
+		return ends, fmt.Errorf("the lane has %d pipes to read from, want 2", len(ends))
 	}
 	return ends, nil
 }
 
 func number(e os.DirEntry) int {
-	n, _ := strconv.Atoi(e.Name()) // they all are
+	n, _ := strconv.Atoi(e.Name()) // all names are numbers
 	return n
 }

@@ -1,4 +1,4 @@
-// Package lane performs operations and stamps them.
+// Package lane performs operations and timestamps them.
 //
 // The timing is not done in Go. A lane is a small static process (src/lane.c, embedded) that
 // forks, executes, waits and reads the clock like a plain C loop. This package keeps a pool of
@@ -6,8 +6,8 @@
 // sleeps until the last one is done. So no measured interval includes Go's garbage collector
 // or scheduler, and a hundred lanes start within a few milliseconds.
 //
-// A lane stamps up to three events: the exit of its command, the line with which the probe
-// reports its first instruction, and the exit of a container's first process.
+// A lane timestamps up to three events: the exit of its command, the probe's line about its
+// first instruction, and the exit of a container's first process.
 package lane
 
 import (
@@ -63,8 +63,8 @@ type Order struct {
 // String returns the command line for a shell.
 func (o Order) String() string { return Quote(o.Args) }
 
-// Result is the result of an order. Times are ns of CLOCK_MONOTONIC, or 0 if the operation has
-// no such event.
+// Result is the result of an order. Times are ns of CLOCK_MONOTONIC, or 0 if there was no
+// such event.
 type Result struct {
 	Start, Spawned, Returned, Seen, Exited int64
 
@@ -80,7 +80,7 @@ type Result struct {
 
 	OwnCPU time.Duration // of the lane since the release
 
-	Err error // an *Error if the operation was not performed; the exit status of a command is not an error
+	Err error // *Error if the operation was not performed; the exit status of a command is not an error
 }
 
 // ProbeTime returns the time at which the probe executed its first

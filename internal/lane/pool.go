@@ -21,7 +21,7 @@ import (
 // Priority is the scheduling of lanes.
 type Priority uint32
 
-// Priorities, as the lanes report them.
+// Priorities, with the values of the lanes.
 const (
 	Ordinary Priority = 0
 	Nice     Priority = 1 // nice -20
@@ -38,7 +38,7 @@ func (p Priority) String() string {
 	return "ordinary"
 }
 
-// Options of a pool.
+// Options are the options of a pool.
 type Options struct {
 	Lanes int
 	// Mounts is a mount namespace for the lanes and their commands; nil for tare's.
@@ -60,7 +60,7 @@ type Pool struct {
 	keepers  map[int]*keeper
 }
 
-// NewPool starts the lanes. They end with Close, and with tare's process.
+// NewPool starts the lanes. They end with Close or with tare's process.
 func NewPool(o Options) (*Pool, error) {
 	env := o.Env
 	if !o.Alone {
@@ -87,8 +87,8 @@ func NewPool(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// runThread starts the lanes on a thread that lives as long as they do: the signal that ends
-// a lane with its parent depends on the thread that made it.
+// runThread starts the lanes on a thread that lives as long as they do: a lane's
+// parent-death signal is bound to the thread that created it.
 func (p *Pool) runThread(o Options, failed chan<- error) {
 	runtime.LockOSThread()
 	defer p.owner.Done()
@@ -103,7 +103,7 @@ func (p *Pool) start(o Options) error {
 		return err
 	}
 	defer program.Close()
-	// Not in the runtime's poller, and not inherited by children.
+	// The new descriptors are neither in the runtime's poller nor inherited by children.
 	inherit := []*os.File{os.NewFile(uintptr(dup(p.mem.fd)), "lanes"), os.NewFile(uintptr(dup(p.abort)), "abort")}
 	defer inherit[0].Close()
 	defer inherit[1].Close()
@@ -116,14 +116,15 @@ func (p *Pool) start(o Options) error {
 			Args:       []string{"tare-lane", strconv.Itoa(i), strconv.Itoa(o.Lanes), strconv.Itoa(len(inherit))},
 			Env:        []string{},
 			ExtraFiles: inherit,
-			// A new session protects them from Ctrl-C in the terminal.
+			// A new session protects lanes from Ctrl-C in the terminal.
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 		}
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("lanes: start lane %d of %d: %w", i+1, o.Lanes, err)
 		}
 		p.procs = append(p.procs, cmd.Process.Pid)
-		// This saves a descriptor per lane: a thousand lanes fit the usual limit.
+		// Release the handle to save a descriptor per lane, so that a thousand lanes fit
+		// the usual limit.
 		_ = cmd.Process.Release()
 	}
 	return nil
@@ -166,7 +167,7 @@ func (p *Pool) priority() Priority {
 type Batch struct {
 	pool  *Pool
 	lanes []int
-	keep  []string // of each
+	keep  []string // output files, by order
 }
 
 // Prepare passes one order to each of the lanes and waits until all of them are at the gate.
@@ -303,8 +304,8 @@ func (p *Pool) carryOn() {
 
 var errLost = errors.New("a lane's process has died: was it killed?")
 
-// grace is how long after a time-out a lane may take to report it: it kills the command and
-// waits two seconds.
+// grace is the time after a timeout in which a lane must report it: the lane kills the
+// command and waits two seconds.
 const grace = 15 * time.Second
 
 var errMute = errors.New("a lane's process does not answer: was it stopped or frozen?")

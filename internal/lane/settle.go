@@ -21,7 +21,7 @@ func Settle() (undo func()) {
 	if unix.SchedGetaffinity(0, &all) != nil || all.Count() < 2 {
 		return func() {}
 	}
-	// The last one: interrupts tend to go to the first.
+	// Use the last CPU: interrupts tend to go to the first.
 	cpu := len(all)*64 - 1
 	for cpu > 0 && !all.IsSet(cpu) {
 		cpu--

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The layout of the shared memory, as in src/shared.h.
+// Layout of the shared memory, as in src/shared.h.
 const (
 	layout     = 4
 	headerSize = 4096
@@ -120,7 +120,7 @@ func (s *slot) put(o Order) error {
 	clear(s.Token[copy(s.Token[:], o.Token):])
 	s.Op = uint32(o.Kind)
 	if o.Kind == Spawn || o.Kind == FloorCreate || o.Kind == FloorRun {
-		s.Pid = 0 // of the workload before
+		s.Pid = 0 // reset the pid of the last workload
 	}
 	s.Need = uint32(o.Need)
 	s.Watch = int32(o.Watch)

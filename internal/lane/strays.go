@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// endStrays ends orphans of commands. A lane is their subreaper, so its children at the close
-// of the pool are orphans, and not containers that a session knows.
+// endStrays kills orphans of commands. A lane is their subreaper, so its children at the
+// close of the pool are orphans, not containers that a session knows.
 func (p *Pool) endStrays() {
 	for range 5 {
 		strays := p.children()

@@ -1,5 +1,5 @@
-// Package live runs a view that a person looks at: it takes the terminal, and gives it
-// back on every path. All of that is bubbletea's; here is what tare asks of it.
+// Package live runs an interactive terminal view and restores the terminal on every exit.
+// It wraps bubbletea.
 package live
 
 import (
@@ -15,26 +15,26 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Possible tells whether out is a terminal that obeys cursor codes, see terminfo(5): of
-// one without a type nothing is known.
+// Possible reports whether out is a terminal that supports cursor movement, see
+// terminfo(5). A terminal without TERM counts as unsupported.
 func Possible(out io.Writer) bool {
 	kind := os.Getenv("TERM")
 	return term.IsTerminal(out) && kind != "" && kind != "dumb"
 }
 
-// framesPerSecond is enough for keys to seem to act at once, and costs nothing to speak of.
+// framesPerSecond is high enough for keys to seem immediate, at negligible cost.
 const framesPerSecond = 30
 
-// run shows a model on out until it quits, for which it returns nil, or ctx ends, for
-// which it returns ctx's error. Keys are read from the terminal that out is, wherever the
-// standard input comes from.
+// run shows a model on out until it quits or ctx ends. It returns nil if the model quit,
+// and otherwise ctx's error. It reads keys from the terminal of out, whatever standard
+// input is.
 func run(ctx context.Context, out io.Writer, m tea.Model) error {
 	out = term.Whole(out)
 	f, ok := out.(interface{ Fd() uintptr })
 	if !ok {
 		return errors.New("the output has no descriptor")
 	}
-	// The link leads to the terminal also where its name is not to be seen here.
+	// The link works even if the terminal's path does not exist in this mount namespace.
 	in, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDONLY|unix.O_NOCTTY, 0)
 	if err != nil {
 		return fmt.Errorf("open the terminal to read keys: %w", err)

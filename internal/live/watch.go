@@ -12,25 +12,25 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Watch is a view that is read anew every interval, until a person or a context ends it.
+// Watch is a view that is refreshed every interval until the user or a context ends it.
 type Watch[V any] struct {
-	// Look says what is to be read now. Only what it returns runs beside the rest, one at
-	// a time; its error ends the view.
+	// Look returns the function that reads the next value. That function runs concurrently,
+	// one at a time; all other functions do not. Its error ends the view.
 	Look     func() func(context.Context) (V, error)
 	Show     func(V)
 	Draw     func(width, height int) []string
-	Interval func() time.Duration // to the next reading; 0: none is wanted
-	// Press obeys a key, and says when to read next for it, less than 0: as it was. nil:
-	// q, Escape and Ctrl-C end the view.
+	Interval func() time.Duration // until the next reading; 0: none
+	// Press handles a key. next is the time until the next reading, or negative for no
+	// change. If Press is nil, q, Escape and Ctrl-C end the view.
 	Press func(tea.Key) (next time.Duration, end bool)
 }
 
-// Run shows the view on out. What is being read when it ends is ended, and waited for. It
-// returns nil where a person ended it, ctx's error where that did.
+// Run shows the view on out. At the end it cancels a pending reading and waits for it. It
+// returns nil if the user ended the view, and ctx's error if ctx ended.
 func (w *Watch[V]) Run(ctx context.Context, out io.Writer) error {
 	reads, end := context.WithCancel(ctx)
 	var one sync.Mutex
-	defer one.Lock() // for good: who comes later has nothing to read any more
+	defer one.Lock() // held forever, so that later readings do not start
 	defer end()
 	l := &loop[V]{Watch: w, width: 80, height: 24, ascii: term.IsASCII(out), read: func(read func(context.Context) (V, error)) tea.Msg {
 		one.Lock()
@@ -44,18 +44,18 @@ func (w *Watch[V]) Run(ctx context.Context, out io.Writer) error {
 	return l.err
 }
 
-// loop is a watch as bubbletea has it.
+// loop is a watch as a bubbletea model.
 type loop[V any] struct {
 	*Watch[V]
 	read          func(func(context.Context) (V, error)) tea.Msg
 	width, height int
 	ascii         bool
-	timer         int // the number of the one that counts
+	timer         int // number of the current timer
 	reading       bool
-	err           error // why it ended
+	err           error // reason of the end
 }
 
-// What comes to a loop beside keys and sizes.
+// The messages of a loop besides keys and sizes.
 type (
 	seen[V any] struct {
 		view V
@@ -67,7 +67,7 @@ type (
 // Init implements [tea.Model].
 func (l *loop[V]) Init() tea.Cmd { return l.again(0) }
 
-// again has a reading made after a time, and no earlier wish is obeyed.
+// again schedules a reading and cancels earlier ones.
 func (l *loop[V]) again(after time.Duration) tea.Cmd {
 	l.timer++
 	now := due{l.timer}

@@ -13,8 +13,8 @@ import (
 // Unused pages take no memory.
 const buffer = 128 << 10
 
-// answer is the mistake of an answer, or "". fortio's client writes a whole answer, headers
-// first. It accepts answers that were cut off or exceed the buffer.
+// answer is the error in an answer, or "". fortio's client writes a whole answer, headers
+// first. It accepts truncated and oversized answers.
 type answer string
 
 const (

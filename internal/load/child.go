@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// patience is how long a process may take to begin and to end, on a busy node.
+// patience is the timeout for the start and the end of a process, on a busy node.
 const patience = 30 * time.Second
 
 // child is a process of the load.
@@ -57,7 +57,7 @@ func begin(ctx context.Context, verb, name string, net *os.File, groups []string
 	if config == nil {
 		return c, nil
 	}
-	// After EPIPE hear returns why the process has ended.
+	// After EPIPE, hear returns why the process has ended.
 	if err := write(c.in, config); err != nil && !errors.Is(err, syscall.EPIPE) {
 		c.kill()
 		return nil, errors.Join(fmt.Errorf("configure %s: %w", name, err), c.close())

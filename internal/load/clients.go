@@ -34,7 +34,7 @@ type ClientOptions struct {
 	Instances   int           // client processes that share connections and QPS; 0 means 1
 	Groups      [][]string    `json:"-"` // folders of cgroups of each instance, or none
 	Net         *os.File      `json:"-"` // network namespace of the clients; nil: tare's
-	Timeout     time.Duration // for one answer; 0 means 3 s
+	Timeout     time.Duration // timeout of one answer; 0 means 3 s
 	// Host is the host, with an optional port, in the requests; by default that of the URL. It
 	// allows another address in the URL, such as a service's.
 	Host string
@@ -114,18 +114,18 @@ func (o *ClientOptions) check() (*url.URL, error) {
 func (o *ClientOptions) checkCounts() error {
 	switch {
 	case o.Duration <= 0 || o.Duration > maxDuration:
-		return fmt.Errorf("a load of %s: more than 0 and up to %s is possible", o.Duration, maxDuration)
+		return fmt.Errorf("invalid duration %s: must be above 0 and at most %s", o.Duration, maxDuration)
 	case o.Instances > maxInstances:
 		return fmt.Errorf("%d clients are more than %d", o.Instances, maxInstances)
 	case o.Connections < o.Instances || o.Connections > maxConnects:
-		return fmt.Errorf("%d connections: 1 to %d are possible, and at least one for each of %d clients",
+		return fmt.Errorf("invalid number of connections %d: must be 1 to %d, and at least one for each of %d clients",
 			o.Connections, maxConnects, o.Instances)
 	case math.IsNaN(o.QPS) || o.QPS < 0 || o.QPS*o.Duration.Seconds() > maxRequests:
-		return fmt.Errorf("%g requests per second for %s: 0 or more are possible, and %g in all", o.QPS, o.Duration, float64(maxRequests))
+		return fmt.Errorf("%g requests per second for %s: must be 0 or more, and at most %g in total", o.QPS, o.Duration, float64(maxRequests))
 	case o.QPS > 0 && o.QPS*o.Duration.Seconds() < float64(o.Instances):
-		return fmt.Errorf("%g requests per second for %s are not one for each of %d clients", o.QPS, o.Duration, o.Instances)
+		return fmt.Errorf("%g requests per second for %s: too few for one request from each of %d clients", o.QPS, o.Duration, o.Instances)
 	case o.Timeout < time.Millisecond || o.Timeout > time.Hour:
-		return fmt.Errorf("a time-out of %s: 1ms to 1h is possible", o.Timeout)
+		return fmt.Errorf("invalid timeout %s: must be 1ms to 1h", o.Timeout)
 	case len(o.Groups) > o.Instances:
 		return fmt.Errorf("cgroups of %d clients, and %d clients", len(o.Groups), o.Instances)
 	}
@@ -175,12 +175,12 @@ func lookUp(ctx context.Context, u *url.URL) (netip.Addr, error) {
 	return found[0], nil
 }
 
-// lead is the time between the order to begin and the common begin of all clients.
+// lead is the time between the start command and the common start of all clients.
 const lead = 10 * time.Millisecond
 
-// Run runs the load once, for the duration and at most one time-out more, or two in an open
-// loop. With an error such as ErrNoAnswer it still returns the result. The end of ctx ends the
-// clients.
+// Run runs the load once, for the duration and at most one timeout more, or two in an open
+// loop. With an error such as ErrNoAnswer it still returns the result. If ctx ends, it ends
+// the clients.
 func (c *Clients) Run(ctx context.Context) (Result, error) {
 	defer context.AfterFunc(ctx, c.kill)()
 	begin := machine.Now() + int64(lead)

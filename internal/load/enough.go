@@ -14,7 +14,7 @@ import (
 type Need struct {
 	Connections int
 	KeepAlive   bool
-	Instances   int  // clients; 1 where 0
+	Instances   int  // clients; 0 counts as 1
 	Local       bool // the server is on this machine
 }
 
@@ -25,7 +25,7 @@ func (n Need) Check() error {
 	clients := max(n.Instances, 1)
 	inOne := (n.Connections + clients - 1) / clients
 	if n.Local {
-		inOne = n.Connections // the server's
+		inOne = n.Connections // connections of the server
 	}
 	if err := files(inOne); err != nil {
 		return err
@@ -60,7 +60,7 @@ func files(connections int) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%d connections need %d open files in one process, and %d are the limit; "+
+	return fmt.Errorf("%d connections need %d open files in one process, but the limit is %d; "+
 		"to change it, as root: prlimit --pid $$ --nofile=%d:%d", connections, need, limit.Max, need, need)
 }
 
@@ -104,7 +104,7 @@ func (s system) ports(n Need) error {
 		need *= 2
 	}
 	if free < need {
-		return fmt.Errorf("%d connections need %d ports to come from, and there are %d (%d to %d); "+
+		return fmt.Errorf("%d connections need %d local ports, but there are %d (%d to %d); "+
 			"to change it, as root: sysctl -w net.ipv4.ip_local_port_range='1024 65535'", n.Connections, need, free, low, high)
 	}
 	return nil
@@ -144,7 +144,7 @@ func (s system) backlog(connections int) error {
 		return fmt.Errorf("the setting core/somaxconn is %.40q, want a number", text)
 	}
 	if n < connections {
-		return fmt.Errorf("%d connections at once need a queue as long, and net.core.somaxconn is %d; "+
+		return fmt.Errorf("%d concurrent connections need a queue of that length, but net.core.somaxconn is %d; "+
 			"to change it, as root: sysctl -w net.core.somaxconn=%d", connections, n, connections)
 	}
 	return nil

@@ -33,7 +33,7 @@ func (h *histogram) addTimes(ns, n int64) {
 	latest(&h.max, ns)
 }
 
-// latest sets a time if it is larger.
+// latest sets at to ns if ns is larger.
 func latest(at *atomic.Int64, ns int64) {
 	for {
 		if old := at.Load(); ns <= old || at.CompareAndSwap(old, ns) {

@@ -26,9 +26,9 @@ type Result struct {
 	// out or were never sent. Mean, quantiles and Max include them as lower bounds.
 	Missing []Bin `json:"missing,omitempty"`
 	CPU     int64 `json:"cpu"` // ns of the client during the load
-	// Elapsed is the time (ns) from the begin to the last answer. In an open loop it ends with
-	// the sending of the last answered request, or with the requested duration, whichever is
-	// later.
+	// Elapsed is the time (ns) from the start to the last answer. In an open loop it ends
+	// when the last answered request was sent, or after the requested duration, whichever
+	// is later.
 	Elapsed int64 `json:"elapsed"`
 }
 

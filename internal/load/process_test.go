@@ -130,7 +130,7 @@ func TestAServerThatWasKilledIsAnError(t *testing.T) {
 
 func TestTooFewFilesAreRaisedOrSaid(t *testing.T) {
 	lines := strings.Split(itself(t, nil, "-few-files"), "\n")
-	want := []string{"<nil>", "500", "prlimit --pid $$ --nofile=1064:1064", "1000 connections need 1064 open files in one process, and 500 are the limit"}
+	want := []string{"<nil>", "500", "prlimit --pid $$ --nofile=1064:1064", "1000 connections need 1064 open files in one process, but the limit is 500"}
 	for i, w := range want {
 		check.Contains(t, fmt.Sprintf("line %d", i+1), lines[i], w)
 	}

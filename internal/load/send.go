@@ -30,8 +30,8 @@ type sender struct {
 
 	started, answered, failed, sockets atomic.Int64
 	unsent                             atomic.Int64
-	last                               atomic.Int64    // end of the last answer, ns from the begin
-	lastSent                           atomic.Int64    // sending of the last answered request, ns from the begin
+	last                               atomic.Int64    // end of the last answer, ns from the start
+	lastSent                           atomic.Int64    // time at which the last answered request was sent, ns from the start
 	stopped                            context.Context // no more requests are sent
 	halt                               context.CancelFunc
 }
@@ -74,12 +74,12 @@ func newSender(c clientConfig) (*sender, error) {
 	return s, nil
 }
 
-// grace is the additional waiting time after a time-out.
+// grace is the additional waiting time after a timeout.
 const grace = 200 * time.Millisecond
 
-// run sends requests from begun for the duration and waits for the answers. A closed loop that
-// gets a CPU late begins late, to have its whole duration. In an open loop requests may be
-// sent up to a time-out after the end, and have their full time-out.
+// run sends requests from begun on for the duration and waits for the answers. If a closed
+// loop gets a CPU late, it starts late, so that it runs for its whole duration. In an open
+// loop requests may be sent up to one timeout after the end, and each has its full timeout.
 func (s *sender) run(begun int64) (*Result, error) {
 	if err := s.alarm.until(begun); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *sender) run(begun int64) (*Result, error) {
 	return s.result(machine.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) - used), nil
 }
 
-// waits returns how many time-outs a load may take after its duration.
+// waits returns the maximum number of timeouts that a load takes after its duration.
 func waits(qps float64) time.Duration {
 	if qps > 0 {
 		return 2
@@ -125,7 +125,7 @@ func waits(qps float64) time.Duration {
 	return 1
 }
 
-// now returns the time since the begin, ns.
+// now returns the time since the start, ns.
 func (s *sender) now() int64 { return machine.Now() - s.begun }
 
 // closed sends one request after the other on a connection.
@@ -136,7 +136,8 @@ func (s *sender) closed(i int) {
 			failed = 0
 			continue
 		}
-		// Back off: a refused connection would be retried a hundred thousand times a second.
+		// Back off: otherwise a refused connection would be retried a hundred thousand
+		// times per second.
 		wait := time.Millisecond << min(failed, 7)
 		failed++
 		select {
@@ -167,7 +168,7 @@ func (s *sender) pace(due chan<- int64) {
 			}
 			s.lag.add(s.now() - at)
 		}
-		if s.stopped.Err() != nil { // select below has no order
+		if s.stopped.Err() != nil { // the select below has no priority
 			s.unsentFrom(k, n)
 			return
 		}
@@ -180,7 +181,7 @@ func (s *sender) pace(due chan<- int64) {
 	}
 }
 
-// dueAt returns the due time of this client's k-th request, ns from the begin.
+// dueAt returns the due time of this client's k-th request, ns from the start.
 func (s *sender) dueAt(k int64) int64 {
 	return int64(float64(int64(s.Share)+k*int64(s.Instances)) / s.QPS * 1e9)
 }
@@ -232,8 +233,8 @@ func (s *sender) request(i int, from int64) bool {
 	return true
 }
 
-// hopeless is the number of failures without any answer after which a client gives up, but at
-// least one per connection. After a time-out one failure is enough.
+// hopeless is the number of failures without any answer after which a client gives up, but
+// at least one per connection. After a timeout one failure is enough.
 const hopeless = 8
 
 // fail counts a failure. why is its reason, or "" if fortio's log has it.
@@ -281,9 +282,9 @@ func (s *sender) result(cpu int64) *Result {
 	return r
 }
 
-// elapsed returns the duration (ns) for the rate of answers. In an open loop it ends with the
-// sending of the last answered request: a server that keeps up with the rate may give its last
-// answer after the end.
+// elapsed returns the duration (ns) for the rate of answers. In an open loop it ends when
+// the last answered request was sent: a server that keeps up with the rate may send its
+// last answer after the end.
 func (s *sender) elapsed() int64 {
 	now := s.now()
 	switch {

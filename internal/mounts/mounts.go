@@ -1,6 +1,5 @@
-// Package mounts finds and detaches what is mounted below a folder that a run
-// made: gVisor keeps a network namespace there, for instance. And it removes
-// such folders, never through a mount.
+// Package mounts finds and detaches mounts below a folder of a run, such as the network
+// namespace that gVisor mounts there. It also removes such folders, never across a mount.
 package mounts
 
 import (
@@ -16,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Below lists the mount points at and below a folder, outermost first. A folder
-// that does not exist has none, and neither has a link: what it leads to is elsewhere.
+// Below lists the mount points at and below a folder, outermost first. The result is empty
+// for a missing folder and for a link.
 func Below(dir string) ([]string, error) {
 	dir, err := resolved(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -39,14 +38,13 @@ func Below(dir string) ([]string, error) {
 	return out, nil
 }
 
-// patience bounds how often the list is read again while others mount.
+// patience limits how often the list is read again while other processes mount.
 const patience = 100
 
-// whole reads the list of mounts. The kernel hands it out a page at a time, and what
-// others mount or unmount between two of them can take a line away that stands in
-// neither; it tells by poll(2) that the list changed since it was last asked, see
-// mounts_poll in fs/proc_namespace.c. A machine that never rests gets all that was
-// seen: to detach what is gone already does no harm.
+// whole reads the list of mounts. The kernel returns it page by page, so a mount or unmount
+// between two pages may hide a line. poll(2) reports that the list has changed since the
+// last call, see mounts_poll in fs/proc_namespace.c; whole then reads it again. If it keeps
+// changing, whole returns everything it saw: detaching a mount that is gone does no harm.
 func whole(filter mountinfo.FilterFunc) (list []*mountinfo.Info, err error) {
 	f, err := os.Open("/proc/thread-self/mountinfo")
 	if err != nil {
@@ -74,8 +72,8 @@ func whole(filter mountinfo.FilterFunc) (list []*mountinfo.Info, err error) {
 	return all, nil
 }
 
-// resolved is a path as the kernel's list has it: without links on the way. The
-// last element stays what it is, a link too.
+// resolved returns a path as in the kernel's list: without links, except for the last
+// element.
 func resolved(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -85,10 +83,9 @@ func resolved(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(path)), err
 }
 
-// RemoveTree detaches everything mounted at and below a folder, innermost
-// first, and removes the folder. If something is still mounted there, nothing
-// is removed. A folder that does not exist is no error. Of a link, or a file, only
-// that itself is removed.
+// RemoveTree detaches all mounts at and below a folder, innermost first, and removes the
+// folder. It removes nothing if a mount is left. A missing folder is not an error. If dir
+// is a link or a file, only that is removed.
 func RemoveTree(dir string) error {
 	points, err := Below(dir)
 	if err != nil {
@@ -96,11 +93,11 @@ func RemoveTree(dir string) error {
 	}
 	for _, p := range slices.Backward(points) {
 		err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
-		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // no mount any more
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // no longer mounted
 			return fmt.Errorf("unmount %s: %w", p, err)
 		}
 	}
-	// A mount may have been under another one.
+	// A mount may have hidden another one.
 	if left, err := Below(dir); err != nil || len(left) > 0 {
 		return errors.Join(err, fmt.Errorf("%s is not removed: still mounted below it: %s", dir, strings.Join(left, ", ")))
 	}

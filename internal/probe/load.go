@@ -32,8 +32,8 @@ func seconds(d time.Duration) string {
 // Held is the report of a probe that held memory.
 type Held struct {
 	Bytes  int64
-	Filled time.Duration // it took to write all pages
-	Held   time.Duration // from then on until it was let go
+	Filled time.Duration // time to write all pages
+	Held   time.Duration // time from then until the memory was released
 }
 
 // Spun is the report of a probe that used CPUs, by its clocks.
@@ -78,11 +78,11 @@ func report(out, prefix string, n int) ([]int64, error) {
 		if found != nil {
 			return nil, fmt.Errorf("the probe's output has more than one line %q", strings.TrimSpace(prefix))
 		}
-		// A container's log may end its lines as a terminal does.
+		// Lines of a container's log may end with CR LF, as on a terminal.
 		rest, whole := strings.CutSuffix(rest, "\n")
 		fields := strings.Split(strings.TrimSuffix(rest, "\r"), " ")
 		if !whole || len(fields) != n {
-			return nil, fmt.Errorf("the probe's line %q is cut off or has more than it should: %.80q", strings.TrimSpace(prefix), line)
+			return nil, fmt.Errorf("the probe's line %q is truncated or has extra fields: %.80q", strings.TrimSpace(prefix), line)
 		}
 		for _, f := range fields {
 			v, err := parseNumber(f)

@@ -1,9 +1,8 @@
-// Package probe embeds the workload: a static program of a few kilobytes (src/probe.c)
-// that reads CLOCK_MONOTONIC at its first instruction, prints it in one line, sleeps,
-// and exits at once on SIGTERM. Executed with other arguments, it is a load of a known
-// size.
+// Package probe embeds the workload: a static program of a few kilobytes (src/probe.c). It
+// reads CLOCK_MONOTONIC at its first instruction, prints it in one line, sleeps, and exits
+// at once on SIGTERM. With other arguments it is a load of a known size.
 //
-// The tree has the built program; scripts/build-probe rebuilds and compares it.
+// The built program is in the source tree; scripts/build-probe rebuilds and compares it.
 package probe
 
 import (
@@ -24,5 +23,5 @@ func Install(root string) error {
 	if err := os.WriteFile(path, program, 0o755); err != nil {
 		return fmt.Errorf("install the probe: %w", err)
 	}
-	return os.Chmod(path, 0o755) // whatever the umask
+	return os.Chmod(path, 0o755) // independent of the umask
 }

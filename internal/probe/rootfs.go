@@ -10,7 +10,7 @@ import (
 // File is a file of the host that is copied into a container.
 type File struct {
 	Path   string      // in the container, absolute and clean
-	Source string      // on the host; what it links to is what is carried
+	Source string      // on the host; a link is followed
 	Mode   os.FileMode // permission bits
 }
 
@@ -18,17 +18,17 @@ type File struct {
 // folder for a workload.
 var Folders = []string{"data", "dev", "etc", "proc", "run", "sys", "tmp"}
 
-// Rootfs makes a root file system with the probe, the given files, and the mount points
+// Rootfs creates a root file system with the probe, the given files, and the mount points
 // of runtimes.
 func Rootfs(dir string, files ...File) error {
 	for _, d := range append([]string{""}, Folders...) {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
-			return fmt.Errorf("make the root file system: %w", err)
+			return fmt.Errorf("create the root file system: %w", err)
 		}
 	}
 	for _, f := range files {
 		if err := f.copy(dir); err != nil {
-			return fmt.Errorf("carry %s into the root file system: %w", f.Source, err)
+			return fmt.Errorf("copy %s into the root file system: %w", f.Source, err)
 		}
 	}
 	return Install(dir)
@@ -53,7 +53,7 @@ func (f File) copy(root string) error {
 		err = closed
 	}
 	if err == nil {
-		err = os.Chmod(to, f.Mode.Perm()) // whatever the umask
+		err = os.Chmod(to, f.Mode.Perm()) // independent of the umask
 	}
 	return err
 }

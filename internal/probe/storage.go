@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// FillArgs returns the command that writes files of a size with incompressible data,
-// for a container with the probe: by buffered writes of 1 MiB, synced, and dropped from
-// the page cache. It overwrites existing files and makes a missing folder, but not its
-// parents. A block device counts as a file; nothing is made below /dev. A file that did
-// not fit is truncated to 0.
+// FillArgs returns the command that fills files with incompressible data, for a container
+// with the probe. It uses buffered writes of 1 MiB, then syncs the files and drops them
+// from the page cache. It overwrites existing files and creates a missing folder, but not
+// its parents. A block device counts as a file; nothing is created below /dev. A file that
+// does not fit is truncated to 0.
 func FillArgs(bytes int64, files ...string) []string {
 	return append([]string{Name, "fill", strconv.FormatInt(bytes, 10)}, files...)
 }
@@ -46,14 +46,14 @@ type FileSystem struct {
 	Path  string
 	Type  uint64        // the file system's magic number, as in linux/magic.h
 	Size  int64         // bytes
-	Free  int64         // bytes, for whoever asked
-	Errno syscall.Errno // why there is nothing else, 0 where there is
+	Free  int64         // bytes available to the caller
+	Errno syscall.Errno // why the other fields are empty, or 0
 }
 
 // Direct is the result of a direct read.
 type Direct struct {
 	Taken bool
-	Errno syscall.Errno // with which it was refused, while the file can be read without O_DIRECT
+	Errno syscall.Errno // error with O_DIRECT if the file is readable without it
 }
 
 // FileError is the probe's error at a file. errors.Is and errors.As treat it as a
@@ -101,7 +101,7 @@ func ParseDirect(out string) (Direct, error) {
 		return Direct{}, err
 	}
 	if v[0] > maxErrno {
-		return Direct{}, fmt.Errorf("the probe's line of a direct read has the error number %d, and there is none", v[0])
+		return Direct{}, fmt.Errorf("the probe's direct read reports the unknown error number %d", v[0])
 	}
 	return Direct{Taken: v[0] == 0, Errno: syscall.Errno(v[0])}, nil
 }
@@ -136,7 +136,7 @@ func parseFileSystem(rest string) (FileSystem, error) {
 	}
 	fields := strings.SplitN(rest, " ", 4)
 	if len(fields) != 4 {
-		return FileSystem{}, errors.New("it has less than it should")
+		return FileSystem{}, errors.New("it has too few fields")
 	}
 	fs := FileSystem{}
 	var err error
@@ -198,7 +198,7 @@ func parsePath(rest string) (string, error) {
 	path, whole := strings.CutSuffix(rest, "\n")
 	path = strings.TrimSuffix(path, "\r")
 	if !whole || path == "" {
-		return "", errors.New("it is cut off")
+		return "", errors.New("it is truncated")
 	}
 	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "", fmt.Errorf("%.80q is not a path that the probe accepts", path)

@@ -15,44 +15,44 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Bounds of what is read of a file for the list. What a report reads is another matter.
+// Limits for reading files for the list. Reports have their own limits.
 const (
-	headWithin = 256 << 10 // a file that has no header by then is no record
-	wholeUpTo  = 32 << 20  // a longer record is read at both its ends only
-	endsOf     = 1 << 20   // so much of each
-	unpackUpTo = 64 << 20  // a compressed record has no end that could be gone to
+	headWithin = 256 << 10 // a record has a header within this size
+	wholeUpTo  = 32 << 20  // of longer records only both ends are read
+	endsOf     = 1 << 20   // size of each end
+	unpackUpTo = 64 << 20  // a compressed record has no seekable end
 )
 
-// entry is what the index knows of a file: of its records the head, how many lines of
-// which kind there are, and the end. It goes on where it stopped when the file has grown.
+// entry is the index data of a file: the header of its records, counts of lines by type,
+// and its end. If the file grows, reading continues at offset.
 type entry struct {
 	info   fs.FileInfo
-	before [256]byte // the file's first bytes: another file may have come in its place
-	offset int64     // of the first line that was not read; 0: read from the beginning
-	err    error     // why it is no record
+	before [256]byte // first bytes of the file, to detect a replaced file
+	offset int64     // of the first unread line; 0: start of the file
+	err    error     // why it is not a record
 
 	header   *record.Header // of the first record
 	plan     record.Planned
-	runs     []string // ids of its records, as far as they were seen
+	runs     []string // ids of its records seen so far
 	records  int
-	open     bool     // the last has no end mark
-	status   string   // of the last that did not end as planned, or "done"
+	open     bool     // the last record has no end mark
+	status   string   // of the last record that did not end as planned, or "done"
 	targets  []string // at most maxTargets
-	node     string   // that a label of it names
+	node     string   // value of its label node
 	samples  int      // operations of batches, and other measurements
-	failures int      // that were seen in lines
-	told     int      // failures that the ends tell of
-	rounds   int      // the most of any point of the plan
+	failures int      // failures counted in lines
+	told     int      // failures in end lines
+	rounds   int      // maximum of any point of the plan
 	last     where    // the last measurement
-	findings [3]int   // by levels
-	garbled  int      // lines that cannot be read
-	partial  bool     // its midst was passed over, so that counts are too low
+	findings [3]int   // by level
+	garbled  int      // unreadable lines
+	partial  bool     // the middle was skipped, so counts are too low
 }
 
-// levels are those of findings.
+// levels are the levels of findings.
 var levels = [...]string{"error", "warning", "note"}
 
-// where a measurement belongs; of each type of line what it has.
+// where locates a measurement. Types of lines have different fields.
 type where struct {
 	Phase  string `json:"phase"`
 	Round  int    `json:"round"`
@@ -68,32 +68,32 @@ const (
 	cutOff     = "cut off" // the status of a record without an end
 )
 
-// look brings the entry up to date with the file. Nothing is read of one that is as it was.
+// look updates the entry from the file. It does not read an unchanged file.
 func (e *entry) look(lines *record.Lines, f *os.File, info fs.FileInfo) {
 	if e.same(info) {
 		return
 	}
 	var first [256]byte
-	_, _ = f.ReadAt(first[:], 0) // what is shorter than that ends in zeros
+	_, _ = f.ReadAt(first[:], 0) // a shorter file leaves zeros at the end
 	if e.offset == 0 || e.err != nil || !os.SameFile(e.info, info) || info.Size() < e.offset || first != e.before {
 		*e = entry{before: first, status: "done"}
 	}
 	e.info = info
 	switch e.err = e.read(lines, f, info.Size()); {
-	case e.err == nil && e.header == nil: // it became another file meanwhile
+	case e.err == nil && e.header == nil: // the file was replaced while it was read
 		e.err = record.ErrNotRecord
 	case e.err != nil && e.header != nil:
-		e.err = fmt.Errorf("what follows cannot be read: %w", e.err)
+		e.err = fmt.Errorf("the rest cannot be read: %w", e.err)
 	}
 }
 
-// same tells whether the file is as it was when it was read.
+// same reports whether the file is unchanged since it was read.
 func (e *entry) same(info fs.FileInfo) bool {
 	return e.info != nil && os.SameFile(e.info, info) && e.info.Size() == info.Size() && e.info.ModTime().Equal(info.ModTime())
 }
 
-// read reads what is new, and at first makes sure that the file is a record: what is
-// none is not read on.
+// read reads new lines. At first it checks that the file is a record, and reads no other
+// file any further.
 func (e *entry) read(lines *record.Lines, f *os.File, size int64) error {
 	if e.offset > 0 {
 		return e.skim(lines, f, e.offset, size-e.offset, false)
@@ -115,13 +115,13 @@ func (e *entry) read(lines *record.Lines, f *os.File, size int64) error {
 	return e.skim(lines, f, size-endsOf, endsOf, true)
 }
 
-// skim counts the lines of a part of the file, of which the first may be half of one.
+// skim counts the lines of a part of the file. With half, the first line may be partial.
 func (e *entry) skim(lines *record.Lines, f *os.File, from, length int64, half bool) error {
 	r := lines.NewReader(io.NewSectionReader(f, from, length))
 	defer func() { _ = r.Close() }() // nothing was written
 	r.AtMost(unpackUpTo)
 	if half {
-		_, _, _ = r.Skim() // an error comes again
+		_, _, _ = r.Skim() // the next Skim returns the error again
 	}
 	var last []byte
 	for {
@@ -130,7 +130,7 @@ func (e *entry) skim(lines *record.Lines, f *os.File, from, length int64, half b
 			if !r.Packed() {
 				e.offset = from + r.Skimmed()
 			}
-			_ = json.Unmarshal(last, &e.last) // what it does not have is shown as unknown
+			_ = json.Unmarshal(last, &e.last) // missing fields are shown as unknown
 			if errors.Is(err, record.ErrTooLong) {
 				e.partial, err = true, io.EOF
 			}
@@ -145,7 +145,7 @@ func (e *entry) skim(lines *record.Lines, f *os.File, from, length int64, half b
 	}
 }
 
-// count counts a line, and tells whether it is a measurement.
+// count counts a line and reports whether it is a measurement.
 func (e *entry) count(lines *record.Lines, word record.Type, text []byte) bool {
 	switch word {
 	case record.TypeHeader, record.TypeTarget, record.TypeFinding, record.TypeEnd, record.TypeLabel:
@@ -178,8 +178,8 @@ func (e *entry) count(lines *record.Lines, word record.Type, text []byte) bool {
 	return false
 }
 
-// number is the first whole number behind a key. A key with its colon cannot stand within
-// a text of JSON, whose quotes have backslashes, and the writer puts no space between them.
+// number returns the first integer after a key. A key with its colon cannot occur in a JSON
+// string, where quotes are escaped, and the writer adds no space.
 func number(text []byte, key string) (n int, ok bool) {
 	_, rest, ok := bytes.Cut(text, []byte(key))
 	digits := 0
@@ -224,7 +224,8 @@ func (e *entry) add(line any) {
 	}
 }
 
-// began is when the run began, or when a file that is no record was written.
+// began returns the start of the run, or the modification time of a file that is not a
+// record.
 func (e *entry) began() time.Time {
 	switch {
 	case e.header != nil:

@@ -10,19 +10,18 @@ import (
 	"strings"
 )
 
-// guard stands before every page. It answers who reads only, asks for the host that was
-// listened for, and knows the token.
+// guard protects all pages. It accepts only read requests with a valid host and the token.
 type guard struct {
 	next   http.Handler
-	host   string // that may be asked for, beside addresses and localhost
+	host   string // accepted in requests, besides addresses and localhost
 	token  [sha256.Size]byte
-	cookie string // its name: cookies do not tell ports apart
+	cookie string // its name; cookies do not depend on the port
 }
 
-// NewToken is a token that nobody can guess.
+// NewToken returns a random token.
 func NewToken() string { return rand.Text() }
 
-// own is what may be loaded by a page of ours: what this server has.
+// own is the content security policy of tare's pages: only this server's resources.
 const own = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,13 +39,13 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	given := r.URL.Query().Get("token")
 	switch {
 	case !g.asked(r.Host):
-		// A name that leads here today may be a stranger's, whose page would then read ours.
-		http.Error(w, "This address is not served by that name: use the one that tare serve printed.", http.StatusMisdirectedRequest)
+		// DNS rebinding: a foreign name may point here, and its page could then read ours.
+		http.Error(w, "Unknown host name: use the address that tare serve printed.", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "Records are only read here.", http.StatusMethodNotAllowed)
+		http.Error(w, "Only GET and HEAD are allowed.", http.StatusMethodNotAllowed)
 	case r.URL.Path == "/" && given != "" && g.known(given):
-		// Into a cookie, so that the address that stays in the history tells nothing.
+		// Use a cookie, so that the URL in the browser's history has no token.
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // not Secure: browsers would not send it back over HTTP
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	case !g.admitted(r):
@@ -56,8 +55,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asked tells whether a request was for this server: an address, since no name is in
-// it that could be made to lead elsewhere, or a name that is known to be ours.
+// asked reports whether the host of a request is valid: an IP address, localhost or this
+// server's name. IP addresses are safe against DNS rebinding.
 func (g *guard) asked(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -66,7 +65,7 @@ func (g *guard) asked(host string) bool {
 	return err == nil || strings.EqualFold(host, "localhost") || strings.EqualFold(host, g.host)
 }
 
-// admitted tells who has the token: a browser in its cookie, a program in its header.
+// admitted reports whether a request has the token, in a cookie or in a header.
 func (g *guard) admitted(r *http.Request) bool {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return g.known(token)
@@ -75,7 +74,7 @@ func (g *guard) admitted(r *http.Request) bool {
 	return err == nil && g.known(c.Value)
 }
 
-// known compares sums, so that the time it takes tells neither text nor length.
+// known compares hashes, so that its timing leaks neither the token nor its length.
 func (g *guard) known(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1

@@ -18,12 +18,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// lookFor is how long one request may read files that are new or have grown; the
-// newest come first, and the next request goes on.
+// lookFor limits the time in which one request reads new and changed files, newest first.
+// The next request continues.
 const lookFor = 20 * time.Second
 
-// index is what is known of the records below a folder. The files stay the truth: of one
-// that has changed everything is read again, or what was appended to it.
+// index caches data about the records below a folder. Changed files are read again, or only
+// their appended part.
 type index struct {
 	root  *os.Root
 	lines *record.Lines
@@ -31,18 +31,18 @@ type index struct {
 	mu      sync.Mutex
 	entries map[string]*entry // by path below root
 	walked  time.Time
-	bounded string // which bound was met, "" none
+	bounded string // exceeded limit, or ""
 }
 
-// found is a file and what is known of it at the moment.
+// found is a file with its current index data.
 type found struct {
 	path string
 	entry
 }
 
-var errNoRecord = errors.New("there is no such record here")
+var errNoRecord = errors.New("no such record")
 
-// list brings the whole index up to date.
+// list updates and returns the whole index.
 func (x *index) list(ctx context.Context) (all []found, bounded string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -56,8 +56,8 @@ func (x *index) list(ctx context.Context) (all []found, bounded string) {
 	return all, x.bounded
 }
 
-// find brings one record up to date, by its key; it has a header. What the index does not list is not there: links,
-// and what lies outside of the folder, cannot be named.
+// find updates and returns one record with a header, by its key. Only listed files can be
+// found, which excludes links and files outside of the folder.
 func (x *index) find(ctx context.Context, key string) (found, error) {
 	path, err := url.PathUnescape(key)
 	if err != nil {
@@ -81,14 +81,14 @@ func (x *index) find(ctx context.Context, key string) (found, error) {
 
 // open opens a file below the folder.
 func (x *index) open(path string) (*os.File, fs.FileInfo, error) {
-	// Whoever can write there could have put a pipe in its place, which would be waited for.
+	// Do not block on a pipe that another user created in the folder.
 	f, err := x.root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a file")
+		err = errors.New("not a regular file")
 	}
 	if err != nil {
 		f.Close()
@@ -107,7 +107,7 @@ func (x *index) look(path string, e *entry) {
 	e.look(x.lines, f, info)
 }
 
-// refresh walks through the folder, at most once a second.
+// refresh reads the folder again, at most once a second.
 func (x *index) refresh(ctx context.Context) {
 	if time.Since(x.walked) < time.Second {
 		return
@@ -134,8 +134,8 @@ func (x *index) refresh(ctx context.Context) {
 		switch {
 		case e.same(there[path]):
 		case time.Since(began) > lookFor || ctx.Err() != nil:
-			x.bounded = fmt.Sprintf("after %v of reading not every record is known yet: reload the page", lookFor)
-			if e.header == nil { // else what is known of it stays until it is read on
+			x.bounded = fmt.Sprintf("not all records were read within %v: reload the page", lookFor)
+			if e.header == nil { // otherwise keep the data read so far
 				*e = entry{err: errors.New("not read yet")}
 			}
 		default:

@@ -10,30 +10,30 @@ import (
 	"time"
 )
 
-// How long a page that takes long is waited for, and kept.
+// Limits for pages that take long.
 const (
-	patience  = 10 * time.Second // of a request; then the answer is that the page is being made
-	reload    = 2                // s until the browser asks again
-	forgotten = 30 * time.Second // after the last request: it is given up
+	patience  = 10 * time.Second // of a request, before it gets the waiting page
+	reload    = 2                // s between reloads of the waiting page
+	forgotten = 30 * time.Second // cancel the page after the last request
 	mostMade  = 64               // at once, most of them waiting
 )
 
 var (
-	errMaking = errors.New("it is being made: this page asks for it again until it is there")
-	errBusy   = errors.New("too many pages are being made: ask again later")
+	errMaking = errors.New("the page is being generated: this page reloads until it is ready")
+	errBusy   = errors.New("too many pages are being generated: try again later")
 )
 
-// making is a page that is being made. It goes on when its request was answered, so that the
-// next one for the same address finds it.
+// making is a page in progress. It continues after its request has timed out, so that the
+// next request for the same address can use it.
 type making struct {
 	done chan struct{}
 	text bytes.Buffer
 	err  error
-	idle *time.Timer // gives it up
+	idle *time.Timer // cancels it
 }
 
-// produce makes the page of a request's address while at most one other in the same lane is
-// made. It returns errMaking if that takes longer than the site's patience.
+// produce generates the page of a request's address. Pages of the same lane are generated
+// one at a time. It returns errMaking if that takes longer than the site's patience.
 func (s *site) produce(r *http.Request, lane chan struct{}, write func(context.Context, *bytes.Buffer) error) (*bytes.Buffer, error) {
 	address := r.URL.String()
 	s.mu.Lock()

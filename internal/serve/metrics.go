@@ -14,16 +14,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// maxPlans is of how many plans there are metrics, those that were carried out last.
+// maxPlans is the maximum number of plans with metrics, the latest ones.
 const maxPlans = 200
 
-// metered is what a file gave, which is judged anew only when it has changed.
+// metered caches the metrics of a file until it changes.
 type metered struct {
 	info      fs.FileInfo
 	documents []export.Document
 }
 
-// metrics are the figures of the newest run of each plan that has ended, for Prometheus.
+// metrics writes the figures of the latest finished run of each plan, for Prometheus.
 func (s *site) metrics(w http.ResponseWriter, r *http.Request) error {
 	text, err := s.produce(r, s.long, func(ctx context.Context, text *bytes.Buffer) error {
 		all, _ := s.index.list(ctx)
@@ -47,13 +47,13 @@ func (s *site) metrics(w http.ResponseWriter, r *http.Request) error {
 	})
 	if err == nil {
 		w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
-		_, _ = text.WriteTo(w) // who does not wait for it needs no answer
+		_, _ = text.WriteTo(w) // ignore write errors: the client disconnected
 	}
 	return err
 }
 
-// planOf are the labels of what is carried out again and again: the name of a plan file, which of
-// its measures it is, and the node. Without a file it is the title that options gave.
+// planOf returns the labels that identify a repeated plan: the name of its file, the number
+// of the measure, and the node. Without a file the title of the options is used.
 func planOf(h *record.Header, title, node string) figure.Labels {
 	measure := ""
 	if h.Of != nil {
@@ -65,8 +65,8 @@ func planOf(h *record.Header, title, node string) figure.Labels {
 	return figure.Of("plan", title, "measure", measure, "node", node)
 }
 
-// meter judges a file's first record, of which the rest is then forgotten. One that cannot be
-// judged has no metrics, and is told of once.
+// meter judges the first record of a file. A record that cannot be judged has no metrics
+// and is logged once.
 func (s *site) meter(f *found) metered {
 	if m, ok := s.metered[f.path]; ok && f.same(m.info) {
 		return m

@@ -31,29 +31,29 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// longest is how much text of one record is judged for a page: a hundred thousand samples
-// are a fifth of it. What is longer, tare report reports.
+// longest limits the text of a record that is judged for a page. A hundred thousand samples
+// take a fifth of it. tare report accepts longer records.
 const longest = 128 << 20
 
-// shortRecord is the size of a record whose report does not wait for those of longer ones.
+// shortRecord is the size up to which a report does not wait for those of longer records.
 const shortRecord = 8 << 20
 
 const (
-	perPage   = 500 // records that one page lists
-	historyOf = 200 // records that are judged for one
+	perPage   = 500 // listed records per page
+	historyOf = 200 // records in a history
 	nodesOf   = 2000
-	columns   = 120 // of a text
+	columns   = 120 // width of text output
 )
 
-// site is the pages.
+// site serves the pages.
 type site struct {
 	Options
 	index *index
 	views *template.Template
-	// Each is held by whoever judges, so that the memory of that is bounded: any records, or
-	// one short record, which does not wait for others.
+	// Semaphores for judging records, to limit memory: one for any records, one for a
+	// single short record.
 	long, short chan struct{}
-	metered     map[string]metered // by path, of the last metrics; of the holder of long
+	metered     map[string]metered // of the last metrics, by path; owned by the holder of long
 
 	patience time.Duration
 	mu       sync.Mutex
@@ -66,7 +66,7 @@ func newSite(o Options, root *os.Root) *site {
 		index: &index{root: root, lines: o.Lines, entries: map[string]*entry{}}}
 }
 
-// guarded are all pages behind their guard, of a server that listens for host.
+// guarded returns all pages behind the guard, for a server that listens on host.
 func (s *site) guarded(host string, port int) http.Handler {
 	return &guard{next: s.routes(), host: host, token: sha256.Sum256([]byte(s.Token)), cookie: fmt.Sprintf("tare-%d", port)}
 }
@@ -92,7 +92,7 @@ func (s *site) routes() http.Handler {
 	for _, name := range []string{"live.js", "serve.css"} {
 		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
 	}
-	for name, text := range map[string]string{"page.css": page.Style(), "theme.js": page.Theme()} { // as reports have them
+	for name, text := range map[string]string{"page.css": page.Style(), "theme.js": page.Theme()} { // the same as in reports
 		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, name, time.Time{}, strings.NewReader(text))
 		})
@@ -100,12 +100,12 @@ func (s *site) routes() http.Handler {
 	return mux
 }
 
-// listing is what the page of all records shows.
+// listing is the data of the page with all records.
 type listing struct {
 	Dir, Filter, Bounded string
 	Rows                 []Row
 	Matching, All        int
-	Next, Previous       int // rows to begin with; -1: there are none
+	Next, Previous       int // first row of that page; -1: none
 }
 
 // list lists records, the newest first.
@@ -114,7 +114,7 @@ func (s *site) list(w http.ResponseWriter, r *http.Request) {
 	v := listing{Dir: s.Dir, Filter: term.Clean(r.URL.Query().Get("q")), Bounded: bounded, All: len(all), Next: -1, Previous: -1}
 	rows := s.filtered(all, v.Filter)
 	v.Matching = len(rows)
-	from, _ := strconv.Atoi(r.URL.Query().Get("from")) // else from the first
+	from, _ := strconv.Atoi(r.URL.Query().Get("from")) // default 0
 	from = max(0, min(from, len(rows)))
 	v.Rows = rows[from:min(from+perPage, len(rows))]
 	if from+perPage < v.Matching {
@@ -126,7 +126,7 @@ func (s *site) list(w http.ResponseWriter, r *http.Request) {
 	s.draw(w, http.StatusOK, "list.html", v)
 }
 
-// filtered are the rows in which all words of the filter stand.
+// filtered returns the rows that contain all words of the filter.
 func (s *site) filtered(all []found, filter string) (rows []Row) {
 	words := strings.Fields(strings.ToLower(filter))
 	for i := range all {
@@ -137,7 +137,7 @@ func (s *site) filtered(all []found, filter string) (rows []Row) {
 	return rows
 }
 
-// or shows a page, or why it cannot be shown.
+// or returns a handler that shows a page, or its error.
 func (s *site) or(show func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := show(w, r); err != nil {
@@ -146,18 +146,18 @@ func (s *site) or(show func(http.ResponseWriter, *http.Request) error) http.Hand
 	}
 }
 
-// wrong is what a page says instead of itself.
+// wrong is the data of an error page.
 type wrong struct {
 	Title string
 	Lines []string
-	Again string // an address at which it can be asked for all the same
+	Again string // URL that shows the page anyway
 }
 
 func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
-	status, title := http.StatusUnprocessableEntity, "This cannot be shown"
+	status, title := http.StatusUnprocessableEntity, "Cannot show this page"
 	switch {
 	case errors.Is(err, errNoRecord):
-		status, title = http.StatusNotFound, "Not here"
+		status, title = http.StatusNotFound, "Not found"
 	case errors.Is(err, errMaking):
 		status, title = http.StatusAccepted, "Please wait"
 		w.Header().Set("Refresh", strconv.Itoa(reload))
@@ -180,16 +180,16 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (s *site) draw(w http.ResponseWriter, status int, view string, data any) {
 	var text bytes.Buffer
 	if err := s.views.ExecuteTemplate(&text, view, data); err != nil {
-		http.Error(w, "The page cannot be drawn.", http.StatusInternalServerError)
+		http.Error(w, "Cannot render the page.", http.StatusInternalServerError)
 		s.Log.Printf("draw %s: %v", view, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = text.WriteTo(w) // who does not wait for it needs no answer
+	_, _ = text.WriteTo(w) // ignore write errors: the client disconnected
 }
 
-// reading reads a file, of which no more than longest is read.
+// reading reads at most longest bytes of a file.
 func (s *site) reading(name string, do func(*record.Reader) error) error {
 	f, _, err := s.index.open(name)
 	if err != nil {
@@ -225,11 +225,11 @@ func (s *site) judged(name string) (all []instrument.Judged, err error) {
 	return all, nil
 }
 
-// report shows the report of a record to people, or has it saved for programs.
+// report shows the report of a record, or sends it as a file in a format for programs.
 func (s *site) report(w http.ResponseWriter, r *http.Request, one found) error {
 	query := r.URL.Query()
 	format := cmp.Or(query.Get("format"), "html")
-	o := page.Options{Width: columns, Beside: []page.Address{{Text: "all records", URL: "/"}, {Text: "other forms", URL: "/live?r=" + url.QueryEscape(keyOf(one.path))}}}
+	o := page.Options{Width: columns, Beside: []page.Address{{Text: "all records", URL: "/"}, {Text: "other formats", URL: "/live?r=" + url.QueryEscape(keyOf(one.path))}}}
 	if query.Get("verbose") != "" {
 		o.Verbose = true
 	} else {
@@ -260,8 +260,8 @@ func (s *site) report(w http.ResponseWriter, r *http.Request, one found) error {
 	return nil
 }
 
-// send sends what was drawn. A page of HTML has a policy of its own, with the sums of its
-// scripts, which is said of it here, too.
+// send sends a page. For HTML it also sends the page's own security policy, with the hashes
+// of its scripts, as a header.
 func send(w http.ResponseWriter, format string, text *bytes.Buffer) {
 	switch {
 	case format == "html":
@@ -270,7 +270,7 @@ func send(w http.ResponseWriter, format string, text *bytes.Buffer) {
 	case slices.Contains(page.Formats, format):
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	}
-	_, _ = text.WriteTo(w) // who does not wait for it needs no answer
+	_, _ = text.WriteTo(w) // ignore write errors: the client disconnected
 }
 
 // record sends the record itself.
@@ -290,12 +290,12 @@ func save(w http.ResponseWriter, name string) {
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 }
 
-// base is a record's name without what all have.
+// base returns the file name of a record without its extension.
 func base(name string) string {
 	return record.Stem(path.Base(name))
 }
 
-// compare sets two records beside each other, as tare compare does.
+// compare compares two records, like tare compare.
 func (s *site) compare(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	return s.over(w, r, func(ctx context.Context) ([]*page.Page, []string, error) {
@@ -321,11 +321,10 @@ func (s *site) compare(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// back leads from a page to the list.
+// back links a page to the list.
 var back = page.Options{Beside: []page.Address{{Text: "all records", URL: "/"}}}
 
-// history shows where the figures of the newest of the filtered records changed, as tare
-// history does.
+// history shows where figures of the latest filtered records changed, like tare history.
 func (s *site) history(w http.ResponseWriter, r *http.Request) error {
 	return s.over(w, r, func(ctx context.Context) ([]*page.Page, []string, error) {
 		var runs []compare.Run
@@ -341,8 +340,8 @@ func (s *site) history(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// nodes shows how figures of the newest of the filtered records are distributed over
-// nodes, as tare report --over node does.
+// nodes shows the distribution of figures over nodes in the latest filtered records, like
+// tare report --over node.
 func (s *site) nodes(w http.ResponseWriter, r *http.Request) error {
 	return s.over(w, r, func(ctx context.Context) ([]*page.Page, []string, error) {
 		nodes, err := compare.NewNodes("node", compare.Headline)
@@ -359,7 +358,7 @@ func (s *site) nodes(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// over sends pages that are of many records, with what is to be said of which those are.
+// over sends pages about several records, with notes on skipped ones.
 func (s *site) over(w http.ResponseWriter, r *http.Request, of func(context.Context) ([]*page.Page, []string, error)) error {
 	text, err := s.produce(r, s.long, func(ctx context.Context, text *bytes.Buffer) error {
 		pages, head, err := of(ctx)
@@ -375,8 +374,8 @@ func (s *site) over(w http.ResponseWriter, r *http.Request, of func(context.Cont
 	return err
 }
 
-// newest judges the newest of the filtered records, one after the other, and says what is
-// left out.
+// newest judges the latest filtered records, one after the other. head names skipped
+// records.
 func (s *site) newest(ctx context.Context, r *http.Request, most int, take func(file string, j instrument.Judged)) (head []string, err error) {
 	all, _ := s.index.list(ctx)
 	var left, again []string
@@ -384,7 +383,7 @@ func (s *site) newest(ctx context.Context, r *http.Request, most int, take func(
 	rows := s.filtered(all, term.Clean(r.URL.Query().Get("q")))
 	if len(rows) > most {
 		rows = rows[:most]
-		head = append(head, fmt.Sprintf("only the newest %d records are in it; the command takes all", most))
+		head = append(head, fmt.Sprintf("only the latest %d records are included; the command includes all", most))
 	}
 	taken, copies := 0, record.Copies{}
 	for _, row := range rows {
@@ -408,19 +407,19 @@ func (s *site) newest(ctx context.Context, r *http.Request, most int, take func(
 		}
 	}
 	if left != nil {
-		head = append(head, "left out, since they cannot be judged, as their reports say: "+page.Listed(left))
+		head = append(head, "skipped, since they cannot be judged (see their reports): "+page.Listed(left))
 	}
 	if again != nil {
-		head = append(head, "left out, since they are copies: "+page.Listed(again))
+		head = append(head, "skipped, since they are copies: "+page.Listed(again))
 	}
 	if taken == 0 {
-		return nil, errors.New(strings.Join(append([]string{"there is no record to show this of"}, head...), "\n"))
+		return nil, errors.New(strings.Join(append([]string{"no record to show"}, head...), "\n"))
 	}
 	return head, nil
 }
 
-// extents are how much a file's records have of their runs; what cannot be read is told
-// of when it is judged.
+// extents returns the extents of a file's records. Errors are reported when the file is
+// judged.
 func (s *site) extents(name string) (all []record.Extent) {
 	_ = s.reading(name, func(r *record.Reader) error {
 		all = r.Extents()
@@ -429,7 +428,7 @@ func (s *site) extents(name string) (all []record.Extent) {
 	return all
 }
 
-// found are the records of a file of the list, judged.
+// found returns a listed file with its judged records.
 func (s *site) found(ctx context.Context, key string) (one found, all []instrument.Judged, err error) {
 	if one, err = s.index.find(ctx, key); err == nil {
 		all, err = s.judged(one.path)
@@ -437,7 +436,7 @@ func (s *site) found(ctx context.Context, key string) (one found, all []instrume
 	return one, all, err
 }
 
-// side is a file's records, of which only the figures are kept.
+// side returns the records of a file as a side, with figures only.
 func (s *site) side(ctx context.Context, key string, nth int) (compare.Side, error) {
 	one, all, err := s.found(ctx, key)
 	side := compare.Side{Name: compare.SideName(one.path, nth)}
@@ -447,13 +446,13 @@ func (s *site) side(ctx context.Context, key string, nth int) (compare.Side, err
 	return side, err
 }
 
-// live shows how far a run is, and goes on doing so as long as it is under way.
+// live shows the progress of a run and updates it while the run is active.
 func (s *site) live(w http.ResponseWriter, _ *http.Request, one found) error {
 	s.draw(w, http.StatusOK, "live.html", s.row(&one))
 	return nil
 }
 
-// liveJSON is what changes on that page.
+// liveJSON returns the changing data of that page.
 func (s *site) liveJSON(w http.ResponseWriter, _ *http.Request, one found) error {
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(s.row(&one))

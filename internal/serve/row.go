@@ -10,13 +10,13 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Row is a record as the list and the page of its progress show it.
+// Row is a record in the list and on its progress page.
 type Row struct {
 	of         *found
 	Run        string    `json:"run"`
-	Key        string    `json:"-"`    // by which it is asked for, see keyOf
+	Key        string    `json:"-"`    // key for requests, see keyOf
 	Name       string    `json:"path"` // below the folder
-	Title      string    `json:"-"`    // the plan's, or else the name
+	Title      string    `json:"-"`    // of the plan, or the file name
 	Instrument string    `json:"experiment"`
 	Targets    string    `json:"targets"`
 	Began      time.Time `json:"began"`
@@ -28,23 +28,23 @@ type Row struct {
 	Failures   string    `json:"failures"`
 	Failed     bool      `json:"-"`
 	Findings   string    `json:"findings"`
-	Last       string    `json:"last"`    // what was measured last
-	Written    string    `json:"written"` // when
+	Last       string    `json:"last"`    // last measurement
+	Written    string    `json:"written"` // time of the last write
 	State      string    `json:"state"`
-	Live       bool      `json:"live"` // more may come
-	Wrong      string    `json:"-"`    // why there is nothing to report
+	Live       bool      `json:"live"` // the run may continue
+	Wrong      string    `json:"-"`    // why there is no report
 	Formats    []string  `json:"-"`
 }
 
-// mayGoOn is how long after its last line a record without an end may be that of a run
-// elsewhere, whose end would be missed.
+// mayGoOn is how long a record without an end may belong to an active run on another
+// machine.
 const mayGoOn = 10 * time.Minute
 
-// Brief is why, as wide as a column of the list may be.
+// Brief returns the error, shortened for a column of the list.
 func (r Row) Brief() string { return page.Short(r.Wrong, 60) }
 
-// keyOf is a path as a form can hold it and an address in a page, whatever bytes are in
-// it; usual ones stay as they are.
+// keyOf escapes a path for forms and URLs, whatever bytes it has. Usual paths do not
+// change.
 func keyOf(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
 func (s *site) row(f *found) Row {
@@ -70,7 +70,7 @@ func (s *site) row(f *found) Row {
 		names[i] = page.Heading(name)
 	}
 	r.Run, r.Instrument, r.Targets = page.Heading(h.RunID), page.Heading(h.Experiment), page.Listed(names)
-	known := h.Environment.CPUs > 0 // of what was imported the machine is not, and its plan was not carried out
+	known := h.Environment.CPUs > 0 // imported records have no machine and no executed plan
 	if known {
 		r.Machine = page.Heading(page.Processor(&h.Environment))
 	}
@@ -96,13 +96,13 @@ func (s *site) row(f *found) Row {
 	return r
 }
 
-// state says how the file's records ended, and whether more may come.
+// state returns the state of the file's records, and whether the run may continue.
 func (s *site) state(f *found) (state string, live bool) {
 	switch {
 	case !f.open:
 		state = page.Known(f.status)
 	case f.partial && f.offset == 0:
-		state = "packed, and too long to be looked through"
+		state = "compressed, and too long to read"
 	case s.Alive(f.header.RunID):
 		state, live = "under way", true
 	case time.Since(f.info.ModTime()) < mayGoOn:
@@ -116,7 +116,7 @@ func (s *site) state(f *found) (state string, live bool) {
 	return term.Clean(state), live
 }
 
-// atLeast is a count, which is too low where not every line was read.
+// atLeast formats a count, with ≥ if lines were skipped.
 func (e *entry) atLeast(n int) string {
 	if e.partial {
 		return fmt.Sprintf("≥ %d", n)
@@ -134,7 +134,7 @@ func (e *entry) found() string {
 	return strings.Join(parts, ", ")
 }
 
-// String is "round 3, docker/runc, run, 50 lanes".
+// String returns the location, such as "round 3, docker/runc, run, 50 lanes".
 func (w where) String() string {
 	if w.Target == "" {
 		return ""
@@ -151,7 +151,7 @@ func (w where) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// ago is a time in words that need no clock of the reader's.
+// ago formats a time so that the reader needs no clock.
 func ago(at time.Time) string {
 	since := time.Since(at).Round(time.Second)
 	if since < time.Minute {
@@ -160,7 +160,7 @@ func ago(at time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04:05")
 }
 
-// has tells whether every word stands somewhere in the row.
+// has reports whether the row contains every word.
 func (r *Row) has(words []string) bool {
 	text := strings.ToLower(strings.Join([]string{r.Name, r.Title, r.Instrument, r.Targets, r.Began.Format(time.DateTime), r.Machine, r.Kernel, r.Findings, r.State, r.Wrong}, " "))
 	for _, w := range words {

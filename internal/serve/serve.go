@@ -1,14 +1,12 @@
-// Package serve shows the records of a folder to browsers: a list, the report of each,
-// two beside each other, and how far a run under way is.
+// Package serve shows the records of a folder to browsers: a list, reports, comparisons of
+// two records, and the progress of active runs.
 //
-// It may run as root on a machine that others use, so it does no more than it has to.
-// Nothing can be changed through it; what it reads are files below one folder, and of
-// those that are no records no more than their beginning. Nobody is let in without a
-// token, not on loopback either: records are for their owner, and every user of a machine
-// can connect to its loopback addresses.
+// It may run as root on a shared machine, so it has minimal access. It is read-only and
+// reads only files below one folder; of files that are not records it reads only the start.
+// Every request needs a token, also on loopback: records are private to their owner, but
+// every user of a machine can connect to its loopback addresses.
 //
-// The files are the only truth. What is known of them is kept in memory, and read again
-// when they change.
+// The files are the only source. Data about them is cached and refreshed when they change.
 package serve
 
 import (
@@ -29,21 +27,21 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options say what is served, where and to whom.
+// Options configure the server.
 type Options struct {
 	Dir         string
-	Address     string // to listen at, HOST:PORT; port 0 is any that is free
+	Address     string // listen address, HOST:PORT; port 0 is any free port
 	Token       string
 	Instruments instrument.List
 	Lines       *record.Lines           // of all instruments
-	Alive       func(runID string) bool // whether a run is under way on this machine
-	Log         *log.Logger             // of what goes wrong in the server itself
-	Confine     bool                    // the process does nothing else, and gives up what that would take
-	Marks       string                  // folder below which Alive looks
+	Alive       func(runID string) bool // reports whether a run is active on this machine
+	Log         *log.Logger             // for errors of the server itself
+	Confine     bool                    // drop privileges; the process does nothing else
+	Marks       string                  // folder that Alive reads
 }
 
-// Records lists the records below a folder in which all words of a filter stand, the newest
-// first, and says which bound was met.
+// Records lists the records below a folder that contain all words of a filter, newest
+// first. bounded names an exceeded limit.
 func Records(ctx context.Context, o Options, filter string) (rows []Row, bounded string, err error) {
 	root, err := os.OpenRoot(o.Dir)
 	if err != nil {
@@ -55,16 +53,16 @@ func Records(ctx context.Context, o Options, filter string) (rows []Row, bounded
 	return s.filtered(all, filter), bounded, nil
 }
 
-// Bounds of what clients can take.
+// Limits on clients.
 const (
 	connections = 64
 	headerBytes = 16 << 10
-	toAnswer    = 2 * time.Minute // and to send it
-	toFinish    = 3 * time.Second // pages under way when the server is told to end
+	toAnswer    = 2 * time.Minute // to generate and send an answer
+	toFinish    = 3 * time.Second // for open requests at shutdown
 )
 
-// Serve serves until ctx ends, which is no error. ready is told the address, without
-// the token.
+// Serve serves until ctx ends; it then returns nil. It calls ready with the address,
+// without the token.
 func Serve(ctx context.Context, o Options, ready func(address string)) error {
 	root, err := os.OpenRoot(o.Dir)
 	if err != nil {
@@ -102,7 +100,7 @@ func Serve(ctx context.Context, o Options, ready func(address string)) error {
 		finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), toFinish)
 		defer cancel()
 		if err := server.Shutdown(finish); errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close() // who is still answered then was told to end, too
+			err = server.Close() // cancel the remaining requests
 			ended <- err
 			return
 		}

@@ -356,7 +356,7 @@ func TestWhileAPageIsMadeOthersAreAnswered(t *testing.T) {
 	v.site.patience = 0
 	for _, page := range []string{"/report?r=b.jsonl", "/compare?a=a.jsonl&b=b.jsonl", "/history", "/nodes", "/metrics"} {
 		status, body, header := v.get(page)
-		if status != http.StatusAccepted || header.Get("Refresh") != "2" || header.Get("Retry-After") != "2" || !strings.Contains(body, "it is being made") {
+		if status != http.StatusAccepted || header.Get("Refresh") != "2" || header.Get("Retry-After") != "2" || !strings.Contains(body, "the page is being generated") {
 			t.Errorf("%s: %d %v\n%s", page, status, header, body)
 		}
 	}
@@ -380,9 +380,9 @@ func TestOnlySoManyPagesAreMadeAtOnce(t *testing.T) {
 	v.site.long <- struct{}{}
 	v.site.patience = 0
 	for i := range mostMade {
-		v.says(fmt.Sprintf("/history?q=%d", i), http.StatusAccepted, "it is being made")
+		v.says(fmt.Sprintf("/history?q=%d", i), http.StatusAccepted, "the page is being generated")
 	}
-	v.says("/history", http.StatusServiceUnavailable, "too many pages are being made")
+	v.says("/history", http.StatusServiceUnavailable, "too many pages are being generated")
 	<-v.site.long
 }
 
@@ -475,7 +475,7 @@ func TestAHistoryLeavesOutWhatCannotBeJudgedAndSaysSo(t *testing.T) {
 		status int
 		says   string
 	}{"": {http.StatusOK, "1 run"}, "?q=of-later": {http.StatusUnprocessableEntity, "no record to show"}} {
-		v.says("/history"+query, want.status, want.says, "as their reports say: later.jsonl")
+		v.says("/history"+query, want.status, want.says, "(see their reports): later.jsonl")
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -10,14 +10,14 @@ import (
 // asciiWriter writes to a terminal or a file of a locale without UTF-8.
 type asciiWriter struct{ *os.File }
 
-// Write implements [io.Writer]. What is written ends with a whole character.
+// Write implements [io.Writer]. Each call must end with a complete character.
 func (a asciiWriter) Write(b []byte) (int, error) {
 	_, err := io.WriteString(a.File, ASCII(string(b)))
 	return len(b), err
 }
 
-// InLocale returns a writer that keeps to ASCII where the locale has no UTF-8, such as
-// LC_ALL=C. Without any locale UTF-8 is taken for granted.
+// InLocale returns a writer that writes only ASCII if the locale is not UTF-8, such as
+// LC_ALL=C. Without a locale it assumes UTF-8.
 func InLocale(f *os.File, getenv func(string) string) io.Writer {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale := strings.ToLower(getenv(name)); locale != "" {
@@ -30,13 +30,13 @@ func InLocale(f *os.File, getenv func(string) string) io.Writer {
 	return f
 }
 
-// IsASCII reports whether a writer keeps to ASCII.
+// IsASCII reports whether a writer writes only ASCII.
 func IsASCII(w io.Writer) bool {
 	_, is := w.(asciiWriter)
 	return is
 }
 
-// Whole is what a writer of [InLocale] writes to, for what has to stay as it is.
+// Whole returns the writer below that of [InLocale], for output that must not change.
 func Whole(w io.Writer) io.Writer {
 	if a, is := w.(asciiWriter); is {
 		return a.File
@@ -44,12 +44,12 @@ func Whole(w io.Writer) io.Writer {
 	return w
 }
 
-// spelled are the characters that tare writes itself.
+// spelled maps the characters that tare prints to ASCII.
 var spelled = strings.NewReplacer("±", "+-", "×", "x", "÷", "/", "·", "-", "–", "-", "—", "-", "‑", "-", "…", "...", "→", "->", "≤", "<=", "≥", ">=", "≠", "!=", "µ", "u", "²", "2",
 	"“", `"`, "”", `"`, "’", "'", "│", "|", "┃", "|", "┄", ".", "─", "-", "━", "=", "├", "+", "┤", "+", "╌", "-", "█", "#", "▇", "#", "▆", "*", "▅", "*", "▄", "=", "▃", "-", "▂", ".", "▁", "_",
 	"▏", ".", "▎", ".", "▍", "-", "▌", "=", "▋", "=", "▊", "*", "▉", "#", "░", ".", "▒", ":", "▓", "%", "●", "o", "○", "o", "◆", "o", "⇒", "=>", "↑", "^", "↓", "v", "ö", "oe", "ü", "ue", "ä", "ae", "Σ", "sum", "√", "sqrt", "◀", "<", "▶", ">", "←", "<-", "∞", "inf")
 
-// ASCII returns a text in ASCII: signs as they are spelled, and ? for what is left.
+// ASCII converts a text to ASCII: known characters by spelled, others to "?".
 func ASCII(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= utf8.RuneSelf {

@@ -1,10 +1,9 @@
-// Package term is the border between text of others and a person's terminal.
+// Package term separates untrusted text from the user's terminal.
 //
-// Names, versions and error messages come from engines, kernels and logs that
-// tare doesn't control. A terminal obeys what it is sent: an escape sequence
-// in a version string could retitle the window, hide a line or answer a
-// question on the user's behalf. So foreign text passes [Clean] before it is
-// printed. Records keep the text as it came; only what is shown is cleaned.
+// Names, versions and error messages come from engines, kernels and logs that tare does not
+// control. A terminal executes escape sequences: one in a version string could retitle the
+// window, hide a line or answer a question for the user. So untrusted text passes [Clean]
+// before it is printed. Records store the original text; only output is cleaned.
 package term
 
 import (
@@ -14,18 +13,17 @@ import (
 	"unicode/utf8"
 )
 
-// The joiners are format characters without a glyph, as dangerous ones are,
-// but Persian, the Indic scripts and emoji are misspelt without them.
+// The joiners are format characters without a glyph, like dangerous ones, but Persian,
+// Indic scripts and emoji need them.
 const (
 	zeroWidthNonJoiner = '\u200c'
 	zeroWidthJoiner    = '\u200d'
 )
 
-// Clean returns s as it can be shown on one line of a terminal: control and
-// escape characters, line and paragraph separators, bidirectional controls
-// and every other character without a graphic of its own are written as
-// escapes ("\x1b", "\n", "\u202e"), and bytes that are not UTF-8 are left out.
-// What is already clean is returned as it is, backslashes included.
+// Clean returns s for output on one line of a terminal. It replaces control and escape
+// characters, line and paragraph separators, bidirectional controls and all other
+// non-graphic characters by escapes ("\x1b", "\n", "\u202e"). It drops bytes that are not
+// UTF-8. Clean text is returned unchanged, including backslashes.
 func Clean(s string) string {
 	if isClean(s) {
 		return s
@@ -57,9 +55,9 @@ func isClean(s string) bool {
 	return true
 }
 
-// shows tells characters that a terminal draws from those that it acts on or
-// that only change how others are drawn. What Unicode has not assigned yet is
-// escaped too: its width, and so the table it stands in, can't be known.
+// shows reports whether a terminal draws a character, instead of executing it or changing
+// how others are drawn. Unassigned characters are escaped too: their width is unknown, and
+// so is that of their table.
 func shows(r rune) bool {
 	if r == zeroWidthJoiner || r == zeroWidthNonJoiner {
 		return true
@@ -67,7 +65,7 @@ func shows(r rune) bool {
 	return unicode.IsGraphic(r)
 }
 
-// escape writes r as Go source would.
+// escape returns the escape sequence of r in Go syntax.
 func escape(r rune) string {
 	switch r {
 	case '\t':

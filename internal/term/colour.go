@@ -7,13 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Style is how a piece of text looks in colour: the parameter of an SGR
-// escape sequence (ECMA-48, 8.3.117). The eight basic colours follow the
-// user's own palette, so nothing here fixes a shade.
+// Style is the style of a piece of text: the parameter of an SGR escape sequence (ECMA-48,
+// 8.3.117). The eight basic colours follow the user's palette.
 type Style string
 
-// The styles that tables use. Colour never carries meaning alone: what it
-// marks is also said in words.
+// The styles of tables. Colour never has a meaning that the text does not have.
 const (
 	Plain  Style = ""
 	Bold   Style = "1"
@@ -23,8 +21,8 @@ const (
 	Yellow Style = "33"
 )
 
-// Paint returns text in this style, or text as it is without colour. The text
-// is not cleaned.
+// Paint returns text in this style, or unchanged if colour is false. It does not clean the
+// text.
 func (s Style) Paint(text string, colour bool) string {
 	if !colour || s == Plain || text == "" {
 		return text
@@ -32,8 +30,8 @@ func (s Style) Paint(text string, colour bool) string {
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
 }
 
-// Colour tells whether w takes colour: it is a terminal, that terminal is not
-// "dumb", and NO_COLOR (https://no-color.org) is unset or empty.
+// Colour reports whether w supports colour: it is a terminal that is not "dumb", and
+// NO_COLOR (https://no-color.org) is unset or empty.
 func Colour(w io.Writer) bool {
 	return colour(IsTerminal(w), os.Getenv)
 }
@@ -42,7 +40,7 @@ func colour(terminal bool, getenv func(string) string) bool {
 	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
-// IsTerminal tells whether w writes to a terminal directly.
+// IsTerminal reports whether w writes directly to a terminal.
 func IsTerminal(w io.Writer) bool {
 	fd, ok := descriptor(w)
 	if !ok {
@@ -52,8 +50,8 @@ func IsTerminal(w io.Writer) bool {
 	return err == nil
 }
 
-// Columns returns the width of the terminal that w writes to, ok false when it
-// is none or doesn't know its size.
+// Columns returns the width of the terminal that w writes to. ok is false if w is not a
+// terminal or the width is unknown.
 func Columns(w io.Writer) (columns int, ok bool) {
 	fd, ok := descriptor(w)
 	if !ok {

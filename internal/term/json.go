@@ -9,12 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSON writes a value as one object, indented or on one line, that a terminal may
-// show. Foreign text comes back from it as it was (bytes that are not UTF-8 as U+FFFD).
+// WriteJSON writes a value as one JSON object, indented or on one line, that is safe to
+// print on a terminal. Untrusted text survives a round trip, except that invalid UTF-8
+// becomes U+FFFD.
 func WriteJSON(w io.Writer, v any, indented bool) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // commands have & and > in them
+	e.SetEscapeHTML(false) // commands contain & and >
 	if indented {
 		e.SetIndent("", "  ")
 	}
@@ -25,14 +26,14 @@ func WriteJSON(w io.Writer, v any, indented bool) error {
 	return err
 }
 
-// CleanJSON escapes within JSON what [Clean] would. What is in strings stays the same to
-// who reads it as JSON; elsewhere there is nothing to escape.
+// CleanJSON escapes in JSON the characters that [Clean] escapes. The values of strings do
+// not change; other parts of JSON have no such characters.
 func CleanJSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
 		switch {
-		case r == '\n' || shows(r): // what else is below a space encoding/json escapes
+		case r == '\n' || shows(r): // encoding/json escapes the other control characters
 			out = append(out, text[i:i+n]...)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

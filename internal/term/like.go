@@ -2,8 +2,8 @@ package term
 
 import "fmt"
 
-// Like returns the hint "; did you mean X?" for a word that is not among the known ones, ""
-// where none is near: one letter differs, or two and not the first.
+// Like returns the hint "; did you mean X?" for an unknown word, or "" if no known word is
+// similar. Similar words differ in one letter, or in two but not in the first.
 func Like(word string, known []string) string {
 	best, least := "", 3
 	for _, one := range known {
@@ -17,7 +17,8 @@ func Like(word string, known []string) string {
 	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// distance is Levenshtein's: how many letters have to be put in, left out or replaced.
+// distance returns the Levenshtein distance: the number of inserted, removed or replaced
+// letters.
 func distance(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

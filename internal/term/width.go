@@ -2,6 +2,6 @@ package term
 
 import "github.com/clipperhouse/displaywidth"
 
-// Width returns how many columns of a terminal a text takes once it is cleaned. A character
-// that Unicode's UAX #11 calls ambiguous takes one, as it does outside East Asian locales.
+// Width returns the width of a text in terminal columns after cleaning. Characters that
+// Unicode's UAX #11 calls ambiguous count as one column, as outside East Asian locales.
 func Width(s string) int { return displaywidth.String(Clean(s)) }

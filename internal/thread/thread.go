@@ -1,6 +1,5 @@
-// Package thread does work on threads that are not like the others of the
-// process any more, and that nothing else is ever done on: in other namespaces,
-// say.
+// Package thread runs functions on threads whose state differs from the rest of the
+// process, such as in other namespaces. Such a thread runs nothing else.
 package thread
 
 import (
@@ -12,18 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart calls f on a thread that ends with it, whatever f makes of that thread.
-// f has to return.
+// Apart calls f on a separate thread that ends with f, so f may change the state of the
+// thread. f must return.
 //
-// It is never the process's first thread: that one does not end before the
-// process does, and what it is the whole process seems to be, since /proc/self
-// shows it.
+// It never uses the process's first thread. That thread lives as long as the process, and
+// /proc/self shows its state as that of the process.
 func Apart(f func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == os.Getpid() {
-			// Kept meanwhile, so that the next one cannot be the first again.
+			// Hold this thread, so that the next one is not the first again.
 			err := Apart(f)
 			runtime.UnlockOSThread()
 			done <- err
@@ -34,9 +32,8 @@ func Apart(f func() error) error {
 	return <-done
 }
 
-// Parent calls f on a thread that stays until ctx ends. A process that f starts with
-// Pdeathsig is killed when the thread ends that started it, whatever becomes of tare's
-// others.
+// Parent calls f on a thread that lives until ctx ends. A process that f starts with
+// Pdeathsig is killed when that thread ends, independent of tare's other threads.
 func Parent(ctx context.Context, f func() error) error {
 	begun := make(chan error)
 	go func() {
@@ -49,9 +46,8 @@ func Parent(ctx context.Context, f func() error) error {
 	return <-begun
 }
 
-// InMounts calls f in another mount namespace: that of an open
-// /proc/PID/ns/mnt, or of the process of a pidfd (Linux 5.8). What f starts is
-// born there.
+// InMounts calls f in another mount namespace, given as an open /proc/PID/ns/mnt or a pidfd
+// (Linux 5.8). Processes that f starts are in that namespace.
 func InMounts(namespace int, f func() error) error {
 	return Apart(func() error {
 		if err := EnterMounts(namespace); err != nil {
@@ -61,11 +57,11 @@ func InMounts(namespace int, f func() error) error {
 	})
 }
 
-// EnterMounts takes the calling thread into a mount namespace, from which it does
-// not come back: it has to be one that is [Apart].
+// EnterMounts moves the calling thread into a mount namespace. The thread cannot return, so
+// it must be one of [Apart].
 func EnterMounts(namespace int) error {
-	// Threads of one process share their root and working folder, and setns
-	// takes none that does.
+	// Threads of a process share their root and working folder, and setns rejects such
+	// threads.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare(CLONE_FS): %w", err)
 	}

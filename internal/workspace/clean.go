@@ -25,7 +25,7 @@ type Leftover struct {
 	// Rebooted means that the machine was rebooted since, so its processes have ended.
 	Rebooted bool `json:"rebooted,omitempty"`
 	roots    Roots
-	own      []string // its folders that bore its mark, also once the mark is gone
+	own      []string // its folders that had its mark, even if the mark is gone
 }
 
 // Leftovers finds the remains of dead runs by the marks in their folders below the
@@ -42,12 +42,12 @@ func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("look for what runs left: %w", err)
+			return nil, nil, fmt.Errorf("look for leftovers of runs: %w", err)
 		}
 		*root = path
 		entries, err := os.ReadDir(path)
 		if err != nil {
-			return nil, nil, fmt.Errorf("look for what runs left: %w", err)
+			return nil, nil, fmt.Errorf("look for leftovers of runs: %w", err)
 		}
 		for _, e := range entries {
 			if !e.IsDir() || !isID(e.Name()) {
@@ -119,7 +119,7 @@ func (l *Leftover) look(hs []cgroup.Hierarchy) error {
 		}
 		l.Mounts = append(l.Mounts, points...)
 	}
-	if len(l.Absent) > 0 { // or nothing would tell of those
+	if len(l.Absent) > 0 { // the notes list the absent folders, so keep them
 		l.Folders = slices.DeleteFunc(l.Folders, func(dir string) bool { return dir == l.memory() })
 	}
 	return nil
@@ -177,8 +177,8 @@ func isRuntime(args []string) bool {
 	})
 }
 
-// Remove ends and removes everything. If a folder is out of sight, the run's folder
-// stays with its notes, unless forget is set, and the error says so.
+// Remove ends and removes everything. If a folder is unreachable, the run's folder and its
+// notes stay, unless forget is set, and the error reports that.
 func (l *Leftover) Remove(forget bool) error {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
@@ -191,7 +191,7 @@ func (l *Leftover) Remove(forget bool) error {
 	var errs []error
 	for gone := false; ; {
 		l.end(hs, group)
-		there, absent, err := l.elsewhere() // noted in the run's folder
+		there, absent, err := l.elsewhere() // listed in the run's folder
 		err = errors.Join(err, removeElsewhere(l.RunID, there))
 		errs = []error{cgroup.Remove(hs, group), err}
 		l.Absent = paths(absent)
@@ -216,7 +216,7 @@ func (l *Leftover) Remove(forget bool) error {
 	}
 	err = errors.Join(errs...)
 	if len(l.Absent) > 0 && !forget {
-		err = errors.Join(err, fmt.Errorf("%s is out of sight: mount its disk and clean again; %s stays until then, or until tare clean --forget", strings.Join(l.Absent, ", "), l.memory()))
+		err = errors.Join(err, fmt.Errorf("%s is unreachable: mount its disk and clean again; %s stays until then, or until tare clean --forget", strings.Join(l.Absent, ", "), l.memory()))
 	}
 	if err != nil {
 		return fmt.Errorf("run %s: %w", l.RunID, err)

@@ -27,15 +27,15 @@ func (a apart) known() bool {
 	return exists(a.dir) || unix.Stat(filepath.Dir(a.dir), &st) == nil && identity(&st) == a.below
 }
 
-// Elsewhere makes a marked folder of the run below one of the user's. It is noted
-// first, so tare clean finds it.
+// Elsewhere creates a marked folder of the run below one of the user's. Its path is stored
+// first, so that tare clean finds it.
 func (r *Run) Elsewhere(below string) (dir string, err error) {
 	if below, err = secure(below, false); err != nil {
 		return "", err
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(below, &st); err != nil {
-		return "", fmt.Errorf("look at %s: %w", below, os.NewSyscallError("stat", err))
+		return "", fmt.Errorf("stat %s: %w", below, os.NewSyscallError("stat", err))
 	}
 	dir = filepath.Join(below, elsewhereName(r.ID))
 	all := append(r.elsewhere, apart{dir, identity(&st)})
@@ -74,14 +74,13 @@ func removeElsewhere(id string, all []apart) error {
 	return errors.Join(errs...)
 }
 
-// elsewhere returns the noted folders of a dead run that exist, and those with an
-// unknown state, as when their disk is not mounted. It ignores lines with names of
-// other folders.
+// elsewhere returns the other folders of a dead run: those that exist, and those in an
+// unknown state, such as on an unmounted disk. It ignores lines with other names.
 func (l *Leftover) elsewhere() (there, absent []apart, err error) {
 	text, err := l.Kept(elsewhereKept)
 	for line := range strings.SplitSeq(string(text), "\n") {
 		below, dir, ok := strings.Cut(line, " ")
-		if strings.HasPrefix(line, "/") || !ok { // earlier versions kept the path alone
+		if strings.HasPrefix(line, "/") || !ok { // earlier versions stored the path alone
 			below, dir = "", line
 		}
 		a := apart{dir, below}

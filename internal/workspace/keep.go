@@ -13,12 +13,12 @@ import (
 // maxKept limits the size of a kept file.
 const maxKept = 1 << 20
 
-// Keep writes a file with notes for tare clean into the run's folder. It is written
-// atomically, also across a power failure.
+// Keep writes a file for tare clean to the run's folder. The write is atomic, also across a
+// power failure.
 func (r *Run) Keep(name string, content []byte) error {
 	f, err := persist(filepath.Join(r.dataDir(), name), content, func(*os.File) error { return nil })
 	if err != nil {
-		return fmt.Errorf("note what the run makes: %w", err)
+		return fmt.Errorf("store the run's notes: %w", err)
 	}
 	return f.Close()
 }
@@ -46,7 +46,7 @@ func persist(path string, content []byte, prepare func(*os.File) error) (f *os.F
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	// Sync the names in both folders. Some file systems cannot do that, and some users
+	// Sync the entries in both folders. Some file systems do not support it, and some users
 	// cannot read the parent.
 	for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
 		if d, err := os.Open(dir); err == nil {
@@ -67,12 +67,12 @@ func (l *Leftover) Kept(name string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("run %s: read what it made: %w", l.RunID, err)
+		return nil, fmt.Errorf("run %s: read its notes: %w", l.RunID, err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxKept))
 	if err != nil {
-		return nil, fmt.Errorf("run %s: read what it made: %w", l.RunID, err)
+		return nil, fmt.Errorf("run %s: read its notes: %w", l.RunID, err)
 	}
 	return b, nil
 }

@@ -90,7 +90,7 @@ func TestWhatLiesOnADiskThatIsNotMountedIsKeptInMindUntilItIsOrIsForgotten(t *te
 		must.OK(t, errors.Join(os.Rename(disk, disk+".away"), os.Mkdir(disk, 0o700))) // as if unmounted
 		for range 2 {
 			found, absent, err := cleaned(t, roots, false)
-			if !found || !slices.Equal(absent, []string{at}) || err == nil || !strings.Contains(err.Error(), at+" is out of sight") {
+			if !found || !slices.Equal(absent, []string{at}) || err == nil || !strings.Contains(err.Error(), at+" is unreachable") {
 				t.Fatalf("%v %v %v", found, absent, err)
 			}
 		}

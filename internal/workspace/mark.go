@@ -14,9 +14,9 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// A run's folder has a mark: a file with the run's id and the boot id, which the owner of the
-// run owns and locks as long as the run is alive. Only a folder with a mark is removed. A
-// folder with a locked mark stays, in every namespace.
+// The folder of a run has a mark: a file with the run's id and the boot id. It belongs to
+// the owner of the run, which locks it while it is alive. Only marked folders are removed.
+// A folder with a locked mark stays, in every namespace.
 
 const markName = ".tare-run"
 
@@ -44,13 +44,13 @@ func mark(dir, id string) (*os.File, error) {
 	return f, nil
 }
 
-// removeMarked removes a run's folder, the mark last, so a partly removed folder is
-// still recognised.
+// removeMarked removes a run's folder and its mark last, so that a partly removed folder is
+// still recognized.
 func removeMarked(dir string) error {
 	if !exists(dir) {
 		return nil
 	}
-	if _, err := secure(filepath.Dir(dir), false); err != nil { // as when the folder was made
+	if _, err := secure(filepath.Dir(dir), false); err != nil { // same check as at creation
 		return err
 	}
 	if err := empty(dir); err != nil {
@@ -81,8 +81,8 @@ func marked(dir, id string) (is, alive bool) {
 	return is, alive
 }
 
-// readMark reads a mark and the boot in which it was made, "" for earlier versions of
-// tare. A run that was killed while it made its mark left it under its unfinished name.
+// readMark reads a mark and its boot id, which is "" for earlier versions of tare. A run
+// that was killed while writing its mark left it under its unfinished name.
 func readMark(dir, id string) (boot string, is, alive bool) {
 	const flags = os.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	f, err := os.OpenFile(filepath.Join(dir, markName), flags, 0)
@@ -105,6 +105,6 @@ func readMark(dir, id string) (boot string, is, alive bool) {
 	}
 	line, _, _ := strings.Cut(rest, "\n")
 	boot, _ = strings.CutPrefix(line, "boot ")
-	// Shared: two that look at once do not take each other for the run.
+	// A shared lock, so that two readers do not mistake each other for the run.
 	return boot, true, errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }

@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// secure returns the path of a folder without links and checks each folder on it, from /
-// down: it belongs to root, the owner of / or this user, and others cannot write to it.
-// With create it makes missing folders.
+// secure returns the path of a folder without links. It checks each folder on it, starting
+// at /: the owner must be root, the owner of / or this user, and others must not have write
+// permission. With create it creates missing folders.
 //
-// A folder such as /tmp, which others write to, must be sticky: there only an entry's owner
-// renames it. The folder that TARE_PRIVATE_DIR names may have any mode: no other user reaches
-// it, as with an emptyDir, which has mode 0777 and is one pod's.
+// A folder that others can write to, such as /tmp, must be sticky, so that only the owner
+// of an entry can rename it. The folder in TARE_PRIVATE_DIR may have any mode, because no
+// other user can reach it: an emptyDir has mode 0777 and belongs to one pod.
 //
-// After the check only root and this user can make the path lead elsewhere, so that it may be
-// given to engines and runtimes, which take no descriptors. The walk itself goes by
-// descriptors, since a folder is only as safe as those above it.
+// After the check only root and this user can redirect the path. So it may be passed to
+// engines and runtimes, which do not accept descriptors. The walk itself uses descriptors,
+// since a folder is only as safe as its parents.
 func secure(dir string, create bool) (string, error) {
 	path, err := resolved(dir)
 	if err != nil {
-		return "", fmt.Errorf("look at %s: %w", dir, err)
+		return "", fmt.Errorf("resolve %s: %w", dir, err)
 	}
 	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	var root unix.Stat_t
@@ -51,11 +51,11 @@ func secure(dir string, create bool) (string, error) {
 		var st unix.Stat_t
 		if err = unix.Fstat(fd, &st); err == nil {
 			if at == "/" {
-				root = st // in a user namespace its owner need not be 0, and could move everything
+				root = st // in a user namespace the owner need not be 0, and could move everything
 			}
 			shared := st.Mode&0o022 != 0 && st.Mode&unix.S_ISVTX == 0 && at != os.Getenv("TARE_PRIVATE_DIR")
 			if shared || !slices.Contains([]uint32{0, uint32(os.Geteuid()), root.Uid}, st.Uid) {
-				err = fmt.Errorf("%s belongs to uid %d with mode %o: others could put another folder in the place of the run's in %s; chown it to yourself and chmod go-w it, or choose a folder that only you and root can change, as those above it", at, st.Uid, st.Mode&0o7777, path)
+				err = fmt.Errorf("%s belongs to uid %d with mode %o: others could replace the run's folder in %s; chown it to yourself and chmod go-w it, or choose a folder that only you and root can change, including its parents", at, st.Uid, st.Mode&0o7777, path)
 			}
 		}
 		if err != nil {
@@ -66,7 +66,7 @@ func secure(dir string, create bool) (string, error) {
 	return path, unix.Close(in)
 }
 
-// resolved returns a path without links. Folders at its end that do not exist stay as they are.
+// resolved returns a path without links. Missing folders at its end are kept.
 func resolved(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

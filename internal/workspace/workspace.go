@@ -1,5 +1,5 @@
-// Package workspace manages the folders of a run on a machine and the lock that marks a
-// running run. It also removes the remains of interrupted runs.
+// Package workspace manages the folders of a run on a machine and the lock of an active
+// run. It also removes the leftovers of interrupted runs.
 package workspace
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
-// Roots are the two folders below which runs have theirs.
+// Roots are the parent folders of all runs.
 type Roots struct {
 	Data  string // bundles and root file systems; must allow exec
-	State string // runtimes' state and the locks; lost at a reboot where /run is
+	State string // runtimes' state and locks; /run is lost at a reboot
 }
 
-// DefaultRoots are /var/lib/tare and /run/tare for root, and folders of the
-// user for others. TARE_DATA_DIR and TARE_STATE_DIR override them.
+// DefaultRoots returns /var/lib/tare and /run/tare for root, and folders of the user
+// otherwise. TARE_DATA_DIR and TARE_STATE_DIR override them.
 func DefaultRoots() Roots {
 	r := Roots{Data: "/var/lib/tare", State: "/run/tare"}
 	if os.Geteuid() != 0 {
@@ -43,7 +43,7 @@ func DefaultRoots() Roots {
 	return r
 }
 
-// Run is one run's place on the machine.
+// Run is the set of folders of one run on the machine.
 type Run struct {
 	ID        string
 	roots     Roots
@@ -52,7 +52,7 @@ type Run struct {
 	elsewhere []apart
 }
 
-// Alive reports whether a run is running on this machine.
+// Alive reports whether a run is active on this machine.
 func Alive(roots Roots, id string) bool {
 	if !isID(id) {
 		return false
@@ -61,18 +61,18 @@ func Alive(roots Roots, id string) bool {
 	return alive
 }
 
-// busyError says that another run of the same state folder is measuring. Those of
-// other users, and with another folder, have a lock of their own and are not seen.
+// busyError means that another run with the same state folder is measuring. Runs of other
+// users or with another state folder have their own lock and are not detected.
 type busyError struct{ Holder string }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("another run is measuring on this machine (%s): two runs at once would measure each other; wait for it, or end it", e.Holder)
+	return fmt.Sprintf("another run is measuring on this machine (%s): concurrent runs would measure each other; wait for it, or stop it", e.Holder)
 }
 
-// New makes a run's folders and takes the state folder's lock. The error is a
-// *busyError when another run has it.
+// New creates a run's folders and locks the state folder. The error is a *busyError if
+// another run has the lock.
 func New(roots Roots) (*Run, error) {
-	// Containers have users other than tare's: modes are those that are set, whatever the umask.
+	// Containers run as other users, so the modes below must not depend on the umask.
 	unix.Umask(0o022)
 	r := &Run{ID: NewID(), roots: roots}
 	for _, root := range []*string{&r.roots.State, &r.roots.Data} {
@@ -96,7 +96,7 @@ func New(roots Roots) (*Run, error) {
 	_ = lock.Truncate(0)
 	fmt.Fprintf(lock, "run %s, pid %d\n", r.ID, os.Getpid())
 	r.lock = lock
-	// Others are kept out: a user's image has programs that are setuid.
+	// Others have no access, since a user's image may have setuid programs.
 	for _, dir := range []string{r.stateDir(), r.dataDir()} {
 		err := os.Mkdir(dir, 0o700)
 		if err == nil {
@@ -106,23 +106,23 @@ func New(roots Roots) (*Run, error) {
 			}
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("make the run's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err), r.Close())
+			return nil, errors.Join(fmt.Errorf("create the run's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to writable folders", err), r.Close())
 		}
 	}
 	return r, nil
 }
 
-// makeRoot makes a folder for runs and resolves its path.
+// makeRoot creates a folder for runs and resolves its path.
 func makeRoot(root *string) error {
 	path, err := checkRoot(*root, true)
 	if err != nil {
-		return fmt.Errorf("make tare's folder: %w; or set TARE_DATA_DIR and TARE_STATE_DIR to others", err)
+		return fmt.Errorf("create tare's folder: %w; or set TARE_DATA_DIR and TARE_STATE_DIR to other folders", err)
 	}
 	*root = path
 	return nil
 }
 
-// Refusal returns why no run could use a folder that is or is not there yet, or nil.
+// Refusal returns why runs cannot use a folder, which may not exist yet, or nil.
 func Refusal(root string) error {
 	_, err := checkRoot(root, false)
 	if errors.Is(err, os.ErrNotExist) {
@@ -131,8 +131,8 @@ func Refusal(root string) error {
 	return err
 }
 
-// checkRoot returns the path of a folder for runs without links. Programs are run from there,
-// so that others may not write to it even if it is sticky.
+// checkRoot returns the path of a folder for runs without links. Programs run from it, so
+// others must not have write permission, even if it is sticky.
 func checkRoot(root string, create bool) (string, error) {
 	path, err := secure(root, create)
 	if err != nil {
@@ -143,7 +143,7 @@ func checkRoot(root string, create bool) (string, error) {
 		return "", &os.PathError{Op: "lstat", Path: path, Err: err}
 	}
 	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
-		return "", fmt.Errorf("%s belongs to uid %d with mode %o: programs are run from it, so that it must be yours and not writable by others; chown and chmod it", path, st.Uid, st.Mode&0o7777)
+		return "", fmt.Errorf("%s belongs to uid %d with mode %o: programs run from it, so it must belong to you and not be writable by others; chown and chmod it", path, st.Uid, st.Mode&0o7777)
 	}
 	return path, nil
 }
@@ -155,8 +155,8 @@ func printable(c rune) rune {
 	return c
 }
 
-// NewID is that of a run: short enough for every name that is made of it. Forty random bits
-// make two runs of one machine with the same id unheard of.
+// NewID returns a random run id, short enough for all names that contain it. Its 40 random
+// bits make equal ids on one machine very unlikely.
 func NewID() string {
 	var b [5]byte
 	rand.Read(b[:]) // never fails since Go 1.24
@@ -166,7 +166,7 @@ func NewID() string {
 func (r *Run) stateDir() string { return filepath.Join(r.roots.State, r.ID) }
 func (r *Run) dataDir() string  { return filepath.Join(r.roots.Data, r.ID) }
 
-// Dirs makes the two folders of one target of the run.
+// Dirs creates the two folders of one target of the run.
 func (r *Run) Dirs(name string) (data, state string, err error) {
 	safe := strings.Map(func(c rune) rune {
 		if c == '/' || c < '!' || c > '~' {
@@ -180,17 +180,16 @@ func (r *Run) Dirs(name string) (data, state string, err error) {
 	data, state = filepath.Join(r.dataDir(), safe), filepath.Join(r.stateDir(), safe)
 	for _, dir := range []string{data, state} {
 		if err := os.MkdirAll(dir, 0o711); err != nil {
-			return "", "", fmt.Errorf("make the folder of target %s: %w", name, err)
+			return "", "", fmt.Errorf("create the folder of target %s: %w", name, err)
 		}
 	}
 	return data, state, nil
 }
 
-// Leave gives the lock back and keeps the run's folders: something that the run
-// made could not be removed, and tare clean has to know of it. The run counts as
-// dead from then on.
+// Leave releases the lock and keeps the run's folders, because tare clean needs them to
+// remove what the run could not. From then on the run counts as dead.
 func (r *Run) Leave() {
-	_ = r.removeGroups() // or clean does
+	_ = r.removeGroups() // otherwise tare clean removes them
 	r.release()
 }
 
@@ -218,22 +217,22 @@ func (r *Run) release() {
 	}
 }
 
-// Close removes what the run made and gives the lock back.
+// Close removes everything the run created and releases the lock.
 func (r *Run) Close() error {
 	away := removeElsewhere(r.ID, r.elsewhere)
 	for _, a := range r.elsewhere {
 		if !a.known() {
-			away = errors.Join(away, fmt.Errorf("%s is out of sight", a.dir))
+			away = errors.Join(away, fmt.Errorf("%s is unreachable", a.dir))
 		}
 	}
 	groups := r.removeGroups()
 	errs := []error{groups, away, removeMarked(r.stateDir())}
-	if away == nil && groups == nil { // else the run's folder has notes of them
+	if away == nil && groups == nil { // otherwise the run's folder has notes about them
 		errs = append(errs, removeMarked(r.dataDir()))
 	}
 	r.release()
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("remove what run %s made: %w; run: tare clean", r.ID, err)
+		return fmt.Errorf("remove the files of run %s: %w; run: tare clean", r.ID, err)
 	}
 	return nil
 }

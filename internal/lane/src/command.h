@@ -1,6 +1,6 @@
 /*
- * Commands: start one, watch it, the probe's line and another process's exit
- * at the same time, and stamp each as it happens.
+ * Commands: start a command, wait for its exit, the probe's line and the exit of another
+ * process at the same time, and timestamp each event.
  */
 #ifndef TARE_COMMAND_H
 #define TARE_COMMAND_H
@@ -39,23 +39,23 @@ struct rusage {
 	i64 rest[13];
 };
 
-/* What a lane owns besides its slot. */
+/* The state of a lane besides its slot. */
 struct lane {
 	int null_fd;
 	int out_r, out_w; /* standard output of commands and of the workload */
 	int err_r, err_w; /* standard error of commands */
 	int watch_fd;	  /* pidfd of the process whose exit ends the operation */
 	int call_fd;	  /* pidfd of the command */
-	int gate_w;	  /* floor: a byte here lets the container exec */
+	int gate_w;	  /* floor: a byte written here lets the container exec */
 	int sync_r;	  /* floor: "created", then end of file at exec */
 	i32 call_pid;
-	int work_fd;	  /* pidfd of the workload that the lane itself made: host, floor */
+	int work_fd;	  /* pidfd of the workload that the lane started: host, floor */
 	i32 work_pid;
-	u32 priority;	  /* what raise_priority reached */
-	int urgent;	  /* it is in force now */
-	u64 slack;	  /* timer slack (ns) of an ordinary process here */
-	long cpus_size;	  /* bytes of cpus, 0 when the lane is not pinned */
-	u64 cpus[128];	  /* the CPUs that what it starts may use: all of tare's own */
+	u32 priority;	  /* priority set by raise_priority */
+	int urgent;	  /* the priority is active */
+	u64 slack;	  /* timer slack (ns) of an ordinary process */
+	long cpus_size;	  /* bytes of cpus, 0 if the lane is not pinned */
+	u64 cpus[128];	  /* CPUs for child processes: those of tare */
 	char *argv[MAX_ARGS + 1];
 	char *envp[MAX_ENV + 1];
 };
@@ -90,9 +90,9 @@ static inline u64 cpu_used(void)
 	return (u64)t.sec * 1000000000u + (u64)t.nsec;
 }
 
-/* Waiting is urgent, so that what is awaited is noticed at once. Work that is
- * itself measured (the host's fork, all of the floor) is done as the runtimes
- * do theirs: as an ordinary process. */
+/* A lane waits with high priority, so that it notices events at once. Work that is
+ * measured itself (the host's fork, all of the floor) runs with ordinary priority, as in
+ * runtimes. */
 static void set_urgent(struct lane *l, int urgent)
 {
 	if (l->urgent == urgent)
@@ -105,7 +105,7 @@ static void set_urgent(struct lane *l, int urgent)
 	l->urgent = urgent;
 }
 
-/* The first failure is the one that is told. */
+/* Reports only the first failure. */
 static inline void fail(struct slot *s, u32 stage, long result)
 {
 	if (s->stage != STAGE_NONE)
@@ -114,7 +114,7 @@ static inline void fail(struct slot *s, u32 stage, long result)
 	s->err = (i32)-result;
 }
 
-/* Splits a run of n strings into a NULL-terminated vector. */
+/* Splits n consecutive strings into a NULL-terminated vector. */
 static void split(char *strings, u64 size, char **vector, u64 max)
 {
 	u64 n = 0, at = 0;
@@ -152,18 +152,18 @@ static int open_lane(struct lane *l, char *environment)
 		return -1;
 	l->err_r = p[0];
 	l->err_w = p[1];
-	/* Only the reading ends: those who write must not see EAGAIN. */
+	/* Only the reading ends: writers must not get EAGAIN. */
 	sys3(SYS_fcntl, l->out_r, F_SETFL, O_NONBLOCK);
 	sys3(SYS_fcntl, l->err_r, F_SETFL, O_NONBLOCK);
 	split(environment, ENV_SIZE, l->envp, MAX_ENV);
 	return 0;
 }
 
-/* Reads what a pipe holds into a bounded buffer; the rest is counted. */
+/* Reads the content of a pipe into a bounded buffer and counts dropped bytes. */
 static void collect(int fd, char *buffer, u32 *len, u32 size, u32 *dropped)
 {
 	char spill[4096];
-	/* Bounded: a command that never stops writing must not hold the lane. */
+	/* Bounded, so that a command that never stops writing cannot block the lane. */
 	for (int i = 0; i < 64; i++) {
 		u32 room = size - *len;
 		long n = room ? sys3(SYS_read, fd, buffer + *len, room)
@@ -183,7 +183,7 @@ static void drain(struct lane *l, struct slot *s)
 	collect(l->err_r, s->errout, &s->err_len, ERR_SIZE, &s->dropped);
 }
 
-/* True when the output holds a whole line "tare-probe/1 TOKEN …". */
+/* Returns whether the output has a complete line "tare-probe/1 TOKEN …". */
 static int probe_reported(const struct slot *s)
 {
 	static const char prefix[] = "tare-probe/1 ";
@@ -209,8 +209,8 @@ static int probe_reported(const struct slot *s)
 	return 0;
 }
 
-/* The command has ended, or was told to with SIGKILL. One that sits in the
- * kernel may not end; it is left to reap_orphans then, and the lane goes on. */
+/* The command has ended or was sent SIGKILL. If it does not end because it is blocked in
+ * the kernel, reap_orphans reaps it later and the lane continues. */
 static void reap_call(struct lane *l, struct slot *s)
 {
 	struct rusage ru;
@@ -248,8 +248,8 @@ static void reap_orphans(void)
 		;
 }
 
-/* Waits until every need is met, the time is up, or tare calls it off. What
- * still runs of the command is killed then, with its process group. */
+/* Waits until all needs are met, the time is up, or tare aborts. It then kills the
+ * command, if it still runs, and its process group. */
 static void await(struct lane *l, struct slot *s, u32 need)
 {
 	u64 deadline = s->start + s->timeout;
@@ -276,7 +276,7 @@ static void await(struct lane *l, struct slot *s, u32 need)
 			reap_call(l, s);
 			need &= ~(u32)NEED_CALL;
 			if (s->status != 0)
-				need = 0; /* a failed command is not waited for any longer */
+				need = 0; /* a failed command ends the wait */
 		}
 		if (p[1].revents) {
 			s->exited = t;
@@ -306,9 +306,9 @@ static void await(struct lane *l, struct slot *s, u32 need)
 	drain(l, s);
 }
 
-/* Makes what a lane starts an ordinary process. SCHED_RESET_ON_FORK gives the
- * priority back, but not the timer slack, which is 0 under SCHED_FIFO (kernel
- * 6.12 on), nor the CPUs of a lane that is pinned. */
+/* Makes a child of a lane an ordinary process. SCHED_RESET_ON_FORK resets the priority,
+ * but not the timer slack, which is 0 under SCHED_FIFO (since kernel 6.12), nor the CPU
+ * affinity of a pinned lane. */
 static void make_ordinary(const struct lane *l)
 {
 	if (l->slack > 0)
@@ -317,8 +317,8 @@ static void make_ordinary(const struct lane *l)
 		sys3(SYS_sched_setaffinity, 0, l->cpus_size, l->cpus);
 }
 
-/* Runs in the child of a vfork: shares memory with the lane, so that the error
- * number of a failed exec needs no pipe. */
+/* Runs in the child of a vfork, which shares memory with the lane: the error number of a
+ * failed exec needs no pipe. */
 __attribute__((noreturn, noinline)) static void become(struct lane *l, struct slot *s)
 {
 	make_ordinary(l);
@@ -331,8 +331,8 @@ __attribute__((noreturn, noinline)) static void become(struct lane *l, struct sl
 	die(127);
 }
 
-/* The vfork proper. It is a function of its own because the child runs on its
- * stack frame until it execs. Returns the child's pid, which has exec'd. */
+/* The vfork itself. It is a separate function because the child uses its stack frame
+ * until it execs. Returns the pid of the child, which has called exec. */
 __attribute__((noinline)) static long spawn(struct lane *l, struct slot *s)
 {
 	long pid = sys5(SYS_clone, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, 0, &l->call_fd, 0, 0);
@@ -354,8 +354,8 @@ static void exec_command(struct lane *l, struct slot *s)
 	await(l, s, s->stage == STAGE_NONE ? s->need | NEED_CALL : NEED_CALL);
 }
 
-/* A workload is known by its pidfd from its first moment: its number may be
- * somebody else's once it has been reaped. */
+/* Stores the pidfd of a workload from its start, since its pid may be reused after it is
+ * reaped. */
 static void keep_workload(struct lane *l, struct slot *s, i32 pid, int fd)
 {
 	close_fd(&l->work_fd);
@@ -375,7 +375,7 @@ static void spawn_workload(struct lane *l, struct slot *s)
 		return;
 	}
 	if (s->stage != STAGE_NONE) {
-		close_fd(&l->call_fd); /* it never became the workload */
+		close_fd(&l->call_fd); /* exec failed */
 		return;
 	}
 	keep_workload(l, s, (i32)pid, l->call_fd);

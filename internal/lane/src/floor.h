@@ -1,7 +1,6 @@
 /*
- * The floor: a container made with nothing but the kernel's own calls, split
- * into create, start and remove as an OCI runtime splits it. No runtime that
- * does the same can be faster.
+ * The floor: a container made with only system calls, split into create, start
+ * and remove like an OCI runtime. No runtime that does the same can be faster.
  *
  * create:  make the cgroups and write their limits; clone into new mount, PID,
  *          network, IPC and UTS namespaces; join the cgroups; pivot_root into
@@ -11,20 +10,20 @@
  *
  * A slot's arguments are a list of tagged strings:
  *
- *	"d" PATH          make this cgroup
+ *	"d" PATH          create this cgroup
  *	"w" PATH VALUE    write a limit
  *	"j" PATH          join: cgroup.procs of a v1 hierarchy
- *	"c" PATH          the v2 cgroup to be cloned into (kernel 5.7)
+ *	"c" PATH          the v2 cgroup to clone into (kernel 5.7)
  *	"r" PATH          the root file system
- *	"b" PATH DIR      a folder of the host, to be mounted on DIR in the root;
- *	                  DIR has no slash at its beginning
- *	"o" PATH DIR      the same, to be read only, without what is mounted below PATH
- *	"p" DIR           the workload is a user's own: mount a /proc on DIR, of which
- *	                  what rules the machine is read only, and leave it no more
- *	                  capabilities than engines give
- *	"u" UID GID       who the workload is; root without it
- *	"i" DIR           the folder that it begins in; / without it
- *	"e" ""            it has the lane's environment; none without it
+ *	"b" PATH DIR      bind-mount a host folder on DIR in the root;
+ *	                  DIR has no leading slash
+ *	"o" PATH DIR      the same, read-only, without the mounts below PATH
+ *	"p" DIR           the workload is a user's program: mount a /proc on DIR,
+ *	                  with the files that control the machine read-only, and
+ *	                  limit it to the default capabilities of engines
+ *	"u" UID GID       user of the workload; default root
+ *	"i" DIR           its working folder; default /
+ *	"e" ""            use the lane's environment; default none
  *	"x" ARG...        the workload's argv: the rest of the list
  */
 #ifndef TARE_FLOOR_H
@@ -68,7 +67,7 @@ static int tagged(const char *arg, char tag)
 	return arg[0] == tag && arg[1] == 0;
 }
 
-/* The next tag of the list. */
+/* Returns the next tag of the list. */
 static char **next(char **a)
 {
 	return a + (tagged(*a, 'w') || tagged(*a, 'b') || tagged(*a, 'o') || tagged(*a, 'u') ? 3 : 2);
@@ -111,14 +110,15 @@ static char **find(struct lane *l, char tag)
 	for (char **a = l->argv; *a && a[1]; a = next(a)) {
 		if (tagged(*a, tag))
 			return a + 1;
-		if (tagged(*a, 'x')) /* what follows is the workload's */
+		if (tagged(*a, 'x')) /* the rest belongs to the workload */
 			return 0;
 	}
 	return 0;
 }
 
-/* Mounts a /proc on dir, and over what in it rules the machine the same, read
- * only: root needs no capability to write to it. A kernel may lack some of it. */
+/* Mounts a /proc on dir. Files in it that control the machine are mounted read-only over
+ * themselves, because root can write to them without capabilities. Some of them do not
+ * exist in every kernel. */
 static long mount_proc(const char *dir)
 {
 	static const char *const ruling[] = {"sys", "sysrq-trigger", "irq", "bus", "fs", "scsi", "acpi", "asound"};
@@ -143,21 +143,21 @@ static long mount_proc(const char *dir)
 	return r;
 }
 
-/* What engines give, but for CAP_MKNOD: the floor is in no devices cgroup, so
- * that a device it made would be the machine's. The numbers are those of
- * linux/capability.h: chown, dac_override, fowner, fsetid, kill, setgid, setuid,
+/* The default capabilities of engines without CAP_MKNOD: the floor has no devices
+ * cgroup, so a new device node would access the machine's device. The numbers are those
+ * of linux/capability.h: chown, dac_override, fowner, fsetid, kill, setgid, setuid,
  * setpcap, net_bind_service, net_raw, sys_chroot, audit_write, setfcap. */
 static const u64 engine_capabilities = 1u << 0 | 1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 |
 				       1u << 8 | 1u << 10 | 1u << 13 | 1u << 18 | 1u << 29 | 1u << 31;
 
-/* Leaves the calling process, and all that it becomes, no other capabilities. */
+/* Limits the calling process and its children to these capabilities. */
 static long drop_capabilities(void)
 {
 	for (u64 c = 0; c < 64; c++) {
 		if (engine_capabilities >> c & 1)
 			continue;
 		long r = sys2(SYS_prctl, PR_CAPBSET_DROP, c);
-		if (r == -EINVAL) /* beyond the last that the kernel knows */
+		if (r == -EINVAL) /* beyond the last capability of the kernel */
 			break;
 		if (r < 0)
 			return r;
@@ -168,13 +168,13 @@ static long drop_capabilities(void)
 	for (u64 i = 0; i < 2; i++) {
 		sets[i].permitted &= (u32)(engine_capabilities >> 32 * i);
 		sets[i].effective = sets[i].permitted;
-		sets[i].inheritable = 0; /* a root that execs would have them */
+		sets[i].inheritable = 0; /* a root process would get them on exec */
 	}
 	return r < 0 ? r : sys2(SYS_capset, &head, sets);
 }
 
-/* What is mounted in the root before it is entered. What is below a folder that
- * is to be read only is not, as it would stay writable. */
+/* Mounts everything in the root before pivot_root. Mounts below a read-only folder are
+ * left out, because they would stay writable. */
 static long mount_all(struct lane *l)
 {
 	long r = 0;
@@ -189,7 +189,7 @@ static long mount_all(struct lane *l)
 	return r;
 }
 
-/* Who and where the workload is. */
+/* Sets the working directory, the user and the capabilities of the workload. */
 static long take_place(struct lane *l)
 {
 	char **user = find(l, 'u'), **dir = find(l, 'i');
@@ -247,14 +247,14 @@ __attribute__((noreturn)) static void inside(struct lane *l, struct slot *s, int
 	if (sys3(SYS_write, sync, &byte, 1) != 1)
 		die(126);
 	if (gate >= 0 && sys3(SYS_read, gate, &byte, 1) != 1)
-		die(126); /* the lane is gone */
+		die(126); /* the lane has ended */
 	char *none[] = {0};
 	r = sys3(SYS_execve, workload[0], workload, find(l, 'e') ? l->envp : none);
 	fail(s, STAGE_EXEC, r);
 	die(127);
 }
 
-/* Waits for the next sign on the sync pipe: 1 a byte, 0 end of file. */
+/* Waits for the next event on the sync pipe: 1 for a byte, 0 for end of file. */
 static long await_sync(struct lane *l, struct slot *s)
 {
 	set_urgent(l, 1);
@@ -320,7 +320,7 @@ static void floor_clone(struct lane *l, struct slot *s, int gated)
 	long pid = sys2(SYS_clone3, &args, sizeof args);
 	if (pid == 0) {
 		if (gated)
-			sys1(SYS_close, gate[1]); /* so that the lane's end is noticed */
+			sys1(SYS_close, gate[1]); /* so that the end of the lane is noticed */
 		inside(l, s, gate[0], sync[1]);
 	}
 	s->spawned = now();
@@ -337,11 +337,11 @@ static void floor_clone(struct lane *l, struct slot *s, int gated)
 	keep_workload(l, s, (i32)pid, pidfd);
 	if (await_sync(l, s) == 1)
 		return;
-	/* End of file before the byte: it failed on the way and said where. */
+	/* End of file before the byte: the child failed and reported its step. */
 	fail(s, STAGE_ROOT, -ESRCH);
 }
 
-/* The end of the sync pipe: exec has happened, or failed and said so. */
+/* Waits for the end of the sync pipe: exec has happened, or failed and reported that. */
 static void floor_executed(struct lane *l, struct slot *s)
 {
 	await_sync(l, s);
@@ -377,7 +377,7 @@ static void floor_run(struct lane *l, struct slot *s)
 		floor_executed(l, s);
 }
 
-/* A cgroup is busy for a moment after its last process was reaped. */
+/* A cgroup stays busy for a moment after its last process was reaped. */
 static void floor_remove(struct lane *l, struct slot *s)
 {
 	s->start = now();

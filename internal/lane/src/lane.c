@@ -1,23 +1,22 @@
 /*
- * A lane is the hand on the stopwatch: a tiny static process that performs one
- * operation at a time and stamps it. tare keeps as many of them as a batch has
- * lanes. They are told what to do through shared memory, park at one futex,
- * and are released by one wake, so that
+ * A lane is a tiny static process that performs one operation at a time and
+ * timestamps it. tare has one process per lane of a batch. It passes orders
+ * through shared memory; the lanes wait at one futex and are released by one
+ * wake-up. So
  *
- *  - the stamps are taken by a plain fork/exec/wait loop, not by a program
- *    with a garbage collector and a scheduler of its own;
- *  - a hundred commands start together without a hundred forks of something
- *    large, and each lane's own start is known;
+ *  - a plain fork/exec/wait loop takes the timestamps, not a program with a
+ *    garbage collector and a scheduler;
+ *  - a hundred commands start together without a hundred forks of a large
+ *    process, and the start of each lane is known;
  *  - tare sleeps while a batch runs.
  *
- * Where it may, a lane runs with SCHED_FIFO and SCHED_RESET_ON_FORK: the
- * processes it starts are ordinary ones, but the lane notices their end at
- * once however crowded the machine is. What it does itself and is measured, the
- * host's fork and all of the floor, it does as an ordinary process too.
+ * If permitted, a lane runs with SCHED_FIFO and SCHED_RESET_ON_FORK: its child
+ * processes are ordinary ones, but the lane notices their end at once, even on
+ * a busy machine. Measured work of the lane itself, the host's fork and all of
+ * the floor, also runs with ordinary priority.
  *
- * A lane is also the subreaper of what its commands leave behind, so that the
- * exit status of a container's first process is known and no zombie stays
- * beyond its next order.
+ * A lane is also the subreaper of its commands. So it gets the exit status of a
+ * container's first process, and no zombie is left after the next order.
  *
  *	lane INDEX COUNT	(descriptors 3, 4 and perhaps 5 are inherited)
  */
@@ -84,15 +83,15 @@ static void perform(struct lane *l, struct slot *s)
 	}
 }
 
-/* Everything that may be done before the release is done before it. */
+/* Does all work that is possible before the release. */
 static void prepare(struct lane *l, struct slot *s)
 {
 	clear_results(s);
 	split_args(l, s);
-	drain(l, s); /* what came since the last operation belongs to none */
+	drain(l, s); /* output since the last operation belongs to no order */
 	s->out_len = s->err_len = s->dropped = 0;
 	close_fd(&l->watch_fd);
-	/* Work of the lane's own is done as an ordinary process. */
+	/* The lane's own work runs with ordinary priority. */
 	set_urgent(l, s->op == OP_EXEC);
 	if (s->op == OP_KILL && (l->work_fd < 0 || s->watch != l->work_pid)) {
 		fail(s, STAGE_GONE, -ESRCH);
@@ -118,7 +117,8 @@ __attribute__((noreturn)) static void serve(struct lane *l, struct header *h, st
 			perform(l, s);
 		set_urgent(l, 1);
 		s->own = cpu_used() - own;
-		/* Of a workload that has ended since it was started, tare reads how. */
+		/* A workload that has ended since its start is not reaped: tare reads its
+		 * status. */
 		if (!(s->need & NEED_READY))
 			reap_orphans();
 		__atomic_store_n(&s->word, IDLE, __ATOMIC_RELEASE);
@@ -126,7 +126,7 @@ __attribute__((noreturn)) static void serve(struct lane *l, struct header *h, st
 	}
 }
 
-/* Best first; what was reached is told in the header. */
+/* Tries the highest priority first; the header has the result. */
 static u32 raise_priority(void)
 {
 	int one = 1;
@@ -139,9 +139,9 @@ static u32 raise_priority(void)
 	return 0;
 }
 
-/* Lane 0 waits on the CPU on which tare itself waits: batches of one lane go
- * back and forth between the two, and waking a process on another, idle CPU
- * takes several times as long as the rest of the harness. */
+/* Pins lane 0 to the CPU on which tare itself waits. Batches of one lane switch between
+ * the two processes. Waking a process on another idle CPU takes several times longer
+ * than the rest of the harness. */
 static void settle(struct lane *l, u32 home)
 {
 	if (home == 0 || home > sizeof l->cpus * 8)
@@ -155,8 +155,8 @@ static void settle(struct lane *l, u32 home)
 		l->cpus_size = size;
 }
 
-/* What tare was started with must not reach what is measured: descriptors that
- * a shell left open, a signal that nohup ignores, a mask. */
+/* The environment of tare must not affect the measured process: descriptors left open by
+ * a shell, a signal ignored by nohup, a signal mask. */
 static void forget_origin(int first_unused)
 {
 	sys3(SYS_close_range, first_unused, ~0u, 0);

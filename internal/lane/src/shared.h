@@ -1,7 +1,7 @@
 /*
- * The memory that tare and its lanes share: a header, the environment of the
- * commands, and one slot a lane. internal/lane/shared.go holds the same layout for Go,
- * and a test compares the two.
+ * The memory shared by tare and its lanes: a header, the environment of the commands,
+ * and one slot per lane. internal/lane/shared.go has the same layout for Go, and a test
+ * compares the two.
  */
 #ifndef TARE_SHARED_H
 #define TARE_SHARED_H
@@ -9,7 +9,7 @@
 #include "sys.h"
 
 enum {
-	LAYOUT = 4, /* changes with every change below */
+	LAYOUT = 4, /* incremented for every change below */
 	HEADER_SIZE = 4096,
 	ENV_SIZE = 131072,
 	SLOT_SIZE = 65536,
@@ -24,18 +24,17 @@ enum {
 	FD_MOUNTS = 5,
 };
 
-/* ALONE is for a batch of one lane: with nobody to wait for there is no gate,
- * which saves two switches between processes. */
+/* ALONE is for a batch of one lane: it needs no gate, which saves two context switches. */
 enum word { IDLE = 0, ARMED = 1, ALONE = 2 };
 
 enum op {
-	OP_NONE = 0,	     /* let go of the gate and do nothing */
+	OP_NONE = 0,	     /* pass the gate and do nothing */
 	OP_EXEC = 1,	     /* run a command and wait for it */
 	OP_SPAWN = 2,	     /* start a command and let it run: the host's start */
-	OP_KILL = 3,	     /* `signal` to the lane's own workload, `watch` */
+	OP_KILL = 3,	     /* send `signal` to the lane's own workload, `watch` */
 	OP_FLOOR_CREATE = 4, /* namespaces, cgroup, root; stop before exec */
 	OP_FLOOR_START = 5,  /* let it exec */
-	OP_FLOOR_RUN = 6,    /* both in one */
+	OP_FLOOR_RUN = 6,    /* both */
 	OP_FLOOR_REMOVE = 7, /* remove the cgroups */
 };
 
@@ -56,18 +55,18 @@ enum stage {
 	STAGE_REMOVE = 7, /* rmdir of a cgroup */
 	STAGE_TIMEOUT = 8,
 	STAGE_ABORT = 9,
-	STAGE_GONE = 10, /* the workload ended before it was told to */
+	STAGE_GONE = 10, /* the workload ended before its signal */
 };
 
 struct header {
 	u32 layout;
-	u32 gate;	 /* a futex: armed lanes wait here for it to change */
-	u32 parked;	 /* a futex: lanes that are waiting at the gate */
-	u32 want_parked; /* tare is woken when parked reaches it */
-	u32 done;	 /* a futex: lanes that have finished */
+	u32 gate;	 /* a futex: armed lanes wait here for a change */
+	u32 parked;	 /* a futex: number of lanes at the gate */
+	u32 want_parked; /* tare is woken at this value of parked */
+	u32 done;	 /* a futex: number of finished lanes */
 	u32 want_done;
-	u32 priority; /* how the lanes run: 0 as everyone, 1 nice -20, 2 SCHED_FIFO */
-	u32 home;     /* 1 + the CPU on which lane 0 waits, 0 for any */
+	u32 priority; /* priority of the lanes: 0 ordinary, 1 nice -20, 2 SCHED_FIFO */
+	u32 home;     /* 1 + the CPU of lane 0, 0 for any */
 };
 
 struct slot {
@@ -88,17 +87,17 @@ struct slot {
 	u64 user; /* ns */
 	u64 sys;
 	u64 maxrss; /* bytes */
-	u64 own;    /* ns of CPU the lane itself used for this order, from the release on */
+	u64 own;    /* CPU time (ns) of the lane itself for this order, since the release */
 	i32 status; /* wait status of the command */
-	i32 err;    /* errno of what failed, with its stage */
+	i32 err;    /* errno of the failure at stage */
 	u32 stage;
-	i32 pid;	     /* of the workload: host and floor */
+	i32 pid;	     /* pid of the workload: host and floor */
 	i32 workload_status; /* wait status of `watch`, when known */
 	u32 workload_known;
-	u32 missing; /* needs that were not met */
+	u32 missing; /* needs not met */
 	u32 out_len;
 	u32 err_len;
-	u32 dropped; /* bytes of output that found no place */
+	u32 dropped; /* bytes of output that did not fit */
 
 	char token[TOKEN_SIZE];
 	char args[ARGS_SIZE]; /* NUL-terminated strings, one after the other */
@@ -108,7 +107,7 @@ struct slot {
 
 _Static_assert(sizeof(struct header) <= HEADER_SIZE, "header");
 _Static_assert(sizeof(struct slot) <= SLOT_SIZE, "slot");
-/* internal/lane/shared.go relies on these. */
+/* internal/lane/shared.go uses these offsets. */
 _Static_assert(__builtin_offsetof(struct slot, start) == 32, "start");
 _Static_assert(__builtin_offsetof(struct slot, status) == 104, "status");
 _Static_assert(__builtin_offsetof(struct slot, token) == 144, "token");

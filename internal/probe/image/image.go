@@ -1,5 +1,5 @@
-// Package image makes container images of the probe with one layer, so that none is
-// pulled. A [Layout] is the form in which images are written.
+// Package image builds container images of the probe with one layer, so that nothing is
+// pulled. [Layout] is the format of images.
 //
 // An image is one tar that is both the output of `docker save` (manifest.json, for
 // docker, podman, skopeo and iSulad) and an OCI image layout (index.json, for
@@ -34,7 +34,7 @@ type Image struct {
 	ID     string // digest of its configuration, "sha256:…": what engines call the image's id
 	Digest string // digest of its manifest, "sha256:…"
 
-	files    Layout // without those that name the image
+	files    Layout // all files except those with the image's name
 	parts    map[string]Part
 	manifest v1.Descriptor
 	saved    Saved
@@ -52,7 +52,7 @@ func (i *Image) Of(runID string) *Image {
 func (i *Image) Open() (io.ReadCloser, error) {
 	l := maps.Clone(i.files)
 	manifest, saved := i.manifest, i.saved
-	// containerd takes the first for the full name, others the second for the tag.
+	// containerd reads the full name from the first, other engines the tag from the second.
 	manifest.Annotations = map[string]string{NameAnnotation: i.Ref, v1.AnnotationRefName: i.Ref}
 	l.List(manifest)
 	saved.RepoTags = []string{i.Ref}
@@ -97,16 +97,16 @@ func Pause(ref string) (*Image, error) {
 	return build(func(digest.Digest) string { return ref }, nil, "pause")
 }
 
-// Created is the time of all images: engines refuse an image without a time, and a
-// fixed time keeps the digest.
+// Created is the timestamp of all images. Engines reject an image without one, and a fixed
+// time makes the digest reproducible.
 var Created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// build makes an image with the probe under several names. The name of the image may
+// build builds an image with the probe under several names. The name of the image may
 // depend on its id.
 func build(ref func(id digest.Digest) string, files []probe.File, names ...string) (*Image, error) {
 	content, err := layer(probe.Program(), files, names)
 	if err != nil {
-		return nil, fmt.Errorf("make the probe's image: %w", err)
+		return nil, fmt.Errorf("build the probe's image: %w", err)
 	}
 	l := Layout{}
 	blob := l.Add(v1.MediaTypeImageLayer, content)
@@ -121,7 +121,7 @@ func build(ref func(id digest.Digest) string, files []probe.File, names ...strin
 		RootFS:  v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{blob.Digest}},
 		History: []v1.History{{Created: &Created, CreatedBy: "tare", Comment: "the workload that runtimes are weighed with"}},
 	})
-	// iSulad looks for a layer's file of this name.
+	// iSulad reads a layer's file of this name.
 	layerFile := blob.Digest.Encoded() + "/layer.tar"
 	l[layerFile] = content
 	return l.image(ref(config.Digest), config, []v1.Descriptor{blob}, []string{layerFile}), nil

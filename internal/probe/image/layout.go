@@ -14,55 +14,55 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Path is where programs are looked for in a container.
+// Path is the PATH of programs in a container.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// NameAnnotation is where containerd and podman look for an image's full name.
+// NameAnnotation is the annotation with an image's full name for containerd and podman.
 const NameAnnotation = "io.containerd.image.name"
 
-// Layout is an OCI image layout: its files, by their paths.
+// Layout is an OCI image layout: its files by path.
 type Layout map[string][]byte
 
-// Blob is the path of a blob.
+// Blob returns the path of a blob.
 func Blob(d v1.Descriptor) string {
 	return v1.ImageBlobsDir + "/" + string(d.Digest.Algorithm()) + "/" + d.Digest.Encoded()
 }
 
-// Add takes in a blob.
+// Add adds a blob.
 func (l Layout) Add(mediaType string, content []byte) v1.Descriptor {
 	d := v1.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(content), Size: int64(len(content))}
 	l[Blob(d)] = content
 	return d
 }
 
-// AddJSON takes in a blob that is written as JSON.
+// AddJSON adds a value as a blob of JSON.
 func (l Layout) AddJSON(mediaType string, value any) v1.Descriptor {
 	return l.Add(mediaType, text(value))
 }
 
-// text is a type of a specification as JSON, which each of them has.
+// text marshals a type of a specification, which cannot fail.
 func text(value any) []byte {
 	b, _ := json.Marshal(value)
 	return b
 }
 
-// List says what is in the layout, and thereby that it is one.
+// List writes the index and the layout file.
 func (l Layout) List(manifests ...v1.Descriptor) {
 	l[v1.ImageLayoutFile] = text(v1.ImageLayout{Version: v1.ImageLayoutVersion})
 	l[v1.ImageIndexFile] = text(v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex, Manifests: manifests})
 }
 
-// Saved is one image in what `docker save` writes: files of it, and names.
+// Saved is an image in the format of `docker save`.
 type Saved struct {
 	Config   string
 	RepoTags []string
 	Layers   []string
 }
 
-// Saved makes the layout one that `docker load` takes, too, and what reads as it does.
+// Saved adds the file that `docker load` needs.
 func (l Layout) Saved(images ...Saved) { l["manifest.json"] = text(images) }
 
-// Tar writes all files, in the order of their paths and with one time.
+// Tar writes all files in the order of their paths, with the same timestamp.
 func (l Layout) Tar(out io.Writer, at time.Time) error {
 	w := tar.NewWriter(out)
 	return errors.Join(l.files(w, at), w.Close())
@@ -77,7 +77,7 @@ func (l Layout) files(w *tar.Writer, at time.Time) error {
 	return nil
 }
 
-// WriteFile writes a file into a tar, as root's.
+// WriteFile writes a file of root to a tar.
 func WriteFile(w *tar.Writer, name string, mode int64, content []byte, at time.Time) error {
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content)), ModTime: at}); err != nil {
 		return err

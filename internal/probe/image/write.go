@@ -10,18 +10,19 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Part is a layer in a file: a tar that is not compressed.
+// Part is a layer in a file: an uncompressed tar.
 type Part struct {
 	Digest digest.Digest
 	Size   int64
 	File   string
 }
 
-// Labels are those of an image by which it is known as tare's.
+// Labels returns the labels that identify an image of tare.
 func Labels() map[string]string { return map[string]string{"dev.tare.image": "probe"} }
 
-// Assemble makes an image of layers that lie in files, named after its configuration, in
-// both forms that [Probe] has. The files have to stay as long as the image is used.
+// Assemble builds an image from layers in files, in both formats of [Probe]. Its name
+// contains the digest of its configuration. The files must exist as long as the image is
+// used.
 func Assemble(config v1.Image, layers []Part) *Image {
 	l := Layout{}
 	c := l.AddJSON(v1.MediaTypeImageConfig, config)

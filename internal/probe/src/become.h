@@ -1,6 +1,6 @@
 /*
- * The probe as a program of the user's own: it has said when it began, and is that
- * program from then on.
+ * The probe in front of the user's program: it reports its start and then execs the
+ * program.
  */
 #ifndef TARE_BECOME_H
 #define TARE_BECOME_H
@@ -9,7 +9,7 @@
 
 enum { EACCES = 13, ENOTDIR = 20, LONGEST_PATH = 4096 };
 
-/* The value of a variable, or 0. */
+/* Returns the value of a variable, or 0. */
 static const char *variable(char **environment, const char *name)
 {
 	u64 n = strlen_(name);
@@ -23,8 +23,9 @@ static const char *variable(char **environment, const char *name)
 	return 0;
 }
 
-/* As execvp(3): what stands before the program's name is the first folder of PATH that
- * has it; one that may not be run is told of if no other has it. Returns -errno. */
+/* Like execvp(3): executes the program in the first folder of PATH that has it. Returns
+ * -EACCES for a program without permission only if no other folder has it. Returns
+ * -errno. */
 static long search(const char *program, char **words, char **environment)
 {
 	const char *path = variable(environment, "PATH");
@@ -55,8 +56,8 @@ static long search(const char *program, char **words, char **environment)
 	}
 }
 
-/* words are PROGRAM ARGUMENT..., the environment follows them. The exit status of what
- * cannot be run is a shell's: 127 where there is none, 126 for another reason. */
+/* words are PROGRAM ARGUMENT...; the environment follows. The exit status of a failed
+ * exec is that of a shell: 127 for a missing program, 126 for other errors. */
 __attribute__((noreturn)) static void become(char **words, char **environment)
 {
 	int named = 0;

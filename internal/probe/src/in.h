@@ -1,10 +1,10 @@
 /*
- * A program in a folder of its own choosing.
+ * Runs a program in a working folder.
  *
- *	in FOLDER PROGRAM ARGUMENT...	goes to the folder and becomes the program
+ *	in FOLDER PROGRAM ARGUMENT...	changes to the folder and execs the program
  *
- * What is not possible is said on standard error, and the exit status is 127, as
- * a shell's for a program that it cannot run.
+ * Errors are printed on standard error. The exit status is then 127, as in a
+ * shell for a program that it cannot run.
  */
 #ifndef TARE_IN_H
 #define TARE_IN_H
@@ -23,7 +23,7 @@ __attribute__((noreturn)) static void in_failed(const char *what, long errno)
 	leave_with(127);
 }
 
-/* words are FOLDER PROGRAM ARGUMENT..., the environment follows them. */
+/* words are FOLDER PROGRAM ARGUMENT...; the environment follows. */
 __attribute__((noreturn)) static void in(long count, char **words)
 {
 	if (count < 2)

@@ -1,15 +1,15 @@
 /*
- * Loads of a known size, to calibrate by.
+ * Loads of a known size, for calibration.
  *
- *	hold BYTES SECONDS	writes every page of BYTES of anonymous memory in
- *				pages of the smallest size, prints
- *				"tare-hold/1 BYTES NANOSECONDS" (that took), sleeps,
- *				prints "tare-held/1 NANOSECONDS" (it slept)
+ *	hold BYTES SECONDS	writes to every page of BYTES of anonymous memory
+ *				without huge pages, prints "tare-hold/1 BYTES
+ *				NANOSECONDS" (the time to write), sleeps, and prints
+ *				"tare-held/1 NANOSECONDS" (the time asleep)
  *	spin MILLICPUS SECONDS	uses MILLICPUS/1000 CPUs, at most one, in periods of
  *				10 ms (100 under gVisor); prints "tare-spun/1 CPU WALL", in ns
  *
  * SECONDS may have up to nine digits after a point. Exit 0; 2 with a line on
- * standard error when there is no such load or no such memory.
+ * standard error for invalid arguments or missing memory.
  */
 #ifndef TARE_LOAD_H
 #define TARE_LOAD_H
@@ -22,11 +22,11 @@ enum {
 };
 
 #define PERIOD 10000000ul /* ns */
-#define PIECE 30000ul	  /* ns of work between two looks at the clock */
-/* The same where looking at it and sleeping are dear. */
+#define PIECE 30000ul	  /* ns of work between two reads of the clock */
+/* The same if reading the clock and sleeping are expensive. */
 #define DEAR_PERIOD 100000000ul
 #define DEAR_PIECE 2000000ul
-#define STEP 5000000ul	  /* ns: no exact clock goes in steps as large */
+#define STEP 5000000ul	  /* ns: no exact clock has a coarser resolution */
 #define LONGEST 1000000000000000l /* ns: eleven days */
 
 static void sleep_until(u64 t)
@@ -44,8 +44,8 @@ __attribute__((noreturn)) static void hold(i64 bytes, i64 duration)
 	long at = map(bytes);
 	if (at < 0)
 		refuse("tare-probe: hold: the kernel refused to map that much memory\n");
-	/* A huge page would hold more than was asked for. Where it is refused,
-	 * the kernel has none. */
+	/* A huge page would use more than the requested memory. An error means that the
+	 * kernel has no huge pages. */
 	sys3(SYS_madvise, at, bytes, MADV_NOHUGEPAGE);
 	for (i64 i = 0; i < bytes; i += 4096)
 		*(volatile u8 *)(at + i) = 1;
@@ -77,14 +77,14 @@ static u64 cpu_clock(void)
 	return (u64)t.sec * 1000000000u + (u64)t.nsec;
 }
 
-/* CPU time, by the kernel's account of it where that is exact. gVisor's goes in
- * steps of 10 ms, in which a duty cycle would drown: there it is the time that
- * the pieces of work took, and one that was interrupted counts as the one before. */
+/* CPU time by the kernel's clock, if that is exact. gVisor's clock has steps of 10 ms,
+ * too coarse for a duty cycle. There it is the duration of the pieces of work, and an
+ * interrupted piece counts as the one before. */
 struct meter {
-	u64 turns;  /* of a piece of work */
+	u64 turns;  /* iterations per piece of work */
 	u64 before; /* on the CPU clock, at the start */
-	u64 least;  /* ns that a piece takes; 0 while the CPU clock is exact */
-	u64 usual;  /* ns that the last one took that was not interrupted */
+	u64 least;  /* shortest duration of a piece (ns); 0 if the CPU clock is exact */
+	u64 usual;  /* duration of the last uninterrupted piece (ns) */
 	u64 used;   /* ns */
 };
 
@@ -111,8 +111,8 @@ static void calibrate(struct meter *m)
 	} while (m->least < DEAR_PIECE);
 }
 
-/* One piece of work, begun at t, with that much left to be used; returns when it
- * was done. */
+/* Does one piece of work that starts at t, with a remaining budget of left. Returns the
+ * time of its end. */
 static u64 advance(struct meter *m, u64 t, u64 left)
 {
 	if (!m->least) {
@@ -136,7 +136,7 @@ static u64 advance(struct meter *m, u64 t, u64 left)
 	return done;
 }
 
-/* Uses that much CPU time more. */
+/* Uses this much additional CPU time. */
 static void spend(struct meter *m, u64 ns)
 {
 	if (!ns)
@@ -147,9 +147,8 @@ static void spend(struct meter *m, u64 ns)
 		t = advance(m, t, end - m->used);
 }
 
-/* At every moment the CPU time used so far decides how long to go on: what one
- * period had too much or, on a crowded machine, too little, the next ones make
- * good. */
+/* The CPU time used since the start decides how long to work. So later periods correct
+ * an excess, or a deficit on a busy machine. */
 __attribute__((noreturn)) static void spin(i64 millis, i64 duration)
 {
 	if (millis <= 0 || millis > 1000)
@@ -160,7 +159,7 @@ __attribute__((noreturn)) static void spin(i64 millis, i64 duration)
 	u64 length = m.least ? DEAR_PERIOD : PERIOD;
 	for (u64 t = now(), period = begun; t < end;) {
 		period += length;
-		/* What waking up takes can be more than a period's share. */
+		/* A wake-up can take longer than a period's share. */
 		if (period < begun + m.used / share * 1000)
 			period = begun + m.used / share * 1000;
 		if (period > end)
@@ -174,7 +173,7 @@ __attribute__((noreturn)) static void spin(i64 millis, i64 duration)
 			if (!m.least)
 				m.used = cpu_clock() - m.before;
 		} else {
-			period = t; /* it was kept from its CPU */
+			period = t; /* the CPU was busy */
 		}
 	}
 	if (!m.least)

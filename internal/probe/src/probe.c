@@ -1,23 +1,23 @@
 /*
- * The probe is the workload that tare weighs runtimes with: as near to nothing
- * as a process can be. At its first instruction it reads CLOCK_MONOTONIC, says
- * so in one line, and sleeps until SIGTERM, on which it exits at once with 0.
+ * The probe is the workload with which tare measures runtimes, as small as a
+ * process can be. At its first instruction it reads CLOCK_MONOTONIC and prints
+ * the time in one line. It then sleeps until SIGTERM and exits at once with 0.
  *
  *	probe TOKEN		prints "tare-probe/1 TOKEN NANOSECONDS\n"
- *	probe --exit TOKEN	the same, and exits instead of sleeping
- *	probe pause		only sleeps, as does the probe by that name: it holds a pod
- *	probe TOKEN PROGRAM ARG...	the same, and becomes that program (become.h)
+ *	probe --exit TOKEN	the same, but exits instead of sleeping
+ *	probe pause		only sleeps, also if called by that name: pause process of a pod
+ *	probe TOKEN PROGRAM ARG...	prints the line and execs the program (become.h)
  *
- * Run beside it by exec, it is a load of a known size (load.h), or tare's hand in
- * the files of a sandbox (storage.h); SIGTERM ends it as any process:
+ * Run by exec in a container, it is a load of a known size (load.h) or works on
+ * files of a sandbox (storage.h). SIGTERM ends it like any process:
  *
- *	probe hold BYTES SECONDS	holds that much anonymous memory
- *	probe spin MILLICPUS SECONDS	uses that part of a CPU
- *	probe fill BYTES FILE...	writes files of that size
- *	probe evict FILE...		has the page cache let go of them
- *	probe fs PATH...		says what statfs(2) says of them
+ *	probe hold BYTES SECONDS	holds anonymous memory
+ *	probe spin MILLICPUS SECONDS	uses a part of a CPU
+ *	probe fill BYTES FILE...	writes files of a size
+ *	probe evict FILE...		evicts files from the page cache
+ *	probe fs PATH...		prints the result of statfs(2)
  *	probe direct FILE		tries O_DIRECT
- *	probe in FOLDER PROGRAM ARG...	becomes a program in that folder (in.h)
+ *	probe in FOLDER PROGRAM ARG...	execs a program in a folder (in.h)
  *	probe serve PORT [NAME=NUMBER...]	is a tiny HTTP server (serve.h)
  *
  * A line is written with one write(2), so lines of several probes on one
@@ -31,7 +31,7 @@
 
 static void handle(void);
 
-/* Does what a first argument that is a command says; returns where it is none. */
+/* Runs the command of the first argument; returns if it is not a command. */
 static void command(long argc, char **argv)
 {
 	if (same(argv[1], "hold") || same(argv[1], "spin"))
@@ -59,9 +59,9 @@ __attribute__((noreturn)) static void leave(int signal)
 		sys1(SYS_exit_group, 0);
 }
 
-/* While the probe sleeps the signals stay blocked and are waited for, and this is never
- * run; but Kata's agent looks at SigCgt and sends SIGKILL in place of SIGTERM to a first
- * process that handles none. */
+/* Never runs while the probe sleeps, since signals are blocked and waited for. But
+ * Kata's agent reads SigCgt and sends SIGKILL instead of SIGTERM to a first process
+ * without a handler. */
 static void handle(void)
 {
 	struct {
@@ -74,8 +74,8 @@ static void handle(void)
 	sys4(SYS_rt_sigaction, SIGINT, &action, 0, 8);
 }
 
-/* What holds a pod has nobody to report to, and in gVisor's sandboxes no standard
- * output. CRI-O calls it /pause. */
+/* Returns whether this is the pause process of a pod. It prints nothing, since in
+ * gVisor's sandboxes it has no standard output. CRI-O calls it /pause. */
 static int holds_pod(long argc, char **argv)
 {
 	return argc > 0 && argc < 3 && (same(argv[argc - 1], "pause") || same(argv[argc - 1], "/pause"));
@@ -95,8 +95,8 @@ static void report(const char *token, u64 first)
 		sys1(SYS_exit_group, 3);
 }
 
-/* A command, or a program to become: as any process, with signals as the probe was
- * given them, but for those that it waits for itself. */
+/* Runs a command or execs a program, with the signals that the probe inherited, except
+ * for those that it waits for itself. */
 __attribute__((noreturn)) static void other(long argc, char **argv, u64 first)
 {
 	u64 dfl[4] = {0}; /* SIG_DFL, no flags, no restorer, empty mask */
@@ -118,9 +118,8 @@ __attribute__((noreturn, used)) void probe(long *stack)
 	if (argc > 2 && argv[1][0] != '-')
 		other(argc, argv, first);
 
-	/* As process 1 of a PID namespace only signals that are waited for
-	 * arrive; blocking before the line is written means that a SIGTERM sent
-	 * on sight of the line is never lost. */
+	/* Process 1 of a PID namespace only gets signals that it waits for. They are blocked
+	 * before the line is written, so that a SIGTERM right after the line is not lost. */
 	u64 term = (1ul << (SIGTERM - 1)) | (1ul << (SIGINT - 1));
 	sys4(SYS_rt_sigprocmask, SIG_BLOCK, &term, 0, sizeof term);
 	handle();

@@ -1,6 +1,6 @@
 /*
- * How a command of the probe ends and speaks, and where it gets memory: never
- * before it is known that there is a command, so that the workload pays nothing.
+ * Exit, output and memory of the probe's commands. The workload itself uses none of it
+ * and has no cost.
  */
 #ifndef TARE_SAY_H
 #define TARE_SAY_H
@@ -27,7 +27,7 @@ static void print(const char *line, const char *end)
 		leave_with(3);
 }
 
-/* Anonymous memory, or -errno: addresses of processes are above 0. */
+/* Returns anonymous memory, or -errno: user addresses are positive. */
 static long map(i64 bytes)
 {
 	return sys6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

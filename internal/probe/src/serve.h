@@ -1,14 +1,14 @@
 /*
- * A tiny static HTTP server, for trials of what a user's own server would be.
+ * A tiny static HTTP server, for tests in place of a user's server.
  *
  *	serve PORT [delay=MS] [leak=BYTES] [hang=REQUESTS] [work=US]
  *
- * Listens on all of IPv4 after the delay, and answers every request with 200 and a
- * small text, on connections that are kept. With every request it holds so many bytes
- * more and uses so many microseconds of CPU time; after so many requests it answers
- * none.
+ * Listens on all IPv4 addresses after the delay. It answers every request with
+ * 200 and a small text, on persistent connections. Every request leaks BYTES
+ * and uses US microseconds of CPU time. After REQUESTS requests it stops
+ * answering.
  * SIGTERM ends it with 0, also as the first process of a container. Exit 2 with a line
- * on standard error when it cannot listen.
+ * on standard error if it cannot listen.
  */
 #ifndef TARE_SERVE_H
 #define TARE_SERVE_H
@@ -20,7 +20,7 @@ enum {
 	SOL_SOCKET = 1, SO_REUSEADDR = 2, IPPROTO_TCP = 6, TCP_NODELAY = 1,
 	EPOLLIN = 1, EPOLL_CTL_ADD = 1, MAP_NORESERVE = 0x4000,
 	MOST_CONNECTIONS = 4096, MOST_EVENTS = 64,
-	ROOM = 64 << 20, /* bytes that leaks are taken from at a time */
+	ROOM = 64 << 20, /* size (bytes) of a mapping for leaks */
 };
 
 struct epoll_event {
@@ -34,8 +34,8 @@ __attribute__((packed))
 
 struct server {
 	i64 delay, leak, hang, work;
-	u64 at, end;	/* of the room for leaks */
-	u8 *ends;	/* by connection: how much of the blank line that ends a request was read */
+	u64 at, end;	/* free part of the mapping for leaks */
+	u8 *ends;	/* by connection: bytes read of the blank line at the end of a request */
 	struct meter used;
 };
 
@@ -62,7 +62,7 @@ static void leak(struct server *s)
 	}
 }
 
-/* Answers the requests that end in what was read; 0 when the connection is over. */
+/* Answers the requests that end in the data read; returns 0 if the connection is closed. */
 static int answer_all(struct server *s, long fd)
 {
 	static char in[16384];
@@ -109,7 +109,7 @@ static void welcome(struct server *s, long epoll, long listener)
 	}
 }
 
-/* Reads "name=NUMBER" into one of the settings. */
+/* Parses "name=NUMBER" into a setting. */
 static void set(struct server *s, const char *word)
 {
 	struct { const char *name; i64 *value; } known[] = {

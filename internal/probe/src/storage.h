@@ -1,24 +1,24 @@
 /*
- * Files in a sandbox: laid out, put out of the page cache, and looked at.
+ * Files in a sandbox: fill them, evict them from the page cache, and inspect them.
  *
- *	fill BYTES FILE...	writes BYTES to each file: random data, in writes of
- *				1 MiB, then fsync and POSIX_FADV_DONTNEED. Makes the
- *				file and its folder where they are missing, the file
- *				for everyone to write: on a folder that containers
- *				share, the root of one is not that of another. Nothing
- *				below /dev, where a missing device must not become a
- *				file in memory. Prints "tare-fill/1 FILES BYTES
- *				NANOSECONDS"
+ *	fill BYTES FILE...	writes BYTES of random data to each file, in writes of
+ *				1 MiB, then calls fsync and POSIX_FADV_DONTNEED. Creates
+ *				missing files and their folder. Everyone can write to
+ *				the file: in a folder that containers share, they may
+ *				map root to different users. Creates nothing below
+ *				/dev, where a missing device must not become a file in
+ *				memory. Prints "tare-fill/1 FILES BYTES NANOSECONDS"
  *	evict FILE...		fsync and POSIX_FADV_DONTNEED; "tare-evict/1 FILES"
  *	fs PATH...		for each "tare-fs/1 TYPE SIZE FREE PATH": the type
  *				hexadecimal, sizes in bytes
- *	direct FILE		reads 4 KiB with O_DIRECT; "tare-direct/1 ERRNO": 0 it
- *				was taken, else it was refused, and can be read without
+ *	direct FILE		reads 4 KiB with O_DIRECT; "tare-direct/1 ERRNO": 0 if
+ *				it works, else the error of a file that is readable
+ *				without O_DIRECT
  *
- * What stops a command at a file is said on standard output, for it is all that
- * some engines keep: "tare-fill/1 error ERRNO PATH", and on standard error for
- * people; exit 1. Paths have at most 1024 bytes and no control characters, or
- * they are refused like anything else that cannot be understood: exit 2.
+ * An error at a file is printed on standard output as "tare-fill/1 error ERRNO
+ * PATH", since some engines keep nothing else, and on standard error for people;
+ * exit 1. Paths have at most 1024 bytes and no control characters. Other
+ * arguments are rejected; exit 2.
  */
 #ifndef TARE_STORAGE_H
 #define TARE_STORAGE_H
@@ -45,7 +45,7 @@ struct statfs {
 	u64 namelen, frsize, flags, spare[4];
 };
 
-/* The paths of a command; returns how many there are. */
+/* Validates the paths of a command and returns their number. */
 static u64 paths(char **path)
 {
 	u64 n = 0;
@@ -89,7 +89,7 @@ static int below(const char *path, const char *folder)
 	return !*folder;
 }
 
-/* Makes the folder that a file is to be in. */
+/* Creates the folder of a file. */
 static long make_folder(const char *path)
 {
 	char folder[LONGEST_PATH + 1];
@@ -110,9 +110,9 @@ static long open_to_fill(const char *path)
 	if (below(path, "/dev/") && !below(path, "/dev/shm/"))
 		return sys4(SYS_openat, AT_FDCWD, path, flags, 0);
 	long made = make_folder(path);
-	/* Others can write to a shared folder, and are not to lead us elsewhere. */
+	/* Others can write to a shared folder, so follow no links. */
 	long fd = sys4(SYS_openat, AT_FDCWD, path, flags | O_CREAT | O_NOFOLLOW, 0666);
-	if (fd >= 0) /* whatever the umask; some file systems have no modes */
+	if (fd >= 0) /* independent of the umask; some file systems have no modes */
 		sys2(SYS_fchmod, fd, 0666);
 	return fd == -ENOENT && made < 0 ? made : fd;
 }
@@ -145,7 +145,7 @@ static long write_all(long fd, const u8 *data, i64 bytes)
 	return 0;
 }
 
-/* On the disk, and nowhere else. What cannot be synced has nothing to sync. */
+/* Writes the file to disk and evicts it. Ignores files that do not support fsync. */
 static long settle(long fd)
 {
 	long r = sys1(SYS_fsync, fd);
@@ -165,7 +165,7 @@ static long fill_one(const char *path, i64 bytes, u64 *data, u64 *state)
 	}
 	if (r == 0)
 		r = settle(fd);
-	if (r < 0) /* a file gives the room back; of a device this is refused */
+	if (r < 0) /* frees the space of a file; fails for a device */
 		sys2(SYS_ftruncate, fd, 0);
 	long closed = sys1(SYS_close, fd);
 	return r < 0 ? r : closed;
@@ -181,7 +181,7 @@ __attribute__((noreturn)) static void fill(char **args)
 	long data = map(BLOCK);
 	if (data < 0)
 		refuse("tare-probe: fill: the kernel refused to map memory\n");
-	u64 begun = now(), state = begun | 1; /* never the same data twice */
+	u64 begun = now(), state = begun | 1; /* different data on every call */
 	for (u64 i = 0; i < n; i++) {
 		long r = fill_one(path[i], bytes, (u64 *)data, &state);
 		if (r < 0)
@@ -211,8 +211,8 @@ __attribute__((noreturn)) static void evict(char **path)
 	leave_with(0);
 }
 
-/* Bytes of so many blocks, at most what is read as a number: some file systems
- * say that they have no end. */
+/* Returns the size of blocks in bytes, limited to 18 digits: some file systems report an
+ * unlimited size. */
 static u64 in_bytes(u64 blocks, u64 block)
 {
 	u64 most = 999999999999999999ul;
@@ -241,7 +241,7 @@ __attribute__((noreturn)) static void file_systems(char **path)
 	leave_with(0);
 }
 
-/* Reads the first 4 KiB; returns 0 or -errno. An end of the file is none. */
+/* Reads the first 4 KiB; returns 0 or -errno. End of file is not an error. */
 static long read_first(const char *path, long flags, long buffer)
 {
 	long fd = sys4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | flags, 0);
@@ -262,7 +262,7 @@ __attribute__((noreturn)) static void direct(char **path)
 	if (buffer < 0)
 		refuse("tare-probe: direct: the kernel refused to map memory\n");
 	long r = read_first(path[0], O_DIRECT, buffer);
-	/* Only what works otherwise was refused for being direct. */
+	/* Report an error of O_DIRECT only if the file is readable without it. */
 	long without = r < 0 ? read_first(path[0], 0, buffer) : 0;
 	if (without < 0)
 		stopped("direct", without, path[0]);

@@ -1,11 +1,10 @@
 /*
- * The kernel, without a C library: system calls and the handful of types that
- * the probe and the lane need, for x86_64 and aarch64. A C library would be
- * most of what these programs weigh, and would run before their first
- * instruction of ours.
+ * The kernel interface without a C library: system calls and the few types that the
+ * probe and the lane need, for x86_64 and aarch64. A C library would be most of the size
+ * of these programs, and would run before their first instruction.
  *
- * Numbers and layouts are those of the kernel's own uapi headers, which the
- * build does not need.
+ * Numbers and layouts are those of the kernel's uapi headers, which the build does not
+ * need.
  */
 #ifndef TARE_SYS_H
 #define TARE_SYS_H
@@ -49,7 +48,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	return r;
 }
 
-/* The stack pointer at entry, handed to `entry`, which never returns. */
+/* Passes the stack pointer at entry to `entry`, which never returns. */
 #define TARE_START(entry)                                                    \
 	__asm__(".globl _start\n"                                            \
 		"_start:\n"                                                  \
@@ -127,8 +126,8 @@ enum {
 
 static inline u64 now(void)
 {
-	/* The system call, not the vDSO: the same ~100 ns on every path, and no
-	 * symbol lookup before the first stamp. */
+	/* A system call instead of the vDSO: it takes the same ~100 ns on every path, and
+	 * needs no symbol lookup before the first stamp. */
 	struct timespec t;
 	sys2(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
 	return (u64)t.sec * 1000000000u + (u64)t.nsec;

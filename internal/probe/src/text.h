@@ -1,5 +1,5 @@
 /*
- * Text: what the probe prints, and the numbers that it is given.
+ * Text output and number parsing of the probe.
  */
 #ifndef TARE_TEXT_H
 #define TARE_TEXT_H
@@ -42,8 +42,8 @@ static int same(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* Reads a decimal number with up to `places` digits after a point, times
- * 10^places; -1 when it is anything else, or has more than 18 digits. */
+/* Parses a decimal number with up to `places` digits after the point and returns it
+ * times 10^places. Returns -1 for anything else, and for more than 18 digits. */
 static i64 number(const char *s, int places)
 {
 	i64 v = 0;

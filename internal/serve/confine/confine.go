@@ -1,5 +1,5 @@
-// Package confine takes from a process for good what a server of records does not need.
-// What it has read wrong once, whoever made that happen, it then can do little with.
+// Package confine drops the privileges that a server of records does not need. It limits
+// the damage of a compromised server.
 package confine
 
 import (
@@ -11,38 +11,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// To leaves the process of root's rights the one to read others' files, and with Landlock
-// (since Linux 5.13) of all files those below the folder and the marks of runs; it then
-// connects to nothing (since 6.7). A binary that was built with cgo cannot do that for all
-// threads, and does without.
+// To drops every capability except CAP_DAC_READ_SEARCH. With Landlock (Linux 5.13) it
+// limits file access to the folder and the marks of runs. Since Linux 6.7 it also blocks
+// outgoing connections. A cgo binary cannot do this for all threads, and runs unconfined.
 func To(dir, marks string) error {
 	if err := restrict(map[string]uint64{
 		dir:   unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR,
-		marks: unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE, // a lock is asked of a file that is open for writing
+		marks: unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE, // flock needs a file that is open for writing
 	}); err != nil && !errors.Is(err, unix.ENOTSUP) {
 		return fmt.Errorf("confine the server to its folder: %w", err)
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var rights [2]unix.CapUserData // 64 bits of each set
 	if err := unix.Capget(&header, &rights[0]); err != nil {
-		return fmt.Errorf("look at the server's rights: %w", err)
+		return fmt.Errorf("read the server's capabilities: %w", err)
 	}
 	read := rights[0].Permitted & (1 << unix.CAP_DAC_READ_SEARCH)
 	rights = [2]unix.CapUserData{{Effective: read, Permitted: read}}
 	if err := onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&rights[0]))); err != nil && !errors.Is(err, unix.ENOTSUP) {
-		return fmt.Errorf("give up the server's rights: %w", err)
+		return fmt.Errorf("drop the server's capabilities: %w", err)
 	}
 	return nil
 }
 
-// restrict leaves of all files those below the given folders, each with what may be done
-// there; a folder that is not there is none. It is ENOTSUP where the kernel cannot.
+// restrict limits file access to the given folders with the given rights. It ignores
+// missing folders and returns ENOTSUP if the kernel lacks Landlock.
 func restrict(folders map[string]uint64) error {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
-		return unix.ENOTSUP // whether it is not built in or turned off
+		return unix.ENOTSUP // not built in, or disabled
 	}
-	rules := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER - 1} // all that the first version knows
+	rules := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER - 1} // all rights of the first version
 	for _, later := range []struct {
 		since   uintptr
 		fs, net uint64
@@ -74,13 +73,13 @@ func restrict(folders map[string]uint64) error {
 			return errno
 		}
 	}
-	if err := onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil { // without which only root may restrict itself
+	if err := onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil { // required without CAP_SYS_ADMIN
 		return err
 	}
 	return onAllThreads(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0)
 }
 
-// onAllThreads does for every thread what the kernel does for one.
+// onAllThreads makes a system call on every thread of the process.
 func onAllThreads(call, a, b uintptr) error {
 	if _, _, errno := syscall.AllThreadsSyscall6(call, a, b, 0, 0, 0, 0); errno != 0 {
 		return errno

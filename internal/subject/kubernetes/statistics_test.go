@@ -80,7 +80,7 @@ func TestMissingMetricsAndRefusalsAreErrors(t *testing.T) {
 		t.Errorf("no metrics.k8s.io: %v, %v", usage, err)
 	}
 	_, err := answering(t, map[string]string{summaryPath: ""}).kubeletSays(t.Context(), two)
-	check.Error(t, err, "a Role has to allow it")
+	check.Error(t, err, "a Role must allow it")
 	for name, text := range map[string]string{"no JSON": "x", "of another kind": `{"pods":3}`, "a time that is none": `{"pods":[{"podRef":{"name":"a"},"cpu":{"time":"soon"}}]}`} {
 		_, err := answering(t, map[string]string{summaryPath: text}).kubeletSays(t.Context(), two)
 		check.That(t, err != nil, "%s was believed", name)

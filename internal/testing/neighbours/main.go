@@ -1,13 +1,13 @@
-// Command neighbours runs a command on a busy machine: with busy loops,
-// writers to the disk, processes with the names of engines and their shims, cgroups of
-// containers, BPF programs and maps that are named and pinned as Kmesh's and Cilium's,
-// a configuration of isulad, and with -docker N a dockerd with so many containers.
+// Command neighbours runs a command on a busy machine. It has busy loops, disk writers,
+// processes with the names of engines and their shims, and cgroups of containers. BPF
+// programs and maps have the names and pins of Kmesh and Cilium. There is a configuration
+// of isulad, and with -docker N a dockerd with N containers.
 //
 //	go run ./internal/testing/neighbours go test ./internal/node/...
 //
-// What it mounts and pins is in a mount namespace of its own, which the command shares, and
-// ends with the last process there. The other processes end with this one, however it ends. The
-// cgroups and the folder of one that was killed are removed by the next.
+// Mounts and pins are in a separate mount namespace, which the command shares; it ends with
+// its last process. The other processes end with this one, however it ends. The next start
+// removes the cgroups and the folder of a killed one.
 package main
 
 import (
@@ -38,13 +38,13 @@ import (
 )
 
 const (
-	inside  = "TARE_NEIGHBOURS" // in the environment of this program once it has a mount namespace
-	prefix  = "neighbour-"      // and the pid of whoever made it: a cgroup, a folder
+	inside  = "TARE_NEIGHBOURS" // set in the environment once this program has a mount namespace
+	prefix  = "neighbour-"      // followed by the creator's pid: names a cgroup or a folder
 	folders = "/var/tmp"
 	id      = "5f0c4a9e2b7d4c1f8a6e3b9d0c7f2a1e5f0c4a9e2b7d4c1f8a6e3b9d0c7f2a1e"
 )
 
-// roles are what a process of this binary does, by the name that it is run under.
+// roles maps the name of a process of this binary to its function.
 var roles = map[string]func(){
 	"busy": func() {
 		for {
@@ -63,7 +63,7 @@ var sleepers = []string{
 	"dockerd -H fd://", "isulad", "crio", "kubelet --config=/var/lib/kubelet/config.yaml",
 }
 
-// maps and programs are those of Kmesh and of Cilium, by where they pin them.
+// maps and programs of Kmesh and Cilium, by the folder of their pins.
 var (
 	maps = map[string][]string{
 		"bpf_kmesh_workload/map": {"km_service", "km_endpoint", "km_backend", "kmesh_map64", "kmesh_map1600"},
@@ -101,7 +101,8 @@ func main() {
 }
 
 func run(command []string, containers int) (code int, err error) {
-	// All is done by one thread: it has the mount namespace, and its death ends the neighbours.
+	// One thread does everything: it owns the mount namespace, and the neighbours end with
+	// it.
 	runtime.LockOSThread()
 	if err := sweep(); err != nil {
 		return 1, err
@@ -141,7 +142,7 @@ func run(command []string, containers int) (code int, err error) {
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM) // the command obeys, this one ends after it
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM) // the command handles signals, and this process ends after it
 	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
@@ -155,7 +156,7 @@ func sleep() {
 	}
 }
 
-// write writes files and waits until the disk has them.
+// write writes files and syncs them.
 func write() {
 	block := bytes.Repeat([]byte("neighbour"), 1<<20/9)
 	file, err := os.Create(strconv.Itoa(os.Getpid()))
@@ -168,7 +169,7 @@ func write() {
 	os.Exit(1)
 }
 
-// configure gives the machine a configuration of isulad, and a bpffs.
+// configure creates a configuration of isulad and a bpffs.
 func configure(dir string) error {
 	layers, upper, work := dir+"/layers", dir+"/layers/upper", dir+"/layers/work"
 	for _, step := range []func() error{
@@ -183,7 +184,7 @@ func configure(dir string) error {
 		},
 	} {
 		if err := step(); err != nil {
-			return fmt.Errorf("mount a bpffs, and a tmpfs over /etc, in a namespace of their own: %w", err)
+			return fmt.Errorf("mount a bpffs, and a tmpfs over /etc, in a separate namespace: %w", err)
 		}
 	}
 	covered = true
@@ -216,7 +217,7 @@ func pinAll() error {
 
 type pinned interface{ Pin(path string) error }
 
-// group puts a process into a tree of cgroups as Docker's.
+// group moves a process into a tree of cgroups like Docker's.
 func group(pid int) error {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
@@ -227,13 +228,13 @@ func group(pid int) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		// A cpuset has no CPUs before it was given some.
+		// Ignore errors: a new cpuset cgroup has no CPUs and accepts no process.
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
 	}
 	return nil
 }
 
-// sweep removes the folders and cgroups of this process, and of those that are gone.
+// sweep removes the folders and cgroups of this process and of dead ones.
 func sweep() error {
 	hs, err := cgroup.Hierarchies()
 	errs := []error{err}
@@ -253,7 +254,7 @@ func sweep() error {
 				continue
 			}
 			for _, each := range []string{filepath.Join(dir, "docker", id), filepath.Join(dir, "docker"), dir} {
-				for range 50 { // a process that was killed takes a moment to go
+				for range 50 { // a killed process takes a moment to end
 					if err = os.Remove(each); err == nil || errors.Is(err, os.ErrNotExist) {
 						err = nil
 						break
@@ -267,7 +268,7 @@ func sweep() error {
 	return errors.Join(errs...)
 }
 
-// starter is what the engine is started with: what fails, ends the whole.
+// starter starts the engine. An error ends the program.
 type starter struct{}
 
 func (starter) Helper() {}
@@ -276,7 +277,7 @@ func (starter) Fatalf(format string, arguments ...any) { panic(fmt.Errorf(format
 
 func (s starter) Skipf(format string, arguments ...any) { s.Fatalf(format, arguments...) }
 
-// docker starts a dockerd with containers of tare's probe, under a name of their own.
+// docker starts a dockerd with containers of tare's probe, which have their own names.
 func docker(containers int) (err error) {
 	defer func() {
 		if failed, ok := recover().(error); ok {

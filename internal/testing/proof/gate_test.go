@@ -60,7 +60,7 @@ func (p *place) floor(t *testing.T, old string, n int, wait float64) float64 {
 	t.Helper()
 	waiting(t, filepath.Join(p.dir, "old"), wait)
 	_, _, said := p.gate(t, n, "--self", old)
-	found := regexp.MustCompile(`tells a margin of (\S+) %`).FindStringSubmatch(said)
+	found := regexp.MustCompile(`resolves a margin of (\S+) %`).FindStringSubmatch(said)
 	must.That(t, found != nil, "no floor in %s", said)
 	percent, err := strconv.ParseFloat(found[1], 64)
 	if err != nil {
@@ -82,7 +82,7 @@ func TestGatesOfRealPairs(t *testing.T) {
 		if floor = p.floor(t, old, -i, wait); floor <= feasible*(0.05-gateMargin) {
 			break
 		}
-		t.Logf("an operation that waits %g ms is too noisy: this machine tells a margin of %.1f %%", 1000*wait, 100*floor)
+		t.Logf("an operation that waits %g ms is too noisy: this machine resolves a margin of %.1f %%", 1000*wait, 100*floor)
 	}
 	operation := 0.1 // seconds; of the pair before
 	added := []float64{0, 0.02, 0.05, 0.10}
@@ -109,7 +109,7 @@ func TestGatesOfRealPairs(t *testing.T) {
 	for _, add := range added {
 		fmt.Fprintf(&table, "\n%3.0f %% more: %d pairs, %d worse, %d not worse", 100*add, asked[add], stopped[add], passed[add])
 	}
-	t.Logf("an operation of %.0f ms, of which %g are a wait; this machine tells a margin of %.1f %%%s", 1000*operation, 1000*wait, 100*floor, &table)
+	t.Logf("an operation of %.0f ms, of which %g are a wait; this machine resolves a margin of %.1f %%%s", 1000*operation, 1000*wait, 100*floor, &table)
 	wrong, of := stopped[0]+stopped[0.02], asked[0]+asked[0.02]
 	if p := (stats.BinomialDist{N: of, P: 0.02}); wrong > 0 && 1-p.CDF(float64(wrong-1)) < 0.05 {
 		t.Errorf("%d of %d that are not worse were stopped, which is more than 2 %%", wrong, of)

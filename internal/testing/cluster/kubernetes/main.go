@@ -1,5 +1,5 @@
-// Command kubernetes is a cluster's programs in one: which of them it is, the
-// name says by which it is called. The tests start it, see internal/testing/cluster.
+// Command kubernetes combines the programs of a cluster in one binary. The name of the
+// executable selects the program. The tests start it, see internal/testing/cluster.
 package main
 
 import (
@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	_ "time/tzdata" // a CronJob's time zone
+	_ "time/tzdata" // for time zones of CronJobs
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
@@ -18,7 +18,7 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // what each serves under /metrics
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics that each program serves under /metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"
 )
 
@@ -39,7 +39,7 @@ func main() {
 	case "kubectl":
 		command = kubectl.NewDefaultKubectlCommand()
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call it etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet or kubectl\n", name)
+		fmt.Fprintf(os.Stderr, "%s: the executable must be named etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet or kubectl\n", name)
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(command))

@@ -1,14 +1,14 @@
-// Command with runs a command beside real engines: it starts the ones that the
-// tests use, under roots and sockets of their own, tells the command where they
-// are, and ends them when it ends.
+// Command with runs a command with real engines. It starts the engines of the tests with
+// their own roots and sockets, passes their addresses to the command, and stops them at the
+// end.
 //
 //	go run ./internal/testing/engines/with bin/tare lifecycle docker/runc podman/runc
 //
-// The command finds docker and podman on its PATH, and has DOCKER_HOST,
-// CONTAINERD_ADDRESS, and in CONTAINERD_CRI and CRIO_CRI the addresses of the
-// CRI endpoints of containerd 2 and of CRI-O. With -nodes N there is a Kubernetes
-// cluster of so many nodes, and with -kwok N so many more that run nothing: its
-// administrator's KUBECONFIG, and the CRI endpoints of its nodes in NODE_CRI.
+// The command finds docker and podman on its PATH. DOCKER_HOST and CONTAINERD_ADDRESS have
+// the addresses of the engines. CONTAINERD_CRI and CRIO_CRI have those of the CRI endpoints
+// of containerd 2 and CRI-O. With -nodes N there is a Kubernetes cluster of N nodes, and
+// with -kwok N it has N more nodes that run nothing. KUBECONFIG is that of its
+// administrator, and NODE_CRI has the CRI endpoints of its nodes.
 package main
 
 import (
@@ -40,9 +40,9 @@ func main() {
 		flag.Usage()
 		os.Exit(1)
 	}
-	// The command obeys signals; the engines end after it.
+	// The command handles signals; the engines stop after it.
 	if err := os.Setenv(need.Variable, "all"); err != nil {
-		panic(err) // only a malformed name is refused
+		panic(err) // fails only for a malformed name
 	}
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM)
 	code, err := run(flag.Args(), o)
@@ -53,8 +53,7 @@ func main() {
 	os.Exit(code)
 }
 
-// starter is what engines are started with outside of tests: what fails, ends
-// the whole.
+// starter starts engines outside of tests. An error ends the program.
 type starter struct{}
 
 type failed struct{ error }
