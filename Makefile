@@ -1,23 +1,23 @@
-# make builds bin/tare; make weigh weighs what is here; make test tests it;
-# make help lists the rest.
+# make builds bin/tare; make weigh measures the runtimes on this machine; make test runs
+# the tests; make help lists all targets.
 
 .DEFAULT_GOAL := build
 .PHONY: build image weigh weigh-engines test test-engines test-cluster test-browser test-vm test-tools test-all test-beside prove torture lint audit bench fuzz screenshots docs runtimes probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
-# Found, or fetched, the first time that a target needs it.
+# The go command, found or downloaded when the first target needs it.
 GO = $(eval GO := $(shell scripts/go))$(or $(GO),$(error no go command; the reason is above))
 
-# What the tree says is what is used: nothing else is fetched on the side.
+# Use only the toolchain that scripts/go selects; the go command must not download another.
 export GOTOOLCHAIN := local
-# runc lives in sbin, which a user's own path often leaves out.
+# runc is in an sbin directory, which is often not in a user's PATH.
 export PATH := $(PATH):$(CACHE)/bin:/usr/local/sbin:/usr/sbin:/sbin
 
 MODULE  := github.com/tare-bench/tare
 VERSION  = $(shell git describe --tags --always --dirty 2>/dev/null)
-# What libraries do when they are linked in, and nobody here needs: fortio's own root
-# certificates, which take a tenth of what a command costs, and gRPC's trace pages.
+# Leave out unused parts of libraries: fortio's embedded root certificates, which cost a
+# tenth of the run time of a command, and gRPC's trace pages.
 TAGS    := no_tls_fallback,grpcnotrace
 LDFLAGS  = $(if $(VERSION),-X $(MODULE)/internal/version.Version=$(VERSION))
 
@@ -31,22 +31,22 @@ TESTARGS ?= # for go test: make test TESTARGS='-run Batch'
 
 BUILD = CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w $(LDFLAGS)'
 
-build: ## bin/tare, the one static binary (the default)
+build: ## bin/tare, a single static binary (default target)
 	$(BUILD) -o bin/tare ./cmd/tare
 
-image: build ## bin/tare.oci, the container image of tare for amd64 and arm64, with no Docker
+image: build ## bin/tare.oci, the container image for amd64 and arm64, built without Docker
 	GOARCH=amd64 $(BUILD) -o bin/tare-amd64 ./cmd/tare
 	GOARCH=arm64 $(BUILD) -o bin/tare-arm64 ./cmd/tare
 	rm -rf bin/tare.oci
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null)} \
 	bin/tare image -o bin/tare.oci --binary linux/amd64=bin/tare-amd64 --binary linux/arm64=bin/tare-arm64 $(ARGS)
 
-weigh: build ## weigh the runtimes that are here; installs runc and crun if it can
+weigh: build ## measure the installed runtimes; installs runc and crun if possible
 	@scripts/install-runtimes
 	@mkdir -p records
 	bin/tare lifecycle -o records/lifecycle-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)
 
-weigh-engines: build ## weigh docker, podman, containerd and CRI-O, started for it; says first what it installs
+weigh-engines: build ## start and measure docker, podman, containerd and CRI-O; prints what it installs first
 	@GO='$(GO)' scripts/install-tests engines
 	@mkdir -p records
 	$(GO) build -o bin/with ./internal/testing/engines/with
@@ -54,53 +54,53 @@ weigh-engines: build ## weigh docker, podman, containerd and CRI-O, started for 
 	cri+containerd/runc cri+cri-o/runc --cri containerd=$$CONTAINERD_CRI --cri cri-o=$$CRIO_CRI \
 	-o records/engines-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)'
 
-# Compiled with the flags of the tests, which share the standard library with it.
+# Built with the same flags as the tests, so both share the compiled standard library.
 GOTESTSUM = CGO_ENABLED=0 GOFLAGS=-trimpath $(GO) tool gotestsum
-# Quiet about the hundreds of tests that other tiers run; their number is in the last line.
+# Do not list the hundreds of skipped tests of other tiers; the last line has their number.
 QUICK = --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=skipped
 FULL  = --format pkgname-and-test-fails --format-hide-empty-pkg
 
-test: ## gofmt, vet, and every test that needs only Go, runc and crun: minutes; installs nothing
+test: ## gofmt, vet, and all tests that need only Go, runc and crun; takes minutes, installs nothing
 	@unclean=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && if [ -n "$$unclean" ]; then echo "not as gofmt writes it: $$unclean"; exit 1; fi
 	CGO_ENABLED=0 $(GO) vet -trimpath -tags prove,$(TAGS) ./...
 	@GO='$(GO)' $(GOTESTSUM) $(QUICK) --raw-command -- scripts/go-test quick $(TESTARGS)
 	@echo 'More tests: make test-engines, test-cluster, test-browser, test-vm, test-tools, or all of them: make test-all (each says first what it installs)'
 
-test-engines: ## the tests on real engines: Docker, Podman, containerd 1 and 2, CRI-O, gVisor
-test-cluster: ## the tests on a real Kubernetes cluster
-test-browser: ## the tests of pages, in Chromium
-test-vm: ## the tests in virtual machines: systemd and cgroup v2, and a bare kernel
-test-tools: ## the tests against other programs: compilers, fio, bpftool, DuckDB, an S3 store
+test-engines: ## tests on real engines: Docker, Podman, containerd 1 and 2, CRI-O, gVisor
+test-cluster: ## tests on a real Kubernetes cluster
+test-browser: ## tests of HTML pages in Chromium
+test-vm: ## tests in virtual machines: systemd with cgroup v2, and a bare kernel
+test-tools: ## tests against other programs: compilers, fio, bpftool, DuckDB, an S3 store
 test-engines test-cluster test-browser test-vm test-tools: test-%:
 	@GO='$(GO)' scripts/install-tests $*
 	@GO='$(GO)' $(GOTESTSUM) $(FULL) --raw-command -- scripts/go-test $* $(TESTARGS)
 
-test-all: ## every test of every tier, and the race detector; says first what it installs
+test-all: ## all tests of all tiers, with the race detector; prints what it installs first
 	@GO='$(GO)' scripts/install-tests engines youki cluster browser vm tools
 	@GO='$(GO)' $(GOTESTSUM) $(FULL) --raw-command -- scripts/go-test all $(TESTARGS)
 
 TIER = test
 
-test-beside: ## the tests of TIER with busy loops, disk writers and BPF programs as neighbours; NEIGHBOURS='-docker 20' adds containers
+test-beside: ## tests of TIER next to busy loops, disk writers and BPF programs; NEIGHBOURS='-docker 20' adds containers
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -o bin/neighbours ./internal/testing/neighbours
 	bin/neighbours $(NEIGHBOURS) $(MAKE) $(TIER)
 
 PROOFS = $(shell grep -rl --include='*_test.go' '^//go:build prove$$' internal record)
 
-prove: ## what only a quiet machine can show, in minutes: ratios, small bounds, thousands of simulated runs
+prove: ## tests that need a quiet machine: ratios, tight bounds, thousands of simulated runs; takes minutes
 	TARE_REQUIRE=all $(GOTESTSUM) --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
 	-run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $(PROOFS) | cut -c6- | paste -sd '|'))$$" $(sort $(addprefix ./,$(dir $(PROOFS))))
 
-torture: ## before a release, most of an hour: kills, lying runtimes, hostile records and daemons
+torture: ## release tests: kills, faulty runtimes, malicious records and daemons; takes up to an hour
 	TARE_REQUIRE=all $(GO) test -tags torture -run '^TestTorture$$' -count=1 -timeout=120m -v ./internal/cli | grep -v '^ *=== '
 
-lint: $(GOLANGCI) ## golangci-lint, actionlint, and shellcheck where it is installed
+lint: $(GOLANGCI) ## golangci-lint, actionlint, and shellcheck if installed
 	PATH="$(dir $(GO)):$$PATH" $(GOLANGCI) run ./...
 	$(GO) run $(ACTIONLINT) docs/ci/github.yml
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/* .ci/run; \
 	else echo "no shellcheck here: the scripts are not checked"; fi
 
-audit: ## two builds with one sum, licences and a bill of materials, known vulnerabilities
+audit: ## reproducible build, licences, bill of materials, known vulnerabilities
 	@GO='$(GO)' scripts/audit
 
 $(GOLANGCI):
@@ -110,33 +110,33 @@ $(GOLANGCI):
 	GOBIN=$$new $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) && \
 	mv $$new/golangci-lint $@
 
-bench: ## tare's own speed and cost
+bench: ## benchmark tare itself
 	GOFLAGS=-tags=$(TAGS) $(GO) test -run='^$$' -bench=. $(ARGS) $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Benchmark' ./internal ./record)))
 
-fuzz: ## every fuzz target, FUZZTIME (10s) each
+fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort -u | \
 	while IFS=: read -r file func; do \
 		echo "$${file%/*} $${func#func }"; \
 		$(GO) test -run='^$$' -fuzz="^$${func#func }\$$" -fuzztime=$(FUZZTIME) "$${file%/*}" || exit 1; \
 	done
 
-screenshots: ## take the pictures of docs/screenshots anew, of stored records
+screenshots: ## regenerate docs/screenshots from stored records
 	$(GO) test -count=1 -run '^TestDocsHaveAPictureOfEveryPage$$' ./internal/testing/browser -update
 
-docs: ## write the tables of quantities in docs/figures.md, of the instruments' catalogues
+docs: ## generate the tables in docs/figures.md from the instruments' catalogues
 	$(GO) test -count=1 -run '^TestThePageOfFiguresHasTheRowsOfEveryCatalogue$$' ./internal/instrument -update
 
-runtimes: ## build youki and runsc, which Debian has not, into the user's cache
+runtimes: ## build youki and runsc, which Debian does not package, into the user's cache
 	@GO='$(GO)' scripts/install-runtimes build
 
 probe: ## rebuild the embedded C programs
 	scripts/build-probe
 
-bpf: ## rebuild the embedded BPF programs; wants clang-14, llvm-14 and libbpf-dev
+bpf: ## rebuild the embedded BPF programs; needs clang-14, llvm-14 and libbpf-dev
 	$(GO) generate ./internal/node/tracer ./internal/instrument/bpf/run/datapath
 
-clean: ## remove what was built; records stay
+clean: ## remove build outputs; keeps records
 	rm -rf bin
 
-help: ## this
+help: ## print this help
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile

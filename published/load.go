@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// maxSize is what a file can have at most.
+// maxSize is the largest size of a publication's file, in bytes.
 const maxSize = 1 << 20
 
-// fileName is what the file of a publication is called in a folder of its own.
+// fileName is the file name of a publication in its own directory.
 const fileName = "report.json"
 
-// Names are those of the publications that come with tare.
+// Names returns the names of the publications embedded in tare.
 func Names() []string {
 	files, err := fs.Glob(shipped, "*/"+fileName)
 	if err != nil {
-		return nil // the pattern is ours
+		return nil // cannot happen: the pattern is valid
 	}
 	names := make([]string, len(files))
 	for i, file := range files {
@@ -33,9 +33,8 @@ func Names() []string {
 	return names
 }
 
-// Load reads a publication: one that comes with tare, as NAME or
-// published/NAME, or else the file at a path, or the one in a folder. A record
-// is not one, and the error says so.
+// Load reads a publication: an embedded one by NAME or published/NAME, or else the file at a
+// path or in a directory. It returns an error for a record.
 func Load(name string) (*Report, error) {
 	short := strings.TrimPrefix(path.Clean(filepath.ToSlash(name)), "published/")
 	if text, err := shipped.ReadFile(path.Join(short, fileName)); err == nil {
@@ -47,7 +46,7 @@ func Load(name string) (*Report, error) {
 	}
 	text, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("published figures %q: there is no such file; with tare come: published/%s", name, strings.Join(Names(), ", published/"))
+		return nil, fmt.Errorf("published figures %q: no such file (included in tare: published/%s)", name, strings.Join(Names(), ", published/"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("published figures: %w", err)
@@ -56,28 +55,28 @@ func Load(name string) (*Report, error) {
 }
 
 func read(file string) ([]byte, error) {
-	info, err := os.Stat(file) // opening a pipe would wait for a writer
+	info, err := os.Stat(file) // opening a pipe would block until it has a writer
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", file)
+		return nil, fmt.Errorf("%s is not a regular file", file)
 	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // nothing was written
+	defer f.Close() // read only: nothing to flush
 	return io.ReadAll(io.LimitReader(f, maxSize+1))
 }
 
-// Parse reads a publication; name is for errors.
+// Parse parses a publication; name is used in errors.
 func Parse(name string, text []byte) (*Report, error) {
 	if isRecord(text) {
-		return nil, fmt.Errorf("%s is a record: tare compare A B sets records beside each other", name)
+		return nil, fmt.Errorf("%s is a record: use tare compare A B to compare records", name)
 	}
 	if len(text) > maxSize {
-		return nil, fmt.Errorf("%s is larger than 1 MiB: it is no file of published figures", name)
+		return nil, fmt.Errorf("%s is larger than 1 MiB: not a file of published figures", name)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -85,12 +84,12 @@ func Parse(name string, text []byte) (*Report, error) {
 	if err := decoder.Decode(r); err != nil {
 		var v struct{ Version int }
 		if json.Unmarshal(text, &v) == nil && v.Version > Version {
-			return nil, fmt.Errorf("%s has version %d of the form: this tare reads %d, use a later one", name, v.Version, Version)
+			return nil, fmt.Errorf("%s has unsupported format version %d (supported: %d): use a later tare", name, v.Version, Version)
 		}
 		return nil, fmt.Errorf("%s does not hold published figures: %w; published/isulad-2020/report.json is an example", name, err)
 	}
 	if decoder.More() {
-		return nil, fmt.Errorf("%s holds more than one publication: give each a file of its own", name)
+		return nil, fmt.Errorf("%s contains more than one publication: use one file for each", name)
 	}
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -99,7 +98,7 @@ func Parse(name string, text []byte) (*Report, error) {
 	return r, nil
 }
 
-// ofALifecycle says of a publication of operations what is akin to them.
+// ofALifecycle fills in the matching lifecycle figures of a publication without an Experiment.
 func (r *Report) ofALifecycle() {
 	if r.Experiment != "" {
 		return
@@ -114,7 +113,7 @@ func (r *Report) ofALifecycle() {
 	}
 }
 
-// isRecord knows a record by its first line, or by the magic of zstd.
+// isRecord reports whether text is a record, by its first line or by the magic number of zstd.
 func isRecord(text []byte) bool {
 	if bytes.HasPrefix(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
 		return true

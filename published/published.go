@@ -1,18 +1,17 @@
-// Package published holds the figures of publications that tare's own are set
-// beside: tables as they were printed, with the machines, versions and methods
-// behind them, and which of tare's targets each of their columns is akin to.
+// Package published holds figures from publications to show next to tare's own. They are tables
+// as printed, with the machines, versions and methods behind them. Each column lists the tare
+// targets that correspond to it.
 //
-// A publication is one JSON file, a [Report]. Those that come with tare are
-// embedded; any other file of the same form can be read as well. Nothing is
-// computed from what stands in it: figures of other machines are to be seen
-// beside one's own, not to be compared with them.
+// A publication is one JSON file, a [Report]. Some are embedded in tare; any other file in the
+// same format can be read too. Nothing is computed from its figures: figures of other machines
+// are shown next to tare's own, not compared with them.
 //
-// What a publication says and its own figures contradict is a [Claim], with the
-// formula by which that follows; a test computes every one.
+// A [Claim] is a statement of a publication that contradicts its own figures. It has the formula
+// that shows the contradiction, and a test computes every formula.
 //
-// Two publications are records as well, for tare report: kata-io holds what fio, dd
-// and sysbench printed, kata-boot-2018 starts that were taken apart by hand. Their
-// verdicts are tested here.
+// Two publications are also available as records, for tare report. kata-io has the printed
+// output of fio, dd and sysbench. kata-boot-2018 has starts that were broken down by hand. Tests
+// in this package check the verdicts on them.
 package published
 
 import (
@@ -24,7 +23,7 @@ import (
 	"strings"
 )
 
-// Version is the version of the form.
+// Version is the current version of the format.
 const Version = 2
 
 //go:embed */report.json
@@ -33,14 +32,14 @@ var shipped embed.FS
 // Report is a publication.
 type Report struct {
 	Version       int       `json:"version"`
-	Name          string    `json:"name"`  // short, as a file is called: "isulad-2020"
+	Name          string    `json:"name"`  // short, as in file names: "isulad-2020"
 	Title         string    `json:"title"` // in English
 	OriginalTitle string    `json:"original_title,omitempty"`
 	Author        string    `json:"author"`
-	Date          string    `json:"date"`                 // of publication, as 2006-01-02
-	Experiment    string    `json:"experiment,omitempty"` // of tare's, whose figures are akin; "": lifecycle
-	Unit          string    `json:"unit"`                 // of all values, see Units; of a lifecycle it is a time
-	Statistic     string    `json:"statistic"`            // what a value is of its rounds
+	Date          string    `json:"date"`                 // date of publication, 2006-01-02
+	Experiment    string    `json:"experiment,omitempty"` // tare experiment with corresponding figures; "": lifecycle
+	Unit          string    `json:"unit"`                 // default unit of all values, see Units; a unit of time for lifecycle
+	Statistic     string    `json:"statistic"`            // statistic over the rounds that a value is
 	Method        []string  `json:"method,omitempty"`
 	Notes         []string  `json:"notes,omitempty"`
 	Machines      []Machine `json:"machines"`
@@ -50,29 +49,29 @@ type Report struct {
 	Claims        []Claim   `json:"claims,omitempty"`
 }
 
-// Claim is a sentence of the publication that its own figures contradict.
+// Claim is a statement of the publication that contradicts its own figures.
 type Claim struct {
 	Says     string  `json:"says"`               // in English
-	Original string  `json:"original,omitempty"` // as it stands there
+	Original string  `json:"original,omitempty"` // as printed
 	But      []Shown `json:"but"`
 }
 
-// Shown is a figure that follows from what the publication's tables hold.
+// Shown is a figure that follows from the publication's tables.
 type Shown struct {
-	What    string `json:"what"`              // it is of
-	Formula string `json:"formula,omitempty"` // how it follows, of figures as they were printed: "1160 / 675"
-	Gives   string `json:"gives"`             // what that comes to, with its unit: "1.72 times"
+	What    string `json:"what"`              // description of the figure
+	Formula string `json:"formula,omitempty"` // calculation from printed figures: "1160 / 675"
+	Gives   string `json:"gives"`             // result with its unit: "1.72 times"
 }
 
-// Ours says which of tare's figures are akin to values, by what figures are told
-// apart by. What a row says counts before what its column and its table do.
+// Ours selects the tare figures that correspond to published values. Fields of a row override
+// those of its column, which override those of its table.
 type Ours struct {
-	Quantity string            `json:"quantity,omitempty"` // NoQuantity, or "" everywhere: tare has none like it
-	Unit     string            `json:"unit,omitempty"`     // of theirs; see Units
-	Labels   map[string]string `json:"labels,omitempty"`   // patterns of path.Match, several with | between them
+	Quantity string            `json:"quantity,omitempty"` // NoQuantity, or "" at all levels: tare has no such quantity
+	Unit     string            `json:"unit,omitempty"`     // unit of the published values, see Units
+	Labels   map[string]string `json:"labels,omitempty"`   // patterns of path.Match; | separates alternatives
 }
 
-// Machine is one that was measured on, in the publication's own words.
+// Machine is a measured machine, as described in the publication.
 type Machine struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
@@ -82,56 +81,56 @@ type Machine struct {
 	Memory string `json:"memory,omitempty"`
 }
 
-// Engine is one that was measured, or measured with.
+// Engine is an engine that was measured or used for measuring.
 type Engine struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name"`
 	Version string   `json:"version,omitempty"` // "": not stated
-	Parts   []string `json:"parts,omitempty"`   // versions of what it is made of
+	Parts   []string `json:"parts,omitempty"`   // versions of its components
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// Column is one of the tables' columns, which can be in several of them.
+// Column is a column that one or several tables have.
 type Column struct {
 	ID      string   `json:"id"`
 	Title   string   `json:"title"`
-	Engine  string   `json:"engine,omitempty"` // its ID
-	Targets []string `json:"targets"`          // names of tare's targets that are akin, as patterns of path.Match: "docker/*"
-	Note    string   `json:"note,omitempty"`   // how they differ nevertheless
-	Ours             // of other experiments than lifecycle
+	Engine  string   `json:"engine,omitempty"` // id of the engine
+	Targets []string `json:"targets"`          // patterns of path.Match for corresponding tare targets: "docker/*"
+	Note    string   `json:"note,omitempty"`   // remaining differences from these targets
+	Ours             // for experiments other than lifecycle
 }
 
-// Table is one of the tables.
+// Table is a table of a publication.
 type Table struct {
 	ID            string   `json:"id"`
 	Title         string   `json:"title"` // in English
 	OriginalTitle string   `json:"original_title,omitempty"`
-	Machine       string   `json:"machine"`           // its ID
-	Pods          bool     `json:"pods,omitempty"`    // of pods, or of containers in them
-	Lanes         int      `json:"lanes,omitempty"`   // operations at once, of a lifecycle
-	Columns       []string `json:"columns"`           // their IDs
-	Subject       string   `json:"subject,omitempty"` // the column whose difference from others is printed
-	Versus        []string `json:"versus,omitempty"`  // those others
+	Machine       string   `json:"machine"`           // id of the machine
+	Pods          bool     `json:"pods,omitempty"`    // operations on pods, or on containers in pods
+	Lanes         int      `json:"lanes,omitempty"`   // concurrent operations, in a lifecycle
+	Columns       []string `json:"columns"`           // ids of the columns
+	Subject       string   `json:"subject,omitempty"` // column whose difference from others is printed
+	Versus        []string `json:"versus,omitempty"`  // those other columns
 	Notes         []string `json:"notes,omitempty"`
 	Rows          []Row    `json:"rows"`
-	Ours                   // of other experiments than lifecycle
+	Ours                   // for experiments other than lifecycle
 }
 
-// Row is one operation.
+// Row is a row of a table, such as one operation.
 type Row struct {
 	Label  string   `json:"label"`            // as printed: "100 * create"
-	Op     string   `json:"op,omitempty"`     // the operation of tare that is akin, of a lifecycle
-	Values []Figure `json:"values"`           // one for each column
-	Versus []string `json:"versus,omitempty"` // as printed, one for each of the table's Versus
+	Op     string   `json:"op,omitempty"`     // corresponding tare operation, in a lifecycle
+	Values []Figure `json:"values"`           // one per column
+	Versus []string `json:"versus,omitempty"` // as printed, one per entry of the table's Versus
 	Note   string   `json:"note,omitempty"`
-	Ours            // of other experiments than lifecycle
+	Ours            // for experiments other than lifecycle
 }
 
-// NoQuantity is what a row says that has none of its table's.
+// NoQuantity marks a row without the quantity of its table.
 const NoQuantity = "none"
 
-// Akin says which figures of ours are akin to the value of a row in a column, or in
-// none of theirs where that is nil.
+// Akin returns the selection of tare figures that correspond to the value of a row in a column.
+// c is nil for a value in no column.
 func (t *Table) Akin(c *Column, row *Row) Ours {
 	out := Ours{Labels: map[string]string{}}
 	all := []Ours{t.Ours, row.Ours}
@@ -148,8 +147,8 @@ func (t *Table) Akin(c *Column, row *Row) Ours {
 	return out
 }
 
-// Figure is a number as it was printed: what is "12.50" stays so. In JSON it is
-// a number, and null where there is none, which is "".
+// Figure is a number as printed, including trailing zeros: "12.50". In JSON it is a number, or
+// null for a missing figure, which is "".
 type Figure string
 
 // MarshalJSON implements [json.Marshaler].
@@ -167,23 +166,23 @@ func (f *Figure) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	if !strings.ContainsRune("-0123456789", rune(text[0])) {
-		return fmt.Errorf("%s is no number", text)
+		return fmt.Errorf("%s is not a number", text)
 	}
 	*f = Figure(text)
 	return nil
 }
 
-// Machine returns the machine of that ID; Validate has seen that there is one.
+// Machine returns the machine with the given id, which Validate has checked.
 func (r *Report) Machine(id string) Machine {
 	return find(r.Machines, func(m Machine) string { return m.ID }, id)
 }
 
-// Engine returns the engine of that ID.
+// Engine returns the engine with the given id.
 func (r *Report) Engine(id string) Engine {
 	return find(r.Engines, func(e Engine) string { return e.ID }, id)
 }
 
-// Column returns the column of that ID.
+// Column returns the column with the given id.
 func (r *Report) Column(id string) Column {
 	return find(r.Columns, func(c Column) string { return c.ID }, id)
 }
@@ -198,7 +197,7 @@ func find[T any](all []T, id func(T) string, wanted string) T {
 	return none
 }
 
-// Akin tells whether one of tare's targets is akin to the column.
+// Akin reports whether a tare target corresponds to the column.
 func (c *Column) Akin(target string) bool {
 	for _, pattern := range c.Targets {
 		if ok, err := path.Match(pattern, target); ok && err == nil {
@@ -208,8 +207,9 @@ func (c *Column) Akin(target string) bool {
 	return false
 }
 
-// Nears are patterns of the lanes that stand beside the table's where there are none of
-// as many: for more than one at once any other such number, for one none.
+// Nears returns patterns for numbers of lanes to show if there are no figures with the table's
+// number. A table with several lanes accepts any other number above one. A table with one lane
+// accepts no other number.
 func (t *Table) Nears() string {
 	if t.Lanes > 1 {
 		return "[2-9]*|1?*"
@@ -217,13 +217,13 @@ func (t *Table) Nears() string {
 	return ""
 }
 
-// Unit is how much of one of tare's own units something is.
+// Unit is a unit as a multiple of one of tare's units.
 type Unit struct {
-	Base   string // as figures have it; "": of no figure
+	Base   string // unit of figures; "": no figure has it
 	Factor float64
 }
 
-// Units are those in which publications print.
+// Units maps the units used in publications to tare's units.
 var Units = map[string]Unit{
 	"ns": {"ns", 1}, "us": {"ns", 1e3}, "ms": {"ns", 1e6}, "s": {"ns", 1e9},
 	"KiB": {"bytes", 1 << 10}, "MiB": {"bytes", 1 << 20}, "GiB": {"bytes", 1 << 30},

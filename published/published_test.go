@@ -178,10 +178,10 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"an empty file":          {"", "does not hold published figures"},
 		"another JSON":           {`{"a":1}`, "unknown field"},
-		"a record":               {`{"type":"header","schema":1}` + "\n{}", "is a record: tare compare A B"},
+		"a record":               {`{"type":"header","schema":1}` + "\n{}", "is a record: use tare compare A B"},
 		"a compressed record":    {"\x28\xb5\x2f\xfd....", "is a record"},
 		"two of them":            {good + good, "more than one"},
-		"one of a later version": {`{"version":3,"sheets":[]}`, "use a later one"},
+		"one of a later version": {`{"version":3,"sheets":[]}`, "use a later tare"},
 		"a page without end":     {strings.Repeat(" ", 1<<20) + good, "larger than 1 MiB"},
 	}
 	for _, row := range must.Rows(t, "testdata/refused.tsv") {
@@ -199,7 +199,7 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 	_, err := published.Load("published/none")
 	check.Error(t, err, "published/isulad-2020")
 	_, err = published.Load("/dev/zero")
-	check.Error(t, err, "is no file")
+	check.Error(t, err, "is not a regular file")
 }
 
 func TestAFigureStaysAsItWasPrinted(t *testing.T) {

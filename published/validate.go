@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What a publication has at most.
+// Limits of a publication.
 const (
 	maxTables  = 200
 	maxRows    = 100
@@ -21,24 +21,24 @@ const (
 	maxFigure  = 32 // characters
 )
 
-// Validate says everything that is wrong with the publication.
+// Validate returns all errors in the publication.
 func (r *Report) Validate() error {
 	var errs []error
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if r.Version < 1 || r.Version > Version {
-		complain("version is %d: this tare reads %d", r.Version, Version)
+		complain("unsupported version %d (supported: %d)", r.Version, Version)
 	}
 	if r.Name == "" || r.Title == "" {
-		complain("it has no name or no title")
+		complain("name or title is missing")
 	}
 	if _, err := time.Parse(time.DateOnly, r.Date); err != nil && r.Date != "" {
-		complain("date %q is no date: write it as 2006-01-02", r.Date)
+		complain("invalid date %q: write it as 2006-01-02", r.Date)
 	}
 	if unit := Units[r.Unit]; r.Experiment == "" && unit.Base != "ns" {
-		complain("unit %q is none of time: write ns, us, ms or s", r.Unit)
+		complain("unit %q is not a unit of time: write ns, us, ms or s", r.Unit)
 	}
 	if len(r.Tables) > maxTables {
-		complain("%d tables: at most %d are read", len(r.Tables), maxTables)
+		complain("too many tables: %d (at most %d)", len(r.Tables), maxTables)
 		return errors.Join(errs...)
 	}
 	unique(complain, "machine", r.Machines, func(m Machine) string { return m.ID })
@@ -58,11 +58,11 @@ func (r *Report) Validate() error {
 func (r *Report) columns(complain func(string, ...any)) {
 	for _, c := range r.Columns {
 		if r.Engine(c.Engine).ID == "" && (c.Engine != "" || r.Experiment == "") {
-			complain("column %q is of engine %q, which is not among the engines", c.ID, c.Engine)
+			complain("column %q: unknown engine %q", c.ID, c.Engine)
 		}
 		for _, pattern := range c.Targets {
 			if _, err := path.Match(pattern, ""); err != nil {
-				complain("column %q: targets %q is no pattern: %v", c.ID, pattern, err)
+				complain("column %q: targets: invalid pattern %q: %v", c.ID, pattern, err)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func (r *Report) columns(complain func(string, ...any)) {
 func (r *Report) claims(complain func(string, ...any)) {
 	for _, c := range r.Claims {
 		if c.Says == "" || len(c.But) == 0 || slices.ContainsFunc(c.But, func(s Shown) bool { return s.What == "" || s.Gives == "" }) {
-			complain("claim %q: it says nothing, or nothing shows that it is wrong", c.Says)
+			complain("claim %q: statement or contradicting figures are missing", c.Says)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func unique[T any](complain func(string, ...any), what string, all []T, id func(
 		case name == "":
 			complain("a %s has no id", what)
 		case slices.Contains(seen, name):
-			complain("%s %q is there twice", what, name)
+			complain("duplicate %s %q", what, name)
 		default:
 			seen = append(seen, name)
 		}
@@ -99,7 +99,7 @@ func (r *Report) table(t *Table) error {
 	case len(t.Columns) == 0 || len(t.Columns) > maxColumns:
 		return fmt.Errorf("%d columns: a table has 1 to %d", len(t.Columns), maxColumns)
 	case len(t.Rows) > maxRows:
-		return fmt.Errorf("%d rows: at most %d are read", len(t.Rows), maxRows)
+		return fmt.Errorf("too many rows: %d (at most %d)", len(t.Rows), maxRows)
 	}
 	for _, id := range t.Columns {
 		if r.Column(id).ID == "" {
@@ -108,7 +108,7 @@ func (r *Report) table(t *Table) error {
 	}
 	for _, id := range t.Versus {
 		if !slices.Contains(t.Columns, id) || id == t.Subject || !slices.Contains(t.Columns, t.Subject) {
-			return fmt.Errorf("it sets %q against %q, of which one is not among its columns", t.Subject, id)
+			return fmt.Errorf("it compares %q with %q, one of which is not among its columns", t.Subject, id)
 		}
 	}
 	for _, row := range t.Rows {
@@ -132,7 +132,7 @@ func (r *Report) row(t *Table, row *Row) error {
 	for i, v := range row.Values {
 		column := r.Column(t.Columns[i])
 		if unit := t.Akin(&column, row).Unit; r.Experiment != "" && Units[unit].Factor == 0 {
-			return fmt.Errorf("unit %q is none that is known", unit)
+			return fmt.Errorf("unknown unit %q", unit)
 		}
 		if v == "" {
 			continue
@@ -141,7 +141,7 @@ func (r *Report) row(t *Table, row *Row) error {
 			return fmt.Errorf("a figure of %d characters", len(v))
 		}
 		if n, err := strconv.ParseFloat(string(v), 64); err != nil || n < 0 || math.IsInf(n, 0) {
-			return fmt.Errorf("%s is no time, nor any other amount", v)
+			return fmt.Errorf("%s is not a time or another amount", v)
 		}
 	}
 	return nil

@@ -16,33 +16,33 @@ import (
 )
 
 // A field declares the bounds of its value in a tag, `is:"needed,label"`. Reading and
-// [Validate] check the same tags. Without a tag a number cannot be negative, a list or an
-// object has at most maxListed elements in one line, and a text can have any content. The
-// words of a list or an object apply to its elements.
+// [Validate] check the same tags. Without a tag, a number must not be negative, a list or an
+// object has at most maxListed elements, and a text can have any content. For a list or an
+// object, the words apply to its elements.
 //
 //	any           any value, including negative ones
 //	unknown       -1 is allowed and means unknown
 //	zero          0 means missing and is not checked
-//	min=N max=N   a number from N to N; for a list or an object: at most N elements
+//	min=N max=N   the range of a number; for a list or an object: at most N elements
 //	total=N       at most N elements in all such lists of a line together
 //	each=N        for an object of lists: at most N elements in each list
 //	after=FIELD   not before another field of the line, and at most a year after it
-//	needed        a text that is not empty
+//	needed        a text that must not be empty
 //	one=A|B       one of these words, or empty unless needed
 //	rooted        begins with /
-//	keys=LIMIT    the largest length of an object's keys
-//	id            identifies the element in its list, together with other such fields
-//	safe          a text that does not identify who measured: a redaction keeps it
+//	keys=LIMIT    the maximum length of an object's keys
+//	id            identifies the element in its list, together with other id fields
+//	safe          a text that does not identify the user or the machine: redaction keeps it
 //	safekeys      the same for the keys of an object
-//	kind=WORD     the kind of the text's pseudonym in a redaction
-//	LIMIT         the largest length of a text, or the largest number: see limits
+//	kind=WORD     the kind of pseudonym that redaction uses for the text
+//	LIMIT         the maximum length of a text, or the maximum number: see limits
 type bound struct {
-	name   string // in the record
+	name   string // name in the record
 	index  int
-	itself bool    // the type unmarshals itself
+	itself bool    // the type has its own unmarshaler
 	list   bool    // a slice
 	dict   bool    // a map
-	inner  *bounds // of its structs
+	inner  *bounds // bounds of its structs
 
 	any, unknown, zero, needed, rooted bool
 
@@ -56,7 +56,7 @@ type bound struct {
 	chars, keys int
 	after       string
 	afterIndex  int
-	max, total  int // elements
+	max, total  int // number of elements
 	each        int
 	listed      bool // one of the lists in an object
 }
@@ -68,25 +68,25 @@ type bounds struct {
 	checks bool     // the type is a Checker
 }
 
-// Checker is a line, or a struct in it, with conditions beyond the bounds of its fields.
-// Check is called after those bounds hold.
+// Checker is implemented by a line, or a struct in one, with conditions beyond the bounds of its
+// fields. Check is called after these bounds were checked.
 type Checker interface {
 	Check() error
 }
 
-// Largest plausible values. A larger figure has another unit.
+// Largest plausible values. A larger value probably has the wrong unit.
 const (
 	maxListed    = 1 << 16
-	maxRounds    = 1_000_000 // the most that an option allows
-	maxProcesses = 1 << 22   // the kernel's largest pid
+	maxRounds    = 1_000_000 // maximum of the option
+	maxProcesses = 1 << 22   // largest pid of the kernel
 	maxBytes     = 1 << 57   // the address space of x86 with five levels of page tables
 	maxCPU       = 256 * int64(longestSpan)
 	maxPath      = 4096 // PATH_MAX
 	maxLabel     = 256
 )
 
-// longestSpan exceeds the time between two stamps of one operation. Stamps further apart
-// come from two clocks, such as the wall clock or a guest's.
+// longestSpan is longer than any time between two stamps of one operation. Stamps further apart
+// come from different clocks, such as the wall clock or a guest's clock.
 const longestSpan = 366 * 24 * time.Hour
 
 type limit struct {
@@ -94,15 +94,15 @@ type limit struct {
 	most  int64
 	share float64
 	said  string
-	kind  string // of a redaction
+	kind  string // kind of pseudonym in a redaction
 }
 
 var limits = map[string]limit{
-	"name":    {chars: 64}, // of a role, a kind, a thread: the kernel cuts threads at 15 bytes, kernel threads at 63
+	"name":    {chars: 64}, // a role, a kind or a thread: the kernel truncates thread names to 15 bytes, those of kernel threads to 63
 	"label":   {chars: maxLabel},
 	"rule":    {chars: 1024},
 	"path":    {chars: maxPath, kind: "path"},
-	"place":   {chars: maxPath + maxLabel, kind: "path"}, // a path and a line in it
+	"place":   {chars: maxPath + maxLabel, kind: "path"}, // a path and a line number
 	"command": {chars: 1 << 16, kind: "command"},
 
 	"lane":      {most: MaxLanes - 1},
@@ -113,15 +113,14 @@ var limits = map[string]limit{
 	"span":      {most: int64(longestSpan), said: "a year"},
 	"loads":     {most: 1 << 50},
 
-	"share":    {share: 1.05}, // above 1 because the counters and the clock are not read at the same instant
-	"pressure": {share: 2},    // the same, for a job of a few milliseconds
+	"share":    {share: 1.05}, // may exceed 1, because the counters and the clock are not read at the same instant
+	"pressure": {share: 2},    // the same, for a job of only a few milliseconds
 	"cpus":     {share: 1 << 16},
 	"seconds":  {share: 366 * 86400},
-	"rate":     {share: 1e18}, // bytes/s and 1/s: a PB/s is a thousandth of it
+	"rate":     {share: 1e18}, // bytes/s and 1/s; a PB/s is a thousandth of this
 }
 
-// Validate checks the values of a line, or of a struct in one, given as a value or a
-// pointer.
+// Validate checks the values of a line, or of a struct in a line. line is a value or a pointer.
 func Validate(line any) error {
 	v := reflect.ValueOf(line)
 	for v.Kind() == reflect.Pointer {
@@ -147,7 +146,7 @@ var (
 	compiled  = map[reflect.Type]*bounds{}
 )
 
-// boundsOf compiles the tags of a type and of its structs, once.
+// boundsOf compiles the tags of a type and of its nested structs, once per type.
 func boundsOf(t reflect.Type) (*bounds, error) {
 	compiling.Lock()
 	defer compiling.Unlock()
@@ -172,7 +171,7 @@ func compile(t reflect.Type) (*bounds, error) {
 
 func compileStruct(t reflect.Type) (*bounds, error) {
 	if t.NumField() > 64 {
-		return nil, fmt.Errorf("%s has more than 64 fields", t) // a decoder has a bit for each
+		return nil, fmt.Errorf("%s has more than 64 fields", t) // decoders use a bit per field
 	}
 	b := &bounds{checks: reflect.PointerTo(t).Implements(reflect.TypeFor[Checker]())}
 	for i := range t.NumField() {
@@ -239,7 +238,7 @@ func compileField(f reflect.StructField, name string) (*bound, error) {
 	return x, nil
 }
 
-// unmarshalsItself reports whether a type has its own way to read JSON, such as a time.
+// unmarshalsItself reports whether a type has its own JSON unmarshaler, such as a time.
 func unmarshalsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())

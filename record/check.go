@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// check checks the values of a struct: first each field, then the whole by its Check.
+// check checks the values of a struct: first each field, then the whole struct with its Check.
 func (b *bounds) check(v reflect.Value) error {
 	for _, x := range b.fields {
 		if err := x.check(v.Field(x.index), v); err != nil {
@@ -86,8 +86,8 @@ func (x *bound) checkList(v reflect.Value) error {
 	return nil
 }
 
-// ascending reports whether one number identifies the elements and increases, as tare
-// writes them. Then no element is a duplicate.
+// ascending reports whether a single number identifies the elements and increases, as in records
+// written by tare. In that case there are no duplicates.
 func (b *bounds) ascending(v reflect.Value) bool {
 	if len(b.id) != 1 || v.Type().Elem().Kind() != reflect.Struct {
 		return false
@@ -101,7 +101,7 @@ func (b *bounds) ascending(v reflect.Value) bool {
 	return true
 }
 
-// identity returns the key of an element in its list.
+// identity returns the key that identifies an element in its list.
 func (b *bounds) identity(v reflect.Value) string {
 	var key []byte
 	for _, x := range b.id {
@@ -134,7 +134,7 @@ func (x *bound) checkDict(v reflect.Value) error {
 		if n := i.Key().Len(); x.keys > 0 && n > x.keys {
 			return fmt.Errorf("%s: a name is %d bytes long: at most %d are read", x.name, n, x.keys)
 		}
-		e := reflect.New(i.Value().Type()).Elem() // values in a map have no address
+		e := reflect.New(i.Value().Type()).Elem() // values in a map are not addressable
 		e.Set(i.Value())
 		var err error
 		if e = reflect.Indirect(e); x.inner == nil {
@@ -149,7 +149,7 @@ func (x *bound) checkDict(v reflect.Value) error {
 	return nil
 }
 
-// value checks a number or a text, and accepts other kinds.
+// value checks a number or a text. It accepts all other kinds.
 func (x *bound) value(v reflect.Value) error {
 	switch {
 	case x.any:
@@ -184,7 +184,7 @@ func (x *bound) number(n int64) error {
 	return fmt.Errorf("is %d and must be at least %d", n, x.least)
 }
 
-// share checks a fraction; NaN is an error.
+// share checks a fraction. NaN is an error.
 func (x *bound) share(f float64) error {
 	switch {
 	case f >= 0 && f <= x.maxShare:
@@ -195,7 +195,7 @@ func (x *bound) share(f float64) error {
 	return fmt.Errorf("is %g and must be from 0 to %g", f, x.maxShare)
 }
 
-// text checks a text. Errors quote only the begin of a text.
+// text checks a text. Errors quote only the beginning of the text.
 func (x *bound) text(s string) error {
 	switch {
 	case s == "" && x.needed:
@@ -212,7 +212,7 @@ func (x *bound) text(s string) error {
 	return nil
 }
 
-// after checks that a stamp is later than another, by at most a year.
+// after checks that a stamp is not before another one, and at most a year after it.
 func after(name, earlier string, began, ended int64) error {
 	switch {
 	case ended < began:

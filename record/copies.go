@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Extent is the part of a run that a file has.
+// Extent describes how much of a run a file contains.
 type Extent struct {
 	RunID string
-	Whole bool // it has its end mark, without damage
-	Lines int  // usable lines
+	Whole bool // has an end mark and no damage
+	Lines int  // number of usable lines
 }
 
-// more reports whether e has more of a run than another copy.
+// more reports whether e contains more of a run than another copy.
 func (e Extent) more(than Extent) bool {
 	return e.Whole && !than.Whole || e.Whole == than.Whole && e.Lines > than.Lines
 }
 
-// Extents returns the extent of each record without keeping the lines. It stops at an
-// unreadable part.
+// Extents returns the extent of each record without keeping its lines. It stops at an unreadable
+// part.
 func (r *Reader) Extents() (all []Extent) {
 	r.Several()
 	for more := true; more && len(all) < MaxRecords; more = r.More() {
@@ -40,9 +40,9 @@ func (r *Reader) Extents() (all []Extent) {
 	return all
 }
 
-// Copies chooses one of several files with the same run, which would else count twice. It
-// prefers a whole run, then the one with the most lines, then the first. Runs without an id
-// have no copies.
+// Copies selects one of several files with the same run, so that no run counts twice. It prefers a
+// complete run, then the file with the most lines, then the first file. Runs without an id are
+// never copies.
 type Copies struct {
 	files []copied
 	best  map[string]place
@@ -55,13 +55,13 @@ type copied struct {
 
 type place struct{ file, nth int }
 
-// Add adds a file with the runs that it seems to have. look reads their extents. It is
-// called only if another file seems to have one of the runs too.
+// Add adds a file with the runs that it seems to contain. look reads their extents. It is called
+// only if another file seems to contain one of these runs.
 func (c *Copies) Add(runs []string, look func() []Extent) {
 	c.files = append(c.files, copied{runs, look})
 }
 
-// choose reads the extents of files with common runs and chooses the best.
+// choose reads the extents of files with common runs and selects the best file for each run.
 func (c *Copies) choose() {
 	c.best = map[string]place{}
 	times, extents := map[string]int{}, map[string]Extent{}
@@ -82,9 +82,8 @@ func (c *Copies) choose() {
 	}
 }
 
-// Counts reports whether the nth run of a file counts, and returns the file that counts for
-// this run. Both numbers are from 0. If no file seemed to have the run, the first one asked
-// about counts.
+// Counts reports whether to use the nth run of a file, and returns the file to use for this run.
+// Both indexes start at 0. If no added file lists the run, the first file passed to Counts is used.
 func (c *Copies) Counts(file, nth int, runID string) (of int, counts bool) {
 	if c.best == nil {
 		c.choose()

@@ -10,32 +10,32 @@ import (
 	"unicode/utf8"
 )
 
-// decoder decodes a line by the declaration of its type. Its result is that of
-// encoding/json, but it needs one pass instead of three (syntax check, count of list
-// elements, decoding): a thousand nodes have millions of samples. It also refuses what
-// encoding/json accepts silently: a duplicate field, and a field name in another case.
+// decoder decodes a line according to the declaration of its type. The result is the same as with
+// encoding/json, but it needs one pass instead of three (syntax check, counting of list elements,
+// decoding). This matters because a record of a thousand nodes has millions of samples. It also
+// rejects duplicate field names and names in another case, which encoding/json accepts.
 //
-// The lists of a line may take as much memory as the line has bytes of text, and a little
-// more. Real lines need about that much. A hostile empty element is two bytes of text and
-// hundreds of bytes of memory. If a line needs more, the decoder first counts its elements,
-// and reads it only if they are within the limits of its type.
+// The lists of a line may use about as much memory as its text, which is enough for real lines. In
+// a malicious line, an empty element is two bytes of text and hundreds of bytes of memory. If a
+// line needs more, the decoder first counts its elements. It decodes the line only if all counts
+// are within the limits of the type.
 type decoder struct {
 	text     []byte
 	at       int
 	line     Type
-	counting bool           // only count elements
-	room     int            // bytes that lists may still take
-	totals   map[*bound]int // elements of each list with a total
+	counting bool           // count elements only
+	room     int            // bytes that lists may still allocate
+	totals   map[*bound]int // number of elements for each list with a total
 }
 
-const little = 4 << 10 // bytes of memory that any line may take
+const little = 4 << 10 // bytes of memory allowed for any line
 
 var (
 	errMuch   = errors.New("its lists take more memory than its text")
 	errSyntax = errors.New("not JSON")
 )
 
-// fill decodes a text into a line of the type, a pointer to a zero struct.
+// fill decodes a text into line, a pointer to a zero struct of the type.
 func (t *LineType) fill(text []byte, line reflect.Value) error {
 	d := decoder{text: text, line: t.word, room: len(text) + little}
 	err := d.all(t.tags, line.Elem())
@@ -48,17 +48,17 @@ func (t *LineType) fill(text []byte, line reflect.Value) error {
 		}
 	}
 	if err != nil {
-		if syntax := json.Unmarshal(text, new(struct{})); syntax != nil { // with the position of the mistake
+		if syntax := json.Unmarshal(text, new(struct{})); syntax != nil { // get the position of the error
 			return syntax
 		}
 	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text has names of Go types
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // the error text contains names of Go types
 		return fmt.Errorf("%s: %s cannot hold a %s", t.word, wrong.Field, wrong.Value)
 	}
 	return err
 }
 
-// all decodes a line, which is one object.
+// all decodes a line, which must be a single object.
 func (d *decoder) all(b *bounds, v reflect.Value) error {
 	if d.next() != '{' {
 		return errSyntax
@@ -72,7 +72,7 @@ func (d *decoder) all(b *bounds, v reflect.Value) error {
 	return nil
 }
 
-// next skips white space and returns the next character, or 0 at the end.
+// next skips white space and returns the next character, or 0 at the end of the text.
 func (d *decoder) next() byte {
 	for ; d.at < len(d.text); d.at++ {
 		switch c := d.text[d.at]; c {
@@ -84,7 +84,7 @@ func (d *decoder) next() byte {
 	return 0
 }
 
-// take skips the character c if it is the next one.
+// take consumes the character c if it is the next one.
 func (d *decoder) take(c byte) bool {
 	if d.next() != c {
 		return false
@@ -93,8 +93,8 @@ func (d *decoder) take(c byte) bool {
 	return true
 }
 
-// each calls read for every element up to the end of a list or object. Its opening
-// bracket is the next character. n counts from 1.
+// each calls read for every element of a list or an object. The next character must be its opening
+// bracket. n starts at 1.
 func (d *decoder) each(end byte, read func(n int) error) error {
 	d.at++
 	if d.take(end) {
@@ -145,7 +145,7 @@ func (d *decoder) object(b *bounds, v reflect.Value) error {
 	})
 }
 
-// name reads the name of a member of an object and the colon after it.
+// name reads the name of an object member and the following colon.
 func (d *decoder) name() ([]byte, error) {
 	if d.next() != '"' {
 		return nil, errSyntax
@@ -157,8 +157,8 @@ func (d *decoder) name() ([]byte, error) {
 	return name, err
 }
 
-// named returns the index of the field of this name, or -1. It starts at next, because tare
-// writes fields in order.
+// named returns the index of the field with the given name, or -1. The search starts at index
+// next, because tare writes fields in order.
 func (b *bounds) named(name []byte, next int) (int, error) {
 	for i := range b.fields {
 		if at := (next + i) % len(b.fields); b.fields[at].name == string(name) {
@@ -210,8 +210,8 @@ func (d *decoder) list(x *bound, v reflect.Value) error {
 	})
 }
 
-// grow makes room for the elements that the rest of the text may hold, judged by the ones
-// already read.
+// grow allocates space for the elements that the rest of the text may contain, estimated from the
+// elements already read.
 func (d *decoder) grow(v reflect.Value, begin, left int) error {
 	more := 4
 	if n := v.Len(); n > 0 {
@@ -225,7 +225,7 @@ func (d *decoder) grow(v reflect.Value, begin, left int) error {
 	return nil
 }
 
-// dict decodes an object into a map. A duplicate name is an error.
+// dict decodes an object into a map. Duplicate names are an error.
 func (d *decoder) dict(x *bound, v reflect.Value) error {
 	if !d.counting {
 		v.Set(reflect.MakeMap(v.Type()))
@@ -254,8 +254,8 @@ func (d *decoder) dict(x *bound, v reflect.Value) error {
 	})
 }
 
-// count checks the limits of a list with an nth element, and returns how many elements,
-// including this one, are left.
+// count checks the limits for the nth element of a list. It returns the number of elements still
+// allowed, including this one.
 func (d *decoder) count(x *bound, n int) (left int, err error) {
 	most := x.max
 	if x.total > 0 {
@@ -274,7 +274,7 @@ func (d *decoder) count(x *bound, n int) (left int, err error) {
 	return most - n + 1, nil
 }
 
-// element decodes a field other than a list or a map, or an element of those.
+// element decodes a field that is not a list or a map, or an element of one.
 func (d *decoder) element(x *bound, v reflect.Value) error {
 	c := d.next()
 	if !d.counting && c != 'n' && !x.itself && v.Kind() == reflect.Pointer {
@@ -329,11 +329,11 @@ func (d *decoder) value() ([]byte, error) {
 	return nil, errSyntax
 }
 
-// ends are the characters that end a number, true, false and null.
+// ends are the characters that terminate a number, true, false or null.
 var ends = [256]bool{',': true, ':': true, ']': true, '}': true, '[': true, '{': true, '"': true, ' ': true, '\t': true, '\r': true, '\n': true}
 
-// scalar decodes texts and whole numbers as tare writes them. It leaves other forms, and
-// values out of range, to encoding/json.
+// scalar decodes strings and integers in the form that tare writes. encoding/json handles other
+// forms and values out of range.
 func (d *decoder) scalar(c byte, v reflect.Value) bool {
 	if v.Kind() == reflect.String && c == '"' {
 		begin := d.at
@@ -363,9 +363,9 @@ func (d *decoder) scalar(c byte, v reflect.Value) bool {
 	return true
 }
 
-const longestInteger = 18 // digits that always fit
+const longestInteger = 18 // number of digits that always fit in an int64
 
-// integer parses the whole number at this position and returns its end.
+// integer parses the integer at the current position and returns the position after it.
 func (d *decoder) integer() (n int64, at int, ok bool) {
 	at = d.at
 	minus := at < len(d.text) && d.text[at] == '-'
@@ -384,7 +384,7 @@ func (d *decoder) integer() (n int64, at int, ok bool) {
 	return n, at, ok && (at == len(d.text) || ends[d.text[at]])
 }
 
-// string decodes a text from its quote. ASCII without escapes is returned as it is.
+// string decodes a string, starting at its opening quote. ASCII without escapes is not copied.
 func (d *decoder) string() ([]byte, error) {
 	begin, plain := d.at, true
 	for d.at++; d.at < len(d.text); d.at++ {

@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// Join appends all records of a file line by line, including lines of unknown types. It
-// skips half a line left by a crash and lines longer than [MaxLine], and then reports
-// broken.
+// Join appends all records of a file line by line, including lines of unknown types. It skips
+// lines longer than [MaxLine] and an incomplete line left by a crash, and then returns
+// broken = true.
 func (w *Writer) Join(path string) (broken bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,7 +45,7 @@ func (w *Writer) Join(path string) (broken bool, err error) {
 	}
 }
 
-// AddLabels appends labels to the file of a finished record: all of them or none.
+// AddLabels appends labels to the file of a finished record. It appends all labels or none.
 func (l *Lines) AddLabels(path string, labels []Label) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {

@@ -6,96 +6,96 @@ import (
 	"time"
 )
 
-// TypeBatch is a type of line in records of "lifecycle" and others.
+// TypeBatch is a type of line in records of "lifecycle" and other instruments.
 const TypeBatch Type = "batch"
 
 // MaxLanes is the largest number of lanes in a batch.
 const MaxLanes = 10_000
 
 // DroppedNode means that the page cache, dentries and inodes of the whole node were dropped
-// before the timed operation, except pages that the kernel keeps, such as mapped ones.
+// before the timed operation. The kernel keeps some pages, such as mapped ones.
 const DroppedNode = "node"
 
 // Phase distinguishes measured batches from warm-up.
 type Phase string
 
-// The phases of a run.
+// Phases of a run.
 const (
 	PhaseWarmup  Phase = "warmup"
 	PhaseMeasure Phase = "measure"
 )
 
-// Batch is one release of N lanes of one operation on one target.
+// Batch is one simultaneous release of N lanes, for one operation on one target.
 type Batch struct {
 	Type     Type     `json:"type"`
 	Phase    Phase    `json:"phase" is:"needed,one=warmup|measure"`
-	Round    int      `json:"round" is:"round"` // from 0; warm-up rounds count on their own
-	Order    int      `json:"order"`            // this target's place in the round's random order
+	Round    int      `json:"round" is:"round"` // starts at 0; warm-up rounds are counted separately
+	Order    int      `json:"order"`            // position of the target in the round's random order
 	Target   string   `json:"target" is:"needed,safe"`
 	Op       string   `json:"op" is:"needed,safe"`
-	Lanes    int      `json:"lanes" is:"min=1,max=10000"`      // N as planned
-	Released int64    `json:"released"`                        // ns, taken just before the release
-	Samples  []Sample `json:"samples" is:"max=10000"`          // one per lane that was released
+	Lanes    int      `json:"lanes" is:"min=1,max=10000"`      // planned number of lanes
+	Released int64    `json:"released"`                        // ns, just before the release
+	Samples  []Sample `json:"samples" is:"max=10000"`          // one per released lane
 	Lost     int      `json:"lost,omitempty"`                  // lanes not released because an earlier operation failed
-	Dropped  string   `json:"dropped,omitempty" is:"one=node"` // page cache dropped before the release, see [DroppedNode]; "" none
-	OwnCPU   int64    `json:"own_cpu,omitempty"`               // ns of CPU time that tare and its lanes used in the batch
+	Dropped  string   `json:"dropped,omitempty" is:"one=node"` // page cache dropped before the release, see [DroppedNode]; "" if not dropped
+	OwnCPU   int64    `json:"own_cpu,omitempty"`               // CPU time of tare and its lanes in the batch, ns
 	Roles    []Usage  `json:"roles,omitempty" is:"max=64"`     // usage of the target's processes by role
 
-	// For a batch imported from another tool's output. It has durations only: Released and
-	// Start are 1.
-	Source   string   `json:"source,omitempty" is:"place"` // file and line, or another place in it
-	Unproven bool     `json:"unproven,omitempty"`          // the format cannot express failures, so they are unknown
-	Summary  *Summary `json:"summary,omitempty"`           // figures of several operations together; then there are no samples
+	// The following fields are for batches imported from another tool's output. These have only
+	// durations: Released and Start are 1.
+	Source   string   `json:"source,omitempty" is:"place"` // file and line, or another position in it
+	Unproven bool     `json:"unproven,omitempty"`          // the format cannot express failures, so their number is unknown
+	Summary  *Summary `json:"summary,omitempty"`           // combined figures of several operations; there are no samples then
 }
 
-// Summary is a tool's figures of several operations without single times. Missing figures
-// are 0.
+// Summary contains a tool's figures for several operations without individual times. Missing
+// figures are 0.
 type Summary struct {
 	Count   int64   `json:"count" is:"min=1"`
 	Failed  int64   `json:"failed,omitempty"`
-	Mean    int64   `json:"mean,omitempty" is:"span"`       // ns, of one operation
-	Trimmed int64   `json:"trimmed,omitempty" is:"span"`    // ns, without the shortest and the longest
-	Seconds float64 `json:"seconds,omitempty" is:"seconds"` // of the whole run, with any number of operations at once
+	Mean    int64   `json:"mean,omitempty" is:"span"`       // of one operation, ns
+	Trimmed int64   `json:"trimmed,omitempty" is:"span"`    // mean without the shortest and the longest, ns
+	Seconds float64 `json:"seconds,omitempty" is:"seconds"` // duration of the whole run, with any number of concurrent operations
 }
 
 // Sample is one timed operation. Times are ns of CLOCK_MONOTONIC, or 0 if missing.
 type Sample struct {
-	Lane     int      `json:"lane" is:"id"`      // from 0
-	Start    int64    `json:"start"`             // the call was about to be made
-	Spawned  int64    `json:"spawned,omitempty"` // the command had been executed
+	Lane     int      `json:"lane" is:"id"`      // starting at 0
+	Start    int64    `json:"start"`             // just before the call
+	Spawned  int64    `json:"spawned,omitempty"` // the command was executed
 	Returned int64    `json:"returned,omitempty"`
 	Running  int64    `json:"running,omitempty"`
 	First    int64    `json:"first,omitempty"`
 	Seen     int64    `json:"seen,omitempty"`
 	Exited   int64    `json:"exited,omitempty"`
-	Guest    int64    `json:"guest,omitempty"`    // time by the guest's clock, which is never compared with the host's
-	UserCPU  int64    `json:"user_cpu,omitempty"` // ns, of the command and the children it waited for
+	Guest    int64    `json:"guest,omitempty"`    // time by the guest's clock; never compare it with host times
+	UserCPU  int64    `json:"user_cpu,omitempty"` // CPU time of the command and the children it waited for, ns
 	SysCPU   int64    `json:"sys_cpu,omitempty"`
-	MaxRSS   int64    `json:"max_rss,omitempty"` // bytes, the largest of the command and those children
+	MaxRSS   int64    `json:"max_rss,omitempty"` // largest RSS of the command and these children, bytes
 	Failure  *Failure `json:"failure,omitempty"`
 
-	// For a workload polled for readiness from outside. Unready is the begin of the last
-	// failed poll, 0 if the first poll succeeded: the workload became ready between Unready
-	// and Ready. Request is the duration of the successful request, 0 without requests.
-	Polls   int64 `json:"polls,omitempty" is:"max=1000000000"` // including the last one
+	// For a workload polled for readiness from outside. It became ready between Unready and
+	// Ready. Unready is the start of the last failed poll, or 0 if the first poll succeeded.
+	// Request is the duration of the successful request, or 0 without requests.
+	Polls   int64 `json:"polls,omitempty" is:"max=1000000000"` // number of polls, including the last one
 	Unready int64 `json:"unready,omitempty"`
 	Request int64 `json:"request,omitempty" is:"span"`
 
-	// For a pod in a cluster: when its API server reported the event, and for a pod on this
-	// machine also the time by the node's engine, see [Stamp].
+	// For a pod in a cluster: the times at which the API server reported the events. A pod on
+	// this machine also has the times from the node's engine, see [Stamp].
 	Scheduled   int64 `json:"scheduled,omitempty"`
 	Sandbox     int64 `json:"sandbox,omitempty"`
-	Ready       int64 `json:"ready,omitempty"` // also for a polled workload, see Polls
+	Ready       int64 `json:"ready,omitempty"` // also set for a polled workload, see Polls
 	Gone        int64 `json:"gone,omitempty"`
 	NodeSandbox int64 `json:"node_sandbox,omitempty"`
 	NodeStarted int64 `json:"node_started,omitempty"`
-	// Told are the times in the pod's object by the names of its conditions: ns since 1970 by
-	// clocks of other machines, most in whole seconds. They are never compared with stamps,
-	// nor with each other if they come from several clocks.
+	// Told contains the times in the pod object by condition, in ns since 1970. They are from
+	// clocks of other machines, and most are in whole seconds. Never compare them with stamps.
+	// If they come from several clocks, do not compare them with each other either.
 	Told map[string]int64 `json:"told,omitempty" is:"max=16,keys=name,safekeys"`
 }
 
-// Time returns a stamp of the sample. ok is false if it is missing.
+// Time returns the time of a stamp. ok is false if it is missing.
 func (s *Sample) Time(stamp Stamp) (ns int64, ok bool) {
 	switch stamp {
 	case StampReturned:
@@ -124,7 +124,7 @@ func (s *Sample) Time(stamp Stamp) (ns int64, ok bool) {
 	return ns, ns != 0
 }
 
-// Latency returns the time from the start to a stamp. A failed sample has no latency.
+// Latency returns the time from the start to a stamp. ok is false for a failed sample.
 func (s *Sample) Latency(stamp Stamp) (d time.Duration, ok bool) {
 	t, ok := s.Time(stamp)
 	if !ok || s.Failure != nil {
@@ -133,8 +133,8 @@ func (s *Sample) Latency(stamp Stamp) (d time.Duration, ok bool) {
 	return time.Duration(t - s.Start), true
 }
 
-// Resolution returns the uncertainty of Ready: the workload became ready at most that long
-// before it. ok is false if the workload was not polled, or was ready at the first poll.
+// Resolution returns the uncertainty of Ready: the workload became ready at most this long before
+// Ready. ok is false if the workload was not polled, or was ready at the first poll.
 func (s *Sample) Resolution() (d time.Duration, ok bool) {
 	if s.Polls == 0 || s.Unready == 0 || s.Ready == 0 {
 		return 0, false
@@ -142,7 +142,7 @@ func (s *Sample) Resolution() (d time.Duration, ok bool) {
 	return time.Duration(s.Ready - s.Unready), true
 }
 
-// checkReady checks the figures of polls.
+// checkReady checks the figures of the polls.
 func (s *Sample) checkReady(begin int64) error {
 	switch {
 	case s.Polls == 0 && (s.Unready != 0 || s.Request != 0):
@@ -157,23 +157,23 @@ func (s *Sample) checkReady(begin int64) error {
 	return nil
 }
 
-// Usage is the usage of the processes of one role in a batch. Memory is PSS, which counts
-// shared pages once. Before and after are read while no lane is released. Peak is the
-// largest of those and of the readings in between.
+// Usage is the resource usage of one role's processes in a batch. Memory is PSS, which counts
+// shared pages once. Before and after are read while no lane runs. Peak is the maximum of these
+// and of all readings in between.
 type Usage struct {
 	Role      Role  `json:"role" is:"id,needed,name"`
-	Before    int   `json:"before" is:"processes"`             // processes before the batch
-	After     int   `json:"after" is:"processes"`              // processes after it
-	Ended     int   `json:"ended,omitempty" is:"max=8388608"`  // processes that ended during it: CPU lacks theirs
-	CPU       int64 `json:"cpu" is:"cpu"`                      // ns, from before to after, of the processes after it
+	Before    int   `json:"before" is:"processes"`             // number of processes before the batch
+	After     int   `json:"after" is:"processes"`              // number of processes after the batch
+	Ended     int   `json:"ended,omitempty" is:"max=8388608"`  // number of processes that ended during the batch; CPU excludes them
+	CPU       int64 `json:"cpu" is:"cpu"`                      // CPU time during the batch of the processes that exist after it, ns
 	PSSBefore int64 `json:"pss_before" is:"bytes"`             // bytes
 	PSSPeak   int64 `json:"pss_peak" is:"bytes"`               // bytes
 	PSSAfter  int64 `json:"pss_after" is:"bytes"`              // bytes
-	Unread    int   `json:"unread,omitempty" is:"max=8388608"` // unreadable processes: the figures lack them
+	Unread    int   `json:"unread,omitempty" is:"max=8388608"` // number of unreadable processes, which the figures exclude
 }
 
-// Check implements Checker. One impossible time makes the clock of the whole batch
-// untrustworthy.
+// Check implements Checker. A single impossible time makes the clock of the whole batch
+// unreliable.
 func (b *Batch) Check() error {
 	switch s := b.Summary; {
 	case s != nil && (b.Source == "" || len(b.Samples) > 0):
@@ -198,9 +198,8 @@ func (b *Batch) Check() error {
 	return nil
 }
 
-// checkTimes checks the order of the sample's times after the release of its batch. It
-// requires only orders that hold for every target: returned and running, for example, come
-// in either order.
+// checkTimes checks the order of the sample's times after the release of its batch. It checks only
+// orders that are the same for every target. For example, returned may be before or after running.
 func (s *Sample) checkTimes(released int64) error {
 	switch {
 	case s.Start == 0 && s.Failure == nil:
@@ -210,7 +209,7 @@ func (s *Sample) checkTimes(released int64) error {
 	case s.Start != 0 && s.Start < released:
 		return fmt.Errorf("start %d is before the batch's release %d", s.Start, released)
 	}
-	// A lane that failed before its start has no start. Its other stamps are after the
+	// A lane that failed before its start has no start time. Its other stamps are after the
 	// release.
 	begin := max(s.Start, released)
 	if s.Spawned != 0 {

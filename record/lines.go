@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// LineType declares a type of line: its word and its Go type. The first field of the Go type
-// is `Type Type`. Tags declare the bounds of the other fields; a Check method checks them
+// LineType declares a type of line: its word and its Go type. The first field of the Go type must be
+// `Type Type`. Tags declare the bounds of the other fields. A Check method can check several fields
 // together, see [Checker].
 type LineType struct {
 	word Type
@@ -21,7 +21,7 @@ type LineType struct {
 	tags *bounds
 }
 
-// declared are the types of line of this package. Each has a field in [Record].
+// declared lists the types of line in this package. Each has a field in [Record].
 var declared = []LineType{
 	line[Header](TypeHeader), line[Target](TypeTarget), line[Node](TypeNode), line[Finding](TypeFinding), line[End](TypeEnd), line[Label](TypeLabel),
 	line[Batch](TypeBatch), line[Reading](TypeReading), line[Series](TypeSeries), line[Cell](TypeCell), line[Place](TypePlace),
@@ -31,25 +31,25 @@ var declared = []LineType{
 
 func line[T any](word Type) LineType { return LineType{word: word, of: reflect.TypeFor[T]()} }
 
-// Own declares a type of line of another package. [All] returns such lines of a record.
+// Own declares a type of line of another package. [All] returns the lines of such a type.
 func Own[T any](word Type) LineType { return line[T](word) }
 
-// Lines are the types of line that a reader and a writer know. The zero value knows none;
-// see [NewLines].
+// Lines is the set of line types that readers and writers use. The zero value is empty; see
+// [NewLines].
 type Lines struct {
 	types  []*LineType
 	byWord map[Type]*LineType
 	byType map[reflect.Type]*LineType
 }
 
-// standard are the types of line of this package.
+// standard returns the types of line in this package.
 var standard = sync.OnceValue(func() *Lines {
-	l, _ := NewLines() // a test shows that it does not fail
+	l, _ := NewLines() // cannot fail, as a test checks
 	return l
 })
 
-// NewLines returns the types of line of this package and additional ones. Readers skip lines
-// of types that they do not know.
+// NewLines returns the types of line in this package together with additional ones. Readers skip
+// lines of other types.
 func NewLines(own ...LineType) (*Lines, error) {
 	l := &Lines{byWord: map[Type]*LineType{}, byType: map[reflect.Type]*LineType{}}
 	for _, t := range slices.Concat(declared, own) {
@@ -79,10 +79,10 @@ func (l *Lines) add(t LineType) (err error) {
 	return nil
 }
 
-// lineType returns the type of a line without decoding the rest.
+// lineType returns the type of a line without decoding all of it.
 func lineType(text []byte) (Type, error) {
-	// The writer puts the type first, which saves parsing every line twice. decode refuses a
-	// duplicate.
+	// The writer puts the type first, so most lines are not parsed twice. decode rejects a
+	// duplicate type.
 	if rest, ok := bytes.CutPrefix(text, []byte(`{"type":"`)); ok {
 		if name, _, ok := bytes.Cut(rest, []byte(`"`)); ok {
 			return Type(name), nil
@@ -100,7 +100,7 @@ func lineType(text []byte) (Type, error) {
 	return *line.Type, nil
 }
 
-// decode returns a line as a pointer to the type's struct, after checking its values.
+// decode returns a pointer to the struct of the line's type, after checking its values.
 func (t *LineType) decode(text []byte) (any, error) {
 	line := reflect.New(t.of)
 	if err := t.fill(text, line); err != nil {
@@ -112,8 +112,8 @@ func (t *LineType) decode(text []byte) (any, error) {
 	return line.Interface(), nil
 }
 
-// encode returns the text of a line with its newline. It fills in the type without changing
-// the caller's value. It does not escape & and >, so commands stay readable.
+// encode returns the text of a line with its newline. It sets the type without modifying the
+// caller's value. It does not escape & and >, so commands stay readable.
 func (l *Lines) encode(line any) ([]byte, Type, error) {
 	v := reflect.ValueOf(line)
 	if v.Kind() == reflect.Pointer {
@@ -155,13 +155,13 @@ func (l *Lines) words() string {
 	return strings.Join(words, ", ")
 }
 
-// Open opens the record at path, plain or zstd-compressed by its content.
+// Open opens the record at path. The content decides whether it is zstd-compressed.
 func Open(path string) (*Reader, error) { return standard().Open(path) }
 
-// NewReader returns a reader of a record, plain or zstd-compressed.
+// NewReader returns a reader for a record, plain or zstd-compressed.
 func NewReader(r io.Reader) *Reader { return standard().NewReader(r) }
 
-// Load reads the whole record at path.
+// Load reads the whole record at path into memory.
 func Load(path string) (*Record, error) { return standard().Load(path) }
 
 // Read reads a whole record from r.

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// IsName reports whether a file name is that of a record: it ends in .jsonl or .jsonl.zst.
+// IsName reports whether name is the file name of a record: it ends in .jsonl or .jsonl.zst.
 func IsName(name string) bool { return strings.HasSuffix(strings.TrimSuffix(name, ".zst"), ".jsonl") }
 
-// Stem returns a file name without the ending of a record.
+// Stem returns a file name without the extension of a record.
 func Stem(name string) string { return strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".jsonl") }
 
-// Record is a whole record in memory.
+// Record is a complete record in memory.
 type Record struct {
 	Header   Header
 	Targets  []Target
@@ -26,23 +26,23 @@ type Record struct {
 	Places   []Place
 	Ceilings []Ceiling
 	Starts   []Start
-	Logs     *Logs // the source of the starts
+	Logs     *Logs // statistics of the logs that the starts are from
 	Programs []Program
 	Maps     []Map
 	Points   []Point
 	Density  []Density
 	Findings []Finding
-	Labels   []Label // in order of the file, see Labelled
+	Labels   []Label // in file order, see Labelled
 	End      *End    // nil: the run was cut off
 
 	own []any // see Own
 
-	Problems     []Problem // the first MaxProblems unusable lines
-	ProblemCount int       // all unusable lines
-	Truncated    bool      // it ends within a line or a compressed frame
+	Problems     []Problem // first MaxProblems unusable lines
+	ProblemCount int       // number of unusable lines
+	Truncated    bool      // the record ends within a line or a compressed frame
 }
 
-// recordFields are the indexes of a record's fields by the type of line.
+// recordFields maps each type of line to the index of its field in Record.
 var recordFields = func() map[reflect.Type]int {
 	fields := map[reflect.Type]int{}
 	for i := range reflect.TypeFor[Record]().NumField() {
@@ -55,8 +55,8 @@ var recordFields = func() map[reflect.Type]int {
 	return fields
 }()
 
-// Add adds a line, a struct or a pointer to one, to the field of its type, and fills in its
-// type. [All] returns lines declared with [Own].
+// Add appends a line to the field of its type and sets the line's type. line is a struct or a
+// pointer to one. [All] returns lines of types declared with [Own].
 func (r *Record) Add(line any) {
 	v := reflect.Indirect(reflect.ValueOf(line))
 	one := reflect.New(v.Type())
@@ -80,7 +80,7 @@ func (r *Record) Add(line any) {
 // Own returns the lines of types declared with [Own], as pointers, in order.
 func (r *Record) Own() []any { return r.own }
 
-// All returns the lines of a type declared with [Own].
+// All returns the lines of one type declared with [Own].
 func All[T any](r *Record) (lines []*T) {
 	for _, line := range r.own {
 		if l, ok := line.(*T); ok {
@@ -90,7 +90,7 @@ func All[T any](r *Record) (lines []*T) {
 	return lines
 }
 
-// Load is [Load] for these types of line.
+// Load is [Load] for the line types in l.
 func (l *Lines) Load(path string) (*Record, error) {
 	r, err := l.Open(path)
 	if err != nil {
@@ -103,7 +103,7 @@ func (l *Lines) Load(path string) (*Record, error) {
 // MaxRecords is the largest number of records in one file.
 const MaxRecords = 10_000
 
-// LoadAll reads all records of a file: that of a run, or those joined by [Writer.Join].
+// LoadAll reads all records of a file, which [Writer.Join] may have joined.
 func (l *Lines) LoadAll(path string) ([]*Record, error) {
 	r, err := l.Open(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Reader) All() (all []*Record, err error) {
 	return all, nil
 }
 
-// Each calls take for one record after the other.
+// Each calls take for every record in order.
 func (r *Reader) Each(take func(*Record)) error {
 	r.Several()
 	for n, more := 0, true; more; n, more = n+1, r.More() {
@@ -138,7 +138,7 @@ func (r *Reader) Each(take func(*Record)) error {
 	return nil
 }
 
-// Read is [Read] for these types of line.
+// Read is [Read] for the line types in l.
 func (l *Lines) Read(r io.Reader) (*Record, error) {
 	reader := l.NewReader(r)
 	defer func() { _ = reader.Close() }()

@@ -14,32 +14,32 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Errors that a reader wraps.
+// Errors that a Reader returns wrapped.
 var (
 	ErrNotRecord   = errors.New("not a tare record") // a file does not begin with a header
 	ErrNewerSchema = errors.New("the record has a newer schema")
 )
 
-// Limits of a reader, against hostile files.
+// Limits of a reader, to protect against malicious files.
 const (
-	// MaxProblems is how many problems are kept; all are counted.
+	// MaxProblems is the maximum number of problems to keep. All problems are counted.
 	MaxProblems = 100
-	// headerWithin is how many bad lines may come before the header. A file with more is not
+	// headerWithin is the maximum number of bad lines before the header. A file with more is not
 	// a record.
 	headerWithin = 100
-	// decoderWindow is enough for `zstd -19`.
+	// decoderWindow is large enough for files of `zstd -19`.
 	decoderWindow = 32 << 20
-	// maxRatio is the largest ratio of unpacked to compressed size beyond anyRatio bytes.
-	// Real records have a ratio of 5 to 20, a zstd bomb 30,000.
+	// maxRatio is the maximum ratio of unpacked to compressed size beyond anyRatio bytes. Real
+	// records have a ratio of 5 to 20, and a zstd bomb has 30,000.
 	maxRatio = 100
 	anyRatio = 16 << 20
-	// reasonLength limits the length of a problem's reason.
+	// reasonLength is the maximum length of a problem's reason.
 	reasonLength = 300
 )
 
-// Problem is an unusable line and the reason.
+// Problem is an unusable line with the reason.
 type Problem struct {
-	Line   int    `json:"line,omitempty"` // from 1; 0: unknown, such as for a line found duplicate later
+	Line   int    `json:"line,omitempty"` // starting at 1; 0: unknown, such as for duplicates found later
 	Reason string `json:"reason"`
 }
 
@@ -50,7 +50,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("line %d: %s", p.Line, p.Reason)
 }
 
-// Reader reads a record line by line in memory that does not grow with it.
+// Reader reads a record line by line. Its memory use does not depend on the record's length.
 type Reader struct {
 	name    string
 	source  *source
@@ -58,10 +58,10 @@ type Reader struct {
 	lines   *lineReader
 	decoder *zstd.Decoder
 	closer  io.Closer
-	most    int64 // bytes of text, see AtMost; 0: no limit
+	most    int64 // limit for text in bytes, see AtMost; 0: no limit
 	skimmed int64
 
-	several   bool    // a second header begins another record, see More
+	several   bool    // a second header starts another record, see More
 	another   *Header // the header of the next record
 	opened    bool    // the header was read
 	ended     bool    // the end mark was read
@@ -71,7 +71,7 @@ type Reader struct {
 	truncated bool
 }
 
-// Open is [Open] for these types of line.
+// Open is [Open] for the line types in l.
 func (l *Lines) Open(path string) (*Reader, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrPermission) {
@@ -89,14 +89,14 @@ func (l *Lines) Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader is [NewReader] for these types of line.
+// NewReader is [NewReader] for the line types in l.
 func (l *Lines) NewReader(r io.Reader) *Reader {
 	return &Reader{name: "record", types: l, source: &source{r: r}}
 }
 
-// Next returns the next line as a pointer to its struct, and io.EOF after the last. The
-// first is the *Header; without one the error wraps [ErrNotRecord]. Next skips lines of
-// unknown types. It skips invalid lines too and adds them to Problems.
+// Next returns a pointer to the next line's struct, or io.EOF after the last line. The first line
+// is the *Header; without one, the error wraps [ErrNotRecord]. Next skips lines of unknown types.
+// It also skips invalid lines, and adds them to Problems.
 func (r *Reader) Next() (any, error) {
 	if h := r.another; h != nil && r.err == nil {
 		r.another = nil
@@ -120,11 +120,11 @@ func (r *Reader) Next() (any, error) {
 	return nil, r.err
 }
 
-// Several enables reading of several records, see More.
+// Several allows the file to have several records, see More.
 func (r *Reader) Several() { r.several = true }
 
-// More reports, after io.EOF, whether the file has another record, as [Writer.Join] makes
-// them. Next then returns the lines of that record; Problems and Truncated apply to it.
+// More reports whether the file has another record, which [Writer.Join] may have appended. Call it
+// after io.EOF. Next then returns the lines of that record, and Problems and Truncated apply to it.
 func (r *Reader) More() bool {
 	if r.another == nil {
 		return false
@@ -139,8 +139,8 @@ func (r *Reader) Problems() []Problem { return r.problems }
 // ProblemCount returns the number of unusable lines so far.
 func (r *Reader) ProblemCount() int { return r.count }
 
-// Truncated reports, after io.EOF, whether the record ends within a line or a compressed
-// frame. A record cut between two lines lacks only its *End.
+// Truncated reports whether the record ends within a line or a compressed frame. Call it after
+// io.EOF. A record that was cut between two lines only lacks its *End.
 func (r *Reader) Truncated() bool { return r.truncated }
 
 // Close closes a file that Open opened.
@@ -169,10 +169,10 @@ func (r *Reader) read() (rawLine, error) {
 	return r.lines.next()
 }
 
-// zstdMagic begins every zstd frame (RFC 8878, 3.1.1).
+// zstdMagic is the beginning of every zstd frame (RFC 8878, 3.1.1).
 var zstdMagic = []byte{0x28, 0xB5, 0x2F, 0xFD}
 
-// begin detects compression by the first bytes.
+// begin detects compression from the first bytes.
 func (r *Reader) begin() error {
 	in := bufio.NewReader(r.source)
 	magic, err := in.Peek(len(zstdMagic))
@@ -183,8 +183,8 @@ func (r *Reader) begin() error {
 		r.lines = newLineReader(r.bound(in))
 		return nil
 	}
-	// With one goroutine the decoder returns every complete block before the error of a
-	// damaged one.
+	// With a single goroutine the decoder returns all complete blocks before it reports an error
+	// in a damaged one.
 	r.decoder, err = zstd.NewReader(in,
 		zstd.WithDecoderConcurrency(1),
 		zstd.WithDecoderLowmem(true),
@@ -200,10 +200,10 @@ func (r *Reader) bound(in io.Reader) io.Reader {
 	if r.most == 0 {
 		return in
 	}
-	return &bounded{in, r.most + 1, r.source} // one more, to see the end of a text of exactly that length
+	return &bounded{in, r.most + 1, r.source} // one more byte, to detect the end of a text of exactly this length
 }
 
-// decode returns the line, or nil if it is skipped. An error ends the reading of the file.
+// decode returns the line, or nil if it is skipped. After an error, reading of the file ends.
 func (r *Reader) decode(raw rawLine) (any, error) {
 	if raw.long {
 		return nil, r.problem(raw, fmt.Errorf("longer than %d MiB", MaxLine>>20))
@@ -220,7 +220,7 @@ func (r *Reader) decode(raw rawLine) (any, error) {
 	switch {
 	case kind == nil && !json.Valid(text):
 		err = errors.New("not JSON")
-	case kind == nil: // from a later version, or another package
+	case kind == nil: // from a later version or another package
 	case word == TypeHeader && (r.several || !r.opened):
 		if err := r.checkSchema(text); err != nil {
 			return nil, err
@@ -246,7 +246,7 @@ func (r *Reader) place(raw rawLine, word Type, line any) (any, error) {
 		r.another = line.(*Header)
 		return nil, io.EOF
 	case r.opened && word == TypeHeader:
-		// Times of two runs cannot be compared.
+		// Times of different runs are not comparable.
 		r.note(raw.number, "a second header: this line and the rest are another record; split the file")
 		return nil, io.EOF
 	case r.ended && word != TypeLabel: // labels are added to finished records
@@ -258,15 +258,15 @@ func (r *Reader) place(raw rawLine, word Type, line any) (any, error) {
 	return line, nil
 }
 
-// checkSchema checks the schema before the rest of the header is decoded, which may have
-// another meaning in a newer schema.
+// checkSchema checks the schema before the rest of the header is decoded, because a newer schema may
+// define it differently.
 func (r *Reader) checkSchema(text []byte) error {
 	var header struct {
 		Schema  int    `json:"schema"`
 		Version string `json:"tare_version"`
 	}
 	if err := json.Unmarshal(text, &header); err != nil || header.Schema <= Schema {
-		return nil // decoding the header finds the mistake
+		return nil // decoding the header reports the error
 	}
 	writer := "a later tare"
 	if header.Version != "" {
@@ -276,7 +276,7 @@ func (r *Reader) checkSchema(text []byte) error {
 		r.name, ErrNewerSchema, header.Schema, Schema, writer)
 }
 
-// problem counts a bad line. Too many before the header are an error.
+// problem counts a bad line. It returns an error for too many bad lines before the header.
 func (r *Reader) problem(raw rawLine, why error) error {
 	if !raw.whole { // left by a crash
 		r.truncated = true
@@ -317,8 +317,8 @@ func (r *Reader) finish(last rawLine, err error) {
 	}
 }
 
-// notRecord returns an error for a file that is not a record. The first bad line is the
-// likeliest reason.
+// notRecord returns an error for a file that is not a record. The first bad line is the most likely
+// reason.
 func (r *Reader) notRecord(reason string) error {
 	if len(r.problems) > 0 {
 		reason = r.problems[0].String()
@@ -328,7 +328,7 @@ func (r *Reader) notRecord(reason string) error {
 	return fmt.Errorf("%s: %w: %s; give a file that tare wrote", r.name, ErrNotRecord, reason)
 }
 
-// proportionate fails if the input unpacks to more than maxRatio allows.
+// proportionate fails if the input unpacks to more than maxRatio times its size.
 type proportionate struct {
 	in     io.Reader
 	source *source
@@ -343,7 +343,7 @@ func (p *proportionate) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// source keeps the error of the file, as opposed to errors of its content.
+// source stores read errors of the file, to distinguish them from errors in its content.
 type source struct {
 	r    io.Reader
 	err  error

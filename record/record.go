@@ -1,20 +1,20 @@
 // Package record defines the file format of a run's measurements.
 //
-// A record is append-only JSON Lines, plain or zstd-compressed: one header (schema version,
-// plan, environment), then targets and measurements in order of time, readings of the node
-// and findings, and an end mark. Lines are never rewritten, so a record cut off by a crash
-// is readable up to that point. Reports are made from records only.
+// A record is append-only JSON Lines, plain or zstd-compressed. It begins with a header (schema
+// version, plan, environment). Targets, measurements, node readings and findings follow in
+// chronological order. An end mark completes the record. Lines are never rewritten, so a record
+// cut off by a crash is readable up to that point. Reports are made from records only.
 //
-// Every line is one JSON object with a "type". Readers skip unknown types and fields, so a
-// record opens in every later version. [Schema] changes only if an existing field changes
-// its meaning.
+// Every line is a JSON object with a "type". Readers skip unknown types and fields, so later
+// versions can open any record. [Schema] changes only if an existing field changes its meaning.
 //
-// All times are CLOCK_MONOTONIC nanoseconds of the machine that ran the plan, and are
+// All times are CLOCK_MONOTONIC nanoseconds on the machine that ran the plan, and are comparable
+// only within one record. The header has one wall-clock time, for display.
 // comparable only within one record. The header has one wall-clock time, for people.
 package record
 
-// Schema is the version of the format this package writes.
+// Schema is the version of the format that this package writes.
 const Schema = 1
 
-// Type names a line of a record.
+// Type is the type of a line.
 type Type string

@@ -12,25 +12,25 @@ import (
 	"strings"
 )
 
-// Redaction replaces texts that could identify who measured, and where. It replaces every
-// text of a field not declared safe, so a new field is redacted by default. Equal texts get
-// the same pseudonym. Numbers stay, including those of commits. A run's id gets a random
-// pseudonym, so runs of two redactions differ.
+// Redaction replaces texts that could identify the user, the machine or the network. It replaces
+// every text of a field that is not declared safe, so new fields are redacted by default. Equal
+// texts get the same pseudonym. Numbers are kept, including those in commits. The pseudonym of a run
+// id is random, so two redactions of a run have different ids.
 type Redaction struct {
 	names map[[2]string]string
-	count map[string]int // pseudonyms of each kind
+	count map[string]int // number of pseudonyms of each kind
 	times map[string]int
 	wrong error // the first error of the current line
 }
 
-// Removed counts the replaced texts of one kind.
+// Removed contains the number of replaced texts of one kind.
 type Removed struct {
 	Kind   string
-	Values int // distinct texts
+	Values int // number of distinct texts
 	Times  int
 }
 
-// Removed returns the counts of replaced texts by kind.
+// Removed returns the numbers of replaced texts by kind.
 func (r *Redaction) Removed() (out []Removed) {
 	for _, kind := range slices.Sorted(maps.Keys(r.count)) {
 		out = append(out, Removed{kind, r.count[kind], r.times[kind]})
@@ -38,7 +38,7 @@ func (r *Redaction) Removed() (out []Removed) {
 	return out
 }
 
-// Line returns a copy of a line, a pointer to its struct, with pseudonyms.
+// Line returns a copy of a line with pseudonyms. line is a pointer to a struct.
 func (r *Redaction) Line(line any) (any, error) {
 	if r.names == nil {
 		r.names, r.count, r.times = map[[2]string]string{}, map[string]int{}, map[string]int{}
@@ -84,7 +84,7 @@ func (r *Redaction) fields(v reflect.Value, b *bounds) reflect.Value {
 	return out
 }
 
-// value returns a redacted copy, because others may share the values that a line points to.
+// value returns a redacted copy, because other lines may share the values that a line points to.
 func (r *Redaction) value(v reflect.Value, x *bound) reflect.Value {
 	switch kind := v.Kind(); {
 	case v.Type() == reflect.TypeFor[json.RawMessage]():
@@ -93,10 +93,10 @@ func (r *Redaction) value(v reflect.Value, x *bound) reflect.Value {
 			r.wrong = err
 		}
 		return reflect.ValueOf(text)
-	case unmarshalsItself(v.Type()): // a time
+	case unmarshalsItself(v.Type()): // such as a time
 	case kind == reflect.Struct:
 		return r.fields(v, x.inner)
-	case v.Type() == reflect.TypeFor[string](): // other types of text are words of this package
+	case v.Type() == reflect.TypeFor[string](): // other string types contain only words defined in this package
 		return reflect.ValueOf(r.text(x.kind, v.String()))
 	case (kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map) && !v.IsNil():
 		return r.elements(v, x)
@@ -118,7 +118,7 @@ func (r *Redaction) elements(v reflect.Value, x *bound) reflect.Value {
 		return out
 	}
 	out := reflect.MakeMap(v.Type())
-	keys := v.MapKeys() // sorted, because pseudonyms are numbered
+	keys := v.MapKeys() // sort, because pseudonyms are numbered
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range keys {
 		one := r.value(v.MapIndex(key), x)
@@ -133,12 +133,12 @@ func (r *Redaction) elements(v reflect.Value, x *bound) reflect.Value {
 var (
 	redactLine   = regexp.MustCompile(`^(.*)(:[0-9]+)$`)
 	redactNumber = regexp.MustCompile(`^[0-9]{1,12}$`)
-	redactOwn    = regexp.MustCompile(`^(spin|hold|storage) `) // built-in neighbours; others are images
+	redactOwn    = regexp.MustCompile(`^(spin|hold|storage) `) // built-in neighbours; all others are images
 	redactScheme = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)(.*)$`)
 )
 
-// text returns the pseudonym of a text. It keeps the form: the elements of a path, the kind
-// of a volume, the scheme of an address.
+// text returns the pseudonym of a text. It preserves the structure: the elements of a path, the
+// kind of a volume, the scheme of an address.
 func (r *Redaction) text(kind, s string) string {
 	if kind == "" {
 		kind = "text"
@@ -179,23 +179,23 @@ func (r *Redaction) name(kind, s string) string {
 }
 
 var (
-	// planWords are the options of plans with words that do not identify anyone.
+	// planWords are the plan options whose words do not identify anyone.
 	planWords = map[string]bool{
 		"ops": true, "baseline": true, "subject": true, "via": true, "cache": true, "phases": true, "adjust": true, "missing": true, "tool": true,
 		"rw": true, "ioengine": true, "engine": true, "drop": true, "case": true, "method": true, "sync": true, "fsync": true, "mode": true, "format": true,
 	}
-	// planAmounts matches durations, sizes, shares and counts. Other texts that begin with a
-	// digit may be addresses or names.
+	// planAmounts matches durations, sizes, shares and counts. Other texts that start with a digit
+	// may be addresses or names.
 	planAmounts = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?([nuµm]s|[smhd]))*[0-9]+(\.[0-9]+)?([nuµm]s|[smhd%]|[bB]|[kKmMgGtTpPE]i?[bB]?)?(/s)?$`)
 )
 
-// plan redacts a plan. It keeps amounts and the words of planWords.
+// plan redacts a plan. It keeps amounts and the values of planWords.
 func (r *Redaction) plan(text []byte) (json.RawMessage, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // every digit
+	d.UseNumber() // preserve all digits
 	var plan any
 	if err := d.Decode(&plan); err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func (r *Redaction) option(key string, v any) any {
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			of := k
 			if key == "jobs" && k == "name" {
-				of = "rw" // a job's name is in every cell
+				of = "rw" // keep the name, which every cell of the job contains
 			}
 			v[k] = r.option(of, v[k])
 		}

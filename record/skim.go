@@ -7,17 +7,17 @@ import (
 	"io"
 )
 
-// ErrTooLong is wrapped if a record has more text than AtMost allows.
+// ErrTooLong is wrapped in the error for a record with more text than AtMost allows.
 var ErrTooLong = errors.New("the record is too long to be read here")
 
-// AtMost limits the text to a number of bytes after decompression, which can be a thousand
-// times the size of the file. Call it before the first line is read.
+// AtMost limits the size of the text after decompression, in bytes. The text can be a thousand
+// times as large as the file. Call AtMost before reading the first line.
 func (r *Reader) AtMost(bytes int64) { r.most = bytes }
 
-// Skim returns the text of the next line and its type, or "" if it has none, without
-// decoding it; see [Lines.Decode]. It returns io.EOF after the last complete line. The text
-// is valid until the next call. Skim does not check the order of lines, so a reader may
-// begin in the middle of a record.
+// Skim returns the text of the next line and its type, or "" if it has no type. It does not
+// decode the line; see [Lines.Decode]. It returns io.EOF after the last complete line. The text is
+// valid until the next call. Skim does not check the order of lines, so reading may begin in the
+// middle of a record.
 func (r *Reader) Skim() (word Type, text []byte, err error) {
 	raw, err := r.read()
 	switch {
@@ -36,14 +36,14 @@ func (r *Reader) Skim() (word Type, text []byte, err error) {
 	return word, raw.text, nil
 }
 
-// Skimmed returns the bytes of text of all lines that Skim returned.
+// Skimmed returns the total size of all lines that Skim returned, in bytes.
 func (r *Reader) Skimmed() int64 { return r.skimmed }
 
-// Packed reports, after the first line was read, whether the input is compressed.
+// Packed reports whether the input is compressed. Call it after reading the first line.
 func (r *Reader) Packed() bool { return r.decoder != nil }
 
-// Decode returns a line as a pointer to the struct of its type, after checking its values.
-// It returns nil for an unknown type.
+// Decode returns a pointer to the struct for the line's type, after checking its values. It
+// returns nil for an unknown type.
 func (l *Lines) Decode(text []byte) (any, error) {
 	text = bytes.TrimSpace(text)
 	word, err := lineType(text)
@@ -53,7 +53,7 @@ func (l *Lines) Decode(text []byte) (any, error) {
 	return l.byWord[word].decode(text)
 }
 
-// bounded fails with ErrTooLong after a number of bytes.
+// bounded fails with ErrTooLong after the given number of bytes.
 type bounded struct {
 	in     io.Reader
 	left   int64

@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// rawLine is one line of text without its newline.
+// rawLine is a line of text without its newline.
 type rawLine struct {
-	number int    // from 1
+	number int    // starting at 1
 	text   []byte // valid until the next line is read
 	long   bool   // longer than MaxLine; text is empty
-	whole  bool   // ended by a newline
+	whole  bool   // terminated by a newline
 	size   int64  // including the newline
 }
 
@@ -26,8 +26,8 @@ func newLineReader(r io.Reader) *lineReader {
 	return &lineReader{in: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next returns the next line, which may be blank. With an error other than io.EOF it
-// returns the part of the line before it.
+// next returns the next line, which may be blank. For an error other than io.EOF, it also returns
+// the part of the line before the error.
 func (l *lineReader) next() (rawLine, error) {
 	line := rawLine{number: l.number + 1}
 	l.text = l.text[:0]

@@ -13,12 +13,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxLine is the largest length of a line in bytes. A batch of a thousand failed lanes with
-// their output is shorter.
+// MaxLine is the maximum length of a line in bytes. It is enough for a batch of a thousand failed
+// lanes with their output.
 const MaxLine = 16 << 20
 
-// encoderWindow is how far back zstd looks for repetitions. A reader keeps as much in
-// memory.
+// encoderWindow is the window in which zstd searches for repetitions. A reader needs the same
+// amount of memory.
 const encoderWindow = 1 << 20
 
 // Writer appends lines to a record. A line is readable once Write has returned, even if the
@@ -28,13 +28,13 @@ type Writer struct {
 	mu      sync.Mutex
 	out     io.Writer
 	encoder *zstd.Encoder // nil: plain text
-	file    *os.File      // nil: the destination belongs to the caller
+	file    *os.File      // nil if the caller owns the destination
 	begun   bool
 	closed  bool
 	err     error
 }
 
-// Create is [Create] for these types of line.
+// Create is [Create] for the line types in l.
 func (l *Lines) Create(path string) (*Writer, error) {
 	file, err := createFile(path)
 	if err != nil {
@@ -49,16 +49,16 @@ func (l *Lines) Create(path string) (*Writer, error) {
 	return w, nil
 }
 
-// NewWriter is [NewWriter] for these types of line.
+// NewWriter is [NewWriter] for the line types in l.
 func (l *Lines) NewWriter(w io.Writer) *Writer {
 	return &Writer{types: l, out: w}
 }
 
-// Write appends one line: a struct of one of the writer's types of line, or a pointer to
-// one. It fills in the type of the line and the schema of the header without changing the
-// caller's value. The header must be first, and there is only one.
+// Write appends a line. line is a struct of one of the writer's line types, or a pointer to one.
+// Write sets the type of the line and the schema of the header without modifying the caller's value.
+// The header must be the first line, and the only header.
 //
-// If the destination fails, the lines before stay readable, and every later call returns
+// If writing to the destination fails, all earlier lines stay readable, and all later calls return
 // the same error.
 func (w *Writer) Write(line any) error {
 	text, word, err := w.types.encode(line)
@@ -76,7 +76,7 @@ func (w *Writer) Write(line any) error {
 	return w.append(text)
 }
 
-// Another allows a second record after the first one.
+// Another allows the next line to be the header of another record.
 func (w *Writer) Another() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,8 +90,8 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-// Close ends the record's compression and closes a file that Create made. It returns the
-// first error of the writer, so a check of Close alone is enough.
+// Close finishes the compression and closes a file opened by Create. It returns the first error of
+// the writer, so checking the error of Close is sufficient.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,8 +99,8 @@ func (w *Writer) Close() error {
 		return w.err
 	}
 	w.closed = true
-	// A failed record gets no end of its frame: after a missing block the record would look
-	// damaged instead of cut off.
+	// Do not end the frame after an error: with a missing block, the record would look damaged
+	// instead of cut off.
 	if w.encoder != nil && w.err == nil {
 		w.keep(w.encoder.Close())
 	}
@@ -112,7 +112,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// admit returns an error if a line of this type may not come now.
+// admit returns an error if a line of this type is not allowed at this point.
 func (w *Writer) admit(word Type) error {
 	switch {
 	case w.closed:
@@ -125,8 +125,8 @@ func (w *Writer) admit(word Type) error {
 	return nil
 }
 
-// append passes a whole line to the destination in one call, so a kill between two calls
-// leaves no half line.
+// append writes a whole line in a single call, so being killed between calls leaves no incomplete
+// line.
 func (w *Writer) append(text []byte) error {
 	var n int
 	var err error
@@ -144,15 +144,15 @@ func (w *Writer) append(text []byte) error {
 	return nil
 }
 
-// keep keeps the first error.
+// keep stores the first error.
 func (w *Writer) keep(err error) {
 	if w.err == nil && err != nil {
 		w.err = w.cutShort(err)
 	}
 }
 
-// cutShort wraps an error of writing with its effect on the record and with advice. The
-// error of the system has the path.
+// cutShort adds the consequence for the record and advice to a write error. The system error
+// contains the path.
 func (w *Writer) cutShort(err error) error {
 	what, kept := "the record could not be begun", ""
 	if w.begun {
@@ -168,8 +168,8 @@ func (w *Writer) cutShort(err error) error {
 	return fmt.Errorf("%s: %w%s%s", what, err, kept, advice)
 }
 
-// newEncoder returns an encoder that compresses in the calling goroutine. Text is in the
-// file after Flush, and no CPU time is used during a batch.
+// newEncoder returns an encoder that compresses in the calling goroutine. After Flush all text is in
+// the file, and the encoder uses no CPU time during a batch.
 func newEncoder(w io.Writer) (*zstd.Encoder, error) {
 	return zstd.NewWriter(w,
 		zstd.WithEncoderConcurrency(1),
@@ -178,7 +178,7 @@ func newEncoder(w io.Writer) (*zstd.Encoder, error) {
 }
 
 func createFile(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600) // it has command lines
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600) // private, because it contains command lines
 	if err == nil {
 		lock(file) // see AddLabels
 		return file, nil
@@ -198,14 +198,14 @@ func createFile(path string) (*os.File, error) {
 	if mode := info.Mode(); mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0 {
 		return nil, fmt.Errorf("create record: %s is a disk; give the path of a file", path)
 	}
-	// Writing to a pipe or a character device cannot destroy a record.
+	// Writing to a pipe or a character device cannot overwrite a record.
 	if file, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
 		return nil, fmt.Errorf("create record: %w", err)
 	}
 	return file, nil
 }
 
-// syncFile reports delayed write errors of the disk. Pipes and devices cannot be synced.
+// syncFile returns delayed write errors of the disk. It ignores that pipes and devices cannot be synced.
 func syncFile(file *os.File) error {
 	err := file.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EROFS) {

@@ -1,6 +1,5 @@
-// Package plan reads a plan file: what to measure, in order. What each
-// measurement can be asked for, it is told by the instruments it is given; a
-// mistake is reported with file, line and column.
+// Package plan reads plan files, which list measurements in order. The given instruments define
+// the options of each measurement. Errors have the file, line and column.
 package plan
 
 import (
@@ -22,25 +21,25 @@ import (
 // Version is the version of the plan format.
 const Version = 1
 
-// Plan is one file.
+// Plan is a plan file.
 type Plan struct {
 	Version     int
 	Name        string
 	Description string
-	Source      string // the publication it reproduces
+	Source      string // publication that the plan reproduces
 	Measure     []Measure
 }
 
-// Measure is one entry of a plan: the instrument's name, and what it is asked for.
+// Measure is one entry of a plan: the name of the instrument and its options.
 type Measure struct {
 	Name    string
 	Options option.Options
-	Set     *option.Set // what declares the options, to lay flags over them
+	Set     *option.Set // declares the options, so that flags can override them
 }
 
-// Parse reads a plan from YAML, or from JSON, which is YAML. The name is that
-// of the file, for mistakes and for a plan that has no name of its own. What is
-// wrong is returned as [option.FieldErrors], all of it at once.
+// Parse reads a plan from YAML or JSON, which is a subset of YAML. name is the file name, used in
+// errors and as the default name of the plan. Parse returns all mistakes together, as
+// [option.FieldErrors].
 func Parse(name string, text []byte, instruments instrument.List) (*Plan, error) {
 	f := &file{Plan: Plan{Version: Version}, instruments: instruments}
 	if err := option.Parse(name, text, f.read); err != nil {
@@ -52,8 +51,8 @@ func Parse(name string, text []byte, instruments instrument.List) (*Plan, error)
 	return &f.Plan, nil
 }
 
-// Again writes a plan that measures once more what records hold, each in turn: the same
-// targets and settings in the same random order. The name is for mistakes.
+// Again returns a plan that repeats the measurements of records: the same targets and settings in
+// the same random order. name is used in errors.
 func Again(name string, headers []*record.Header, instruments instrument.List) ([]byte, error) {
 	var measures bytes.Buffer
 	of := &record.Part{}
@@ -63,7 +62,7 @@ func Again(name string, headers []*record.Header, instruments instrument.List) (
 			return nil, fmt.Errorf("%s is a record of %q; the measurements are %s", name, h.Experiment, strings.Join(instruments.Names(), ", "))
 		}
 		if h.Environment.Kernel == "" {
-			return nil, fmt.Errorf("%s was made of what others kept: nothing in it was measured by tare, or can be measured again", name)
+			return nil, fmt.Errorf("%s was imported from other tools' output: tare did not measure it and cannot repeat it", name)
 		}
 		fmt.Fprintf(&measures, "  - %s:\n", i.Name)
 		if err := again(&measures, h.Plan, option.Of(i.New()).Refused()); err != nil {
@@ -84,11 +83,11 @@ func Again(name string, headers []*record.Header, instruments instrument.List) (
 	return out.Bytes(), nil
 }
 
-// again writes the fields of a record's plan in their order: JSON is YAML.
+// again writes the fields of a record's plan in their order. JSON is valid YAML.
 func again(out *bytes.Buffer, fields json.RawMessage, but []string) error {
 	d := json.NewDecoder(bytes.NewReader(fields))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
-		return cmp.Or(err, errors.New("it is no object"))
+		return cmp.Or(err, errors.New("it is not an object"))
 	}
 	for d.More() {
 		key, err := d.Token()
@@ -101,7 +100,7 @@ func again(out *bytes.Buffer, fields json.RawMessage, but []string) error {
 		}
 		if name, _ := key.(string); !slices.Contains(but, name) {
 			if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
-				name = strconv.QuoteToASCII(name) // it is none of ours
+				name = strconv.QuoteToASCII(name) // not a plain word: not one of tare's names
 			}
 			fmt.Fprintf(out, "      %s: ", name)
 			if err := json.Compact(out, value); err != nil {
@@ -113,17 +112,17 @@ func again(out *bytes.Buffer, fields json.RawMessage, but []string) error {
 	return nil
 }
 
-// Schema is the JSON Schema (draft 2020-12) of plan files, for editors. It knows
-// the shape and the ranges of values; Parse knows the rest.
+// Schema returns the JSON Schema (draft 2020-12) of plan files, for editors. It describes the
+// structure and the ranges of values; Parse checks everything else.
 func Schema(instruments instrument.List) ([]byte, error) {
 	s := option.Describe(option.Of(&file{instruments: instruments}))
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	s["title"], s["description"], s["required"] = "tare plan", "What a run of tare measures.", []string{"version", "measure"}
+	s["title"], s["description"], s["required"] = "tare plan", "The measurements of a tare run.", []string{"version", "measure"}
 	text, err := json.MarshalIndent(s, "", "  ")
 	return append(text, '\n'), err
 }
 
-// file is a plan while it is read.
+// file is a plan that is being parsed.
 type file struct {
 	Plan
 	instruments instrument.List
@@ -157,9 +156,9 @@ func (f *file) Declare(s *option.Set) {
 func checkVersion(n int) error {
 	switch {
 	case n > Version:
-		return fmt.Errorf("%d is newer than this tare reads, which is %d: use a later tare", n, Version)
+		return fmt.Errorf("%d is newer than the supported version %d: use a later tare", n, Version)
 	case n != Version:
-		return fmt.Errorf("%d does not exist: write version: %d", n, Version)
+		return fmt.Errorf("%d is not supported: write version: %d", n, Version)
 	}
 	return nil
 }
@@ -180,7 +179,7 @@ func (f *file) measures(n option.Node) (all []Measure, ok bool) {
 	return all, ok
 }
 
-// measure reads an entry, which has one key.
+// measure reads an entry, which must have a single key.
 func (f *file) measure(n option.Node) (all []Measure) {
 	fields := strings.Join(f.instruments.Names(), ", ")
 	entries := n.Entries("an entry of measure", "write its fields below it, each as name: value; the fields are "+fields)

@@ -1,6 +1,6 @@
-// Package answer writes what a run found as sentences: values with units, ratios to a
-// baseline, differences that were not shown, and what failed. An instrument chooses the
-// figures; the words are the same everywhere.
+// Package answer writes the results of a run as sentences: values with units, ratios to a
+// baseline, differences that were not shown, and failures. Instruments choose the figures, and
+// this package provides the same wording for all of them.
 package answer
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Named is a figure under the name that a sentence calls it by.
+// Named is a figure and its name in sentences.
 type Named struct {
 	Name   string
 	Figure *figure.Figure
@@ -28,7 +28,7 @@ func (n Named) value() string {
 	return page.Rounded(f.Estimate, func(v float64) string { return page.Text(v, f.Unit) })
 }
 
-// Known are those that have a value, the best first.
+// Known returns the figures that have a value, best first.
 func Known(all []Named) []Named {
 	all = slices.DeleteFunc(slices.Clone(all), func(n Named) bool { return !n.Figure.Known() })
 	slices.SortStableFunc(all, func(a, b Named) int {
@@ -40,7 +40,7 @@ func Known(all []Named) []Named {
 	return all
 }
 
-// Values lists figures, each with how it compares with the baseline:
+// Values lists figures with their comparison to the baseline:
 // "crun 33.0 ms, runc 43 ms (baseline), podman 200 ms (4.6×)".
 func Values(all []Named, baseline string) string {
 	parts := make([]string, len(all))
@@ -65,7 +65,7 @@ func Plain(all []Named) string {
 	return strings.Join(parts, ", ")
 }
 
-// compared is a comparison in two or three words.
+// compared formats a comparison in two or three words.
 func compared(v *figure.Versus) string {
 	switch {
 	case v.Different() && v.Shift.Known():
@@ -78,11 +78,11 @@ func compared(v *figure.Versus) string {
 	return "no difference shown"
 }
 
-// Times is a ratio with the digits that its interval allows.
+// Times formats a ratio with as many digits as its interval supports.
 func Times(ratio figure.Estimate) string { return page.Rounded(ratio, page.Significant) + "×" }
 
-// Pair compares two figures of which less is better, the one with the baseline's role
-// second: "crun is 1.8× as fast [1.5, 2.3]". Without a decision it says so.
+// Pair compares two figures for which less is better. The second one is the baseline: "crun is
+// 1.8× as fast [1.5, 2.3]". If the comparison has no verdict, the text says so.
 func Pair(of, baseline Named, better string) string {
 	v := of.Figure.Versus
 	if v == nil || !v.Different() || !v.Shift.Known() || v.Shift.Value <= -1 {
@@ -104,7 +104,7 @@ func Pair(of, baseline Named, better string) string {
 	return text
 }
 
-// Undecided tells whether a comparison of these has no verdict.
+// Undecided reports whether a comparison of the figures has no verdict.
 func Undecided(all []Named) bool {
 	return slices.ContainsFunc(all, func(n Named) bool {
 		v := n.Figure.Versus
@@ -112,8 +112,8 @@ func Undecided(all []Named) bool {
 	})
 }
 
-// Spoiled are the findings that explain why a difference was not shown, in brackets, ""
-// where there is none: " (the machine was busy, too few rounds)".
+// Spoiled lists the findings that explain why no difference was shown, in parentheses: " (the
+// machine was busy, too few rounds)". It returns "" if there are none.
 func Spoiled(found []record.Finding) string {
 	var why []string
 	for i := range found {
@@ -127,13 +127,14 @@ func Spoiled(found []record.Finding) string {
 	return " (" + strings.Join(why, ", ") + ")"
 }
 
-// spoilers are findings, in words that fit into a sentence.
+// spoilers maps codes of findings to short texts for sentences.
 var spoilers = map[string]string{
 	finding.Pressure: "the machine was busy", finding.Steal: "the hypervisor took CPU time away", finding.OwnLimit: "tare's own CPU was limited",
 	finding.OwnThrottled: "tare's own CPU was limited", finding.FewRounds: "too few rounds", finding.Drift: "the rounds drifted",
 }
 
-// NotWeighed says, before all else, that nothing but one target was measured.
+// NotWeighed returns a sentence that only one target was measured, if the findings report it. It
+// comes before all other sentences.
 func NotWeighed(found []record.Finding) (out []string) {
 	for i := range found {
 		if rest, only := strings.CutPrefix(found[i].Message, "only "); only && found[i].Code == finding.NotWeighed && found[i].Target == "" {
@@ -143,7 +144,8 @@ func NotWeighed(found []record.Finding) (out []string) {
 	return out
 }
 
-// Failed says that an operation of a target always failed, and why, as its finding has it.
+// Failed returns a sentence that all attempts of an operation failed, with the reason from its
+// finding.
 func Failed(found []record.Finding, target, op string, lanes int, of *figure.Figure) string {
 	reason := ""
 	for i := range found {
@@ -155,7 +157,7 @@ func Failed(found []record.Finding, target, op string, lanes int, of *figure.Fig
 	return fmt.Sprintf("%s: %s failed, %d of %d%s", page.Heading(target), op, of.Failed, of.Total, reason)
 }
 
-// Join joins two parts of a sentence, of which either may be empty.
+// Join joins two parts of a sentence. Either part may be empty.
 func Join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

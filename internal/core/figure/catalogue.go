@@ -8,17 +8,17 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// Quantity declares one quantity of an instrument. Its figures, its row of docs/figures.md
-// and the legends of tables follow from it.
+// Quantity declares one quantity of an instrument. Its figures, its row in docs/figures.md
+// and the legends of tables are generated from it.
 type Quantity struct {
 	Name     string
 	Unit     Unit
-	Or       []Unit    // of some figures, which are given it after they were made
-	Better   Direction // "" where neither is
-	Headline bool      // it stands in the first table of a report; the others are details
-	Labels   string    // keys besides those of every figure of the instrument
-	Is       string    // one sentence, which legends show
-	More     string    // what only docs/figures.md adds, in Markdown
+	Or       []Unit    // units that some figures use instead of Unit
+	Better   Direction // "" if neither direction is better
+	Headline bool      // shown in the first table of a report; other quantities are details
+	Labels   string    // label keys in addition to those that every figure of the instrument has
+	Is       string    // one sentence, shown in legends
+	More     string    // additional text for docs/figures.md only, in Markdown
 }
 
 // Catalogue lists all quantities of an instrument.
@@ -27,7 +27,7 @@ type Catalogue struct {
 	Quantities []Quantity
 }
 
-// Quantity returns the one of that name, which has to be listed.
+// Quantity returns the quantity with the given name. It panics if there is none.
 func (c *Catalogue) Quantity(name string) *Quantity {
 	return &c.Quantities[slices.IndexFunc(c.Quantities, func(q Quantity) bool { return q.Name == name })]
 }
@@ -38,14 +38,14 @@ func (c *Catalogue) New(name string, e Estimate, labels Labels) Figure {
 	return Figure{Experiment: c.Experiment, Quantity: name, Unit: q.Unit, Better: q.Better, Labels: labels, Estimate: e}
 }
 
-// Over returns a figure that is the median of rounds.
+// Over returns a figure whose estimate is the median of the rounds.
 func (c *Catalogue) Over(name string, labels Labels, rounds stat.Rounds) Figure {
 	f := c.New(name, Median(rounds), labels)
 	f.Rounds = ByRound(rounds)
 	return f
 }
 
-// Markdown is the instrument's table in docs/figures.md.
+// Markdown returns the instrument's table for docs/figures.md.
 func (c *Catalogue) Markdown() string {
 	var out strings.Builder
 	out.WriteString("| quantity | unit | better | more labels | what it is |\n| --- | --- | --- | --- | --- |\n")
@@ -63,14 +63,14 @@ func (c *Catalogue) Markdown() string {
 	return out.String()
 }
 
-// Set is figures that are read together.
+// Set is a list of figures of one report.
 type Set []Figure
 
-// Get returns the value of a label in the first of the set, which may not be empty.
+// Get returns the value of a label of the first figure. The set must not be empty.
 func (s Set) Get(key string) string { return s[0].Labels.Get(key) }
 
-// Parts divides the set wherever the value of one of the labels changes. The parts share
-// its figures.
+// Parts splits the set wherever the value of one of the labels changes. The parts share
+// the memory of the set.
 func (s Set) Parts(keys ...string) (parts []Set) {
 	for from, to := 0, 1; from < len(s); to++ {
 		if to == len(s) || slices.ContainsFunc(keys, func(key string) bool { return s[to].Labels.Get(key) != s[from].Labels.Get(key) }) {
@@ -81,7 +81,7 @@ func (s Set) Parts(keys ...string) (parts []Set) {
 	return parts
 }
 
-// Part returns the first part that has this value of a label, or one figure without a value.
+// Part returns the first part with this label value, or a part of one empty figure.
 func (s Set) Part(key, value string) Set {
 	for _, part := range s.Parts(key) {
 		if part.Get(key) == value {
@@ -91,7 +91,7 @@ func (s Set) Part(key, value string) Set {
 	return Set{{}}
 }
 
-// Rows are one figure of each part by a label and of each target, in the order of the names.
+// Rows groups the set by a label. Each row has one figure per target, in the order of names.
 func (s Set) Rows(key string, names []string, base string, of func(cell Set) *Figure) Rows {
 	t := Rows{Names: names, At: slices.Index(names, base)}
 	for _, part := range s.Parts(key) {
@@ -104,8 +104,8 @@ func (s Set) Rows(key string, names []string, base string, of func(cell Set) *Fi
 	return t
 }
 
-// Of returns the first figure of a quantity that has these labels, keys and values in turn,
-// or one without a value.
+// Of returns the first figure of a quantity with the given labels, or an empty figure. The
+// labels are alternating keys and values.
 func (s Set) Of(quantity string, labels ...string) *Figure {
 	wanted := Of(labels...)
 	for i := range s {

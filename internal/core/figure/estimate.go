@@ -13,17 +13,17 @@ import (
 // Confidence is the confidence level of every interval.
 const Confidence = 0.95
 
-// Estimate is a point estimate with its confidence interval. It is usually a median; of
-// a line it is the slope, of a comparison the ratio.
+// Estimate is a point estimate with its confidence interval. It is usually a median. For a
+// line it is the slope, and for a comparison the ratio.
 type Estimate struct {
-	N       int // values that entered; 0: there is no estimate
+	N       int // number of values used; 0: there is no estimate
 	Value   float64
-	Lo      float64 // of the interval at [Confidence], when Bounded
+	Lo      float64 // lower bound of the interval at [Confidence], if Bounded
 	Hi      float64
 	Bounded bool // false: too few values for an interval
 
-	// Widened is how many times as wide the interval was made for rounds that depend on
-	// those before them; 1 or less: it was not.
+	// Widened is the factor by which the interval was widened because rounds depend on
+	// earlier ones. It is 1 or less if the interval was not widened.
 	Widened float64
 }
 
@@ -38,7 +38,7 @@ type written struct {
 	Lo      *float64 `json:"lo,omitempty"`
 	Hi      *float64 `json:"hi,omitempty"`
 	Bounded bool     `json:"bounded"`
-	Widened float64  `json:"widened,omitempty"` // above 1 only
+	Widened float64  `json:"widened,omitempty"` // omitted unless above 1
 }
 
 func (e Estimate) orNil() *written {
@@ -55,7 +55,7 @@ func (e Estimate) orNil() *written {
 	return out
 }
 
-// Exactly returns v as an estimate from one value, with an interval of width 0.
+// Exactly returns v as an estimate from a single value, with an interval of width 0.
 func Exactly(v float64) Estimate { return Estimate{N: 1, Value: v, Lo: v, Hi: v} }
 
 // Median estimates the median of the population that the rounds sample, see
@@ -72,7 +72,7 @@ func Most(values stat.Rounds) Estimate {
 	return Estimate{N: len(values), Value: slices.Max(Ordered(values))}
 }
 
-// MedianOf estimates the median of values that belong to no round.
+// MedianOf estimates the median of values without round numbers.
 func MedianOf(values []float64) Estimate { return summary(stat.Summarize(values, Confidence)) }
 
 func summary(s stat.Summary) Estimate {
@@ -117,7 +117,7 @@ func ByRound(values stat.Rounds) []Round {
 	return out
 }
 
-// Values returns the figure's rounds in the form that package stat's tests take.
+// Values returns the figure's rounds in the form that package stat uses.
 func (f *Figure) Values() stat.Rounds {
 	values := make(stat.Rounds, len(f.Rounds))
 	for _, r := range f.Rounds {
@@ -129,15 +129,15 @@ func (f *Figure) Values() stat.Rounds {
 // Versus is the result of a comparison with the baseline, see [stat.CompareAll].
 type Versus struct {
 	Baseline string       `json:"baseline"`
-	Shift    Estimate     `json:"shift"` // of the baseline's value, within a round: 0.05 is 5 % more
+	Shift    Estimate     `json:"shift"` // relative to the baseline, within a round: 0.05 is 5 % more
 	P        float64      `json:"p"`
-	Adjusted float64      `json:"p_adjusted"` // for all comparisons of the table
-	Margin   float64      `json:"margin"`     // less than which is the same
-	Widened  float64      `json:"widened"`    // by how much, for rounds that depend on each other; 1: not
+	Adjusted float64      `json:"p_adjusted"` // P adjusted for all comparisons of the table
+	Margin   float64      `json:"margin"`     // differences below it count as equal
+	Widened  float64      `json:"widened"`    // factor on the interval for rounds that depend on earlier ones; 1: not widened
 	Verdict  stat.Verdict `json:"verdict"`
 	Why      string       `json:"why"`
-	Of       string       `json:"of"`              // what was compared, see [Compared]
-	Bound    string       `json:"bound,omitempty"` // what the shift is at most or at least, where one of both is an upper bound
+	Of       string       `json:"of"`              // how values were paired, see [Compared]
+	Bound    string       `json:"bound,omitempty"` // [AtMost] or [AtLeast] if one of the values is an upper bound
 }
 
 // MarshalJSON omits an unknown shift.
@@ -150,7 +150,7 @@ func (v Versus) MarshalJSON() ([]byte, error) {
 }
 
 // RoundsFor returns the number of rounds that a table with this many comparisons needs.
-// It returns 0 for none.
+// It returns 0 for 0 comparisons.
 func (how Comparing) RoundsFor(comparisons int) int {
 	if comparisons == 0 {
 		return 0
@@ -164,10 +164,10 @@ func (how Comparing) Enough(rounds, comparisons int) int {
 	return cmp.Or(rounds, max(how.RoundsFor(comparisons), stat.RoundsFor(1, stat.Raw)))
 }
 
-// Different reports whether a difference was shown.
+// Different reports whether the comparison showed a difference.
 func (v *Versus) Different() bool { return v != nil && v.Verdict == stat.Different }
 
-// Ratio returns the quotient of the value and the baseline's.
+// Ratio returns the value divided by the baseline's value.
 func (v *Versus) Ratio() Estimate {
 	if v == nil || !v.Shift.Known() {
 		return Estimate{}
@@ -183,11 +183,11 @@ type Comparing struct {
 	Adjust stat.Adjustment `json:"adjust,omitempty"` // "": [stat.Holm]
 }
 
-// Pair is a figure and the figure that it is compared with.
+// Pair is a figure and its baseline.
 type Pair struct{ Base, Figure *Figure }
 
-// Compare sets the Versus of each figure in the pairs of one table. A pair in which one
-// figure has no rounds gets none, and neither does a pair of two upper bounds.
+// Compare sets the Versus of each figure in the pairs of one table. A figure gets none if one
+// side of its pair has no rounds, or if both sides are upper bounds.
 func (how Comparing) Compare(baseline string, table []Pair) {
 	sides := make([]stat.Sides, len(table))
 	for i, p := range table {
@@ -203,16 +203,17 @@ func (how Comparing) Compare(baseline string, table []Pair) {
 // bounds reports whether both figures are upper bounds.
 func (p Pair) bounds() bool { return p.Base.AtMost && p.Figure.AtMost }
 
-// Unproven returns the reason why the order of the figure and its base is unknown, or
-// "". The true value of an upper bound may be any smaller value.
+// Unproven returns the reason why the order of the figure and its base is unknown, or "". The
+// true value behind an upper bound may be any smaller value. below reports whether the figure
+// is the smaller one.
 func (p Pair) Unproven(below bool) string {
 	switch {
 	case p.bounds():
-		return "both are known as upper bounds (≤), which cannot be compared"
+		return "both are only upper bounds (≤), which cannot be compared"
 	case p.Figure.AtMost && !below:
-		return "it is known as an upper bound (≤) and may be less"
+		return "it is only an upper bound (≤) and may be less"
 	case p.Base.AtMost && below:
-		return "what it is compared with is known as an upper bound (≤) and may be less"
+		return "the baseline is only an upper bound (≤) and may be less"
 	}
 	return ""
 }
@@ -232,7 +233,7 @@ func (p Pair) Known(v *Versus) *Versus {
 	}
 	why := p.Unproven(v.Shift.Value < 0)
 	if why == "" && (v.Verdict == stat.Same || !v.Shift.Known()) {
-		why = "of one of both only an upper bound (≤) is known"
+		why = "one of the two values is only an upper bound (≤)"
 	}
 	if why != "" && v.Verdict != stat.Undecided {
 		v.Verdict, v.Why = stat.Undecided, why
@@ -251,11 +252,11 @@ type Row struct {
 // baseline.
 type Rows struct {
 	Names []string
-	At    int // -1: with none
+	At    int // index of the baseline in Names; -1: no baseline
 	Rows  []Row
 }
 
-// Pairs returns each figure of the rows paired with the baseline's.
+// Pairs returns each figure of the rows paired with the baseline's figure.
 func (t *Rows) Pairs() (out []Pair) {
 	for _, row := range t.Rows {
 		for i, f := range row.Of {
@@ -267,8 +268,8 @@ func (t *Rows) Pairs() (out []Pair) {
 	return out
 }
 
-// Paired reports whether some round has values of both. Otherwise there is no shift
-// within a round.
+// Paired reports whether a and b have a common round. Without one there is no shift within
+// a round.
 func Paired(a, b stat.Rounds) bool {
 	for round := range a {
 		if _, both := b[round]; both {
@@ -278,8 +279,8 @@ func Paired(a, b stat.Rounds) bool {
 	return false
 }
 
-// CompareRows compares each figure of the rows with the baseline's, within rounds. A
-// figure that shares no round with the baseline's gets no Versus.
+// CompareRows compares each figure of the rows with the baseline's figure, within rounds. A
+// figure without a common round gets no Versus.
 func (how Comparing) CompareRows(t Rows) {
 	if t.At < 0 {
 		return
@@ -295,8 +296,7 @@ func (how Comparing) CompareRows(t Rows) {
 	how.Compare(t.Names[t.At], table)
 }
 
-// Quotient is a figure whose values are the quotients of a target's values and the
-// base's.
+// Quotient is a figure of ratios: a target's values divided by those of the base.
 type Quotient struct {
 	Figure       *Figure
 	Base, Values stat.Rounds
@@ -315,9 +315,9 @@ func (how Comparing) Ratios(baseline string, table []Quotient) {
 	}
 }
 
-// Versus compares the sides of one table. The result is nil for sides without values,
-// and for sides that are 0 throughout: they would only reduce the power of the other
-// tests.
+// Versus compares the sides of one table. The result is nil for a side without values. It is
+// also nil if both sides are 0 in every round, because such a test would only reduce the power
+// of the others.
 func (how Comparing) Versus(baseline string, table []stat.Sides) []*Versus {
 	out := make([]*Versus, len(table))
 	var sides []stat.Sides
@@ -342,8 +342,8 @@ func allZero(values stat.Rounds) bool {
 	return true
 }
 
-// The pairing of a comparison: two values of each round, rounds of two runs, summaries
-// of runs, or target ÷ control in the rounds of two runs.
+// How the values of a comparison were paired: two values of each round, rounds of two runs,
+// summaries of runs, or target ÷ control in the rounds of two runs.
 const (
 	OfPairs   = "pairs"
 	OfRounds  = "rounds"

@@ -1,10 +1,8 @@
-// Package figure holds the one type in which anything measured leaves a
-// judgement.
+// Package figure defines Figure, the common type for all measured results.
 //
-// An instrument turns its record into figures; every table, chart, export,
-// comparison and gate is a projection of them and knows no instrument by name.
-// So a sample changes its form three times on its way to a reader: sample (a
-// line of the record), figure, cell of a page, text.
+// An instrument converts its record to figures. Tables, charts, exports, comparisons
+// and gates work on figures only and do not depend on any instrument. So a sample has
+// four forms: sample (a line of the record), figure, cell of a page, text.
 package figure
 
 import (
@@ -16,41 +14,41 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// Figure is one quantity of one thing: what it is, what tells it apart, its value
-// in every round, and what they come to.
+// Figure is one quantity of one object: its identity, its value in every round, and the
+// estimate from these values.
 type Figure struct {
 	Experiment string    `json:"experiment"`       // the instrument's name: "lifecycle"
 	Quantity   string    `json:"quantity"`         // what was measured: "latency"; docs/figures.md lists them
 	Unit       Unit      `json:"unit"`             // of Rounds, Estimate and Series
-	Better     Direction `json:"better,omitempty"` // whether more or less of it is better; "" where neither is
+	Better     Direction `json:"better,omitempty"` // "" if neither direction is better
 	Labels     Labels    `json:"labels"`
-	Until      string    `json:"-"` // the moment at which a time ends, where records may differ in it
+	Until      string    `json:"-"` // the event at which a duration ends, if records differ in it
 
-	// Rounds are the values by the number of their round, in its order; none where
-	// the figure is of all samples together, such as a quantile of lanes.
+	// Rounds are the values in the order of their rounds. It is empty if the figure
+	// combines all samples, such as a quantile over lanes.
 	Rounds   []Round    `json:"rounds,omitempty"`
-	Estimate `json:"-"` // of them; in JSON an object of its own, see MarshalJSON
-	AtMost   bool       `json:"at_most,omitempty"` // the value is known as an upper bound only
+	Estimate `json:"-"` // of Rounds; a separate object in JSON, see MarshalJSON
+	AtMost   bool       `json:"at_most,omitempty"` // Value is only an upper bound
 
-	Failed int `json:"failed,omitempty"` // of Total attempts; no value of theirs entered
+	Failed int `json:"failed,omitempty"` // failed attempts, out of Total; their values are not used
 	Total  int `json:"total,omitempty"`
 
-	Versus *Versus `json:"versus,omitempty"` // against the baseline of the same table
+	Versus *Versus `json:"versus,omitempty"` // comparison with the baseline of the same table
 
-	Verdict string   `json:"verdict,omitempty"` // what the figure is a figure of, where that was judged: "host cache"
-	Reasons []string `json:"reasons,omitempty"` // of the verdict, or of why there is no value
+	Verdict string   `json:"verdict,omitempty"` // what the figure represents, if that was decided: "host cache"
+	Reasons []string `json:"reasons,omitempty"` // reasons for the verdict, or for a missing value
 
-	Series *Series `json:"series,omitempty"` // what was sampled over time, in one round
+	Series *Series `json:"series,omitempty"` // samples over time, of one round
 }
 
-// What is known of a value that is a bound only. AtMost is also the verdict on a figure
-// that is one, where it has no other.
+// Kinds of bounds. AtMost is also the verdict of a figure that is an upper bound and has no
+// other verdict.
 const (
 	AtMost  = "at most"
 	AtLeast = "at least"
 )
 
-// Bound is [AtMost] where the value is known as that only.
+// Bound returns [AtMost] if the value is an upper bound, else "".
 func (f *Figure) Bound() string {
 	if f.AtMost {
 		return AtMost
@@ -58,7 +56,7 @@ func (f *Figure) Bound() string {
 	return ""
 }
 
-// Direction says which change of a figure is an improvement.
+// Direction is the direction of change that is an improvement.
 type Direction string
 
 // The directions.
@@ -67,18 +65,18 @@ const (
 	More Direction = "more"
 )
 
-// Unit is what a figure counts. Values are always in these base units; a reader's
-// units (ms, MiB) are the renderer's business.
+// Unit is the unit of a figure. Values are always in these base units. The renderers convert
+// them to units for display (ms, MiB).
 type Unit string
 
 // The units.
 const (
 	Nanoseconds Unit = "ns"
 	Bytes       Unit = "bytes"
-	CPUs        Unit = "cpus" // CPU seconds a second
+	CPUs        Unit = "cpus" // CPU seconds per second
 	PerSecond   Unit = "1/s"
 	BytesPerSec Unit = "bytes/s"
-	Ratio       Unit = "ratio" // of two like quantities; shares are ratios too
+	Ratio       Unit = "ratio" // of two quantities of the same unit, and shares
 	Count       Unit = "count"
 	NsPerByte   Unit = "ns/byte"
 	Load        Unit = "load"
@@ -87,10 +85,10 @@ const (
 // Label identifies a figure among others: op=create.
 type Label struct{ Key, Value string }
 
-// Labels are in the order in which a reader would say them.
+// Labels are ordered for display.
 type Labels []Label
 
-// Of makes labels of keys and values in turn. A label without a value is left out.
+// Of returns labels from alternating keys and values. It skips labels with an empty value.
 func Of(pairs ...string) Labels {
 	labels := make(Labels, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -101,7 +99,7 @@ func Of(pairs ...string) Labels {
 	return labels
 }
 
-// Get returns the value of a key, "" where there is none.
+// Get returns the value of a key, or "" if the key is missing.
 func (l Labels) Get(key string) string {
 	for _, label := range l {
 		if label.Key == key {
@@ -111,7 +109,7 @@ func (l Labels) Get(key string) string {
 	return ""
 }
 
-// With returns the labels and one more, or another value of one.
+// With returns a copy of the labels with the value of key set.
 func (l Labels) With(key, value string) Labels {
 	out := slices.Clone(l)
 	for i := range out {
@@ -123,7 +121,7 @@ func (l Labels) With(key, value string) Labels {
 	return append(out, Label{key, value})
 }
 
-// String is "op=create target=runc".
+// String returns the labels in the form "op=create target=runc".
 func (l Labels) String() string {
 	parts := make([]string, len(l))
 	for i, label := range l {
@@ -132,7 +130,7 @@ func (l Labels) String() string {
 	return strings.Join(parts, " ")
 }
 
-// MarshalJSON writes an object that keeps the order.
+// MarshalJSON writes an object and keeps the order of the labels.
 func (l Labels) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, label := range l {
@@ -158,15 +156,15 @@ type Round struct {
 	Value float64 `json:"value"`
 }
 
-// Series is a course over time: s since its beginning, and values in the unit.
+// Series is a time series. Times are in seconds since its start.
 type Series struct {
 	Times  []float64 `json:"times"`
 	Values []float64 `json:"values"`
-	Missed int       `json:"missed,omitempty"` // samples that came too late to be taken
+	Missed int       `json:"missed,omitempty"` // samples skipped because they were late
 }
 
-// MarshalJSON leaves out what JSON has no number for: a figure without a value has
-// no estimate at all.
+// MarshalJSON omits NaN and infinity, which JSON cannot represent. A figure without a value
+// has no estimate.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	type plain Figure
 	f.Rounds = slices.DeleteFunc(slices.Clone(f.Rounds), func(r Round) bool { return !stat.Finite(r.Value) })
@@ -179,7 +177,7 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	}{plain(f), f.Estimate.orNil()})
 }
 
-// Find returns a copy of [Set.Of].
+// Find returns a copy of the figure that [Set.Of] finds.
 func Find(all []Figure, quantity string, labels ...string) Figure {
 	return *Set(all).Of(quantity, labels...)
 }

@@ -1,5 +1,5 @@
-// Package finding makes findings: caveats about a run with advice. They are stored in the
-// record and shown in every report.
+// Package finding creates findings: caveats about a run, with advice. Findings are stored in
+// the record and shown in every report.
 package finding
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Codes of findings. A run writes those up to NoRoom, which judgements copy.
+// Codes of findings. A run writes the codes up to NoRoom, and reports copy them.
 const (
 	OpenFailed   = "target-not-opened"
 	GivenUp      = "target-given-up"
@@ -56,7 +56,7 @@ const (
 	Steal      = "steal"
 	Pressure   = "pressure"
 	Skew       = "release-skew"
-	// ReturnedEarly: a call of start or run returned before the workload ran.
+	// ReturnedEarly: a start or run call returned before the workload ran.
 	ReturnedEarly = "returned-early"
 	OwnCost       = "own-cost"
 	CutOff        = "cut-off"
@@ -70,24 +70,24 @@ const (
 	Error   = "error"
 )
 
-// Disturbing are the codes of findings that prevent a verdict in a comparison with another
-// run, because the machine may be the cause of a difference.
+// Disturbing lists the codes of findings that prevent a verdict in a comparison with another
+// run: the machine may be the cause of the difference.
 var Disturbing = []string{OwnThrottled, Steal, Pressure, Drift}
 
-// FromRun are the codes of findings that only a run can make.
+// FromRun lists the codes of findings that only a run can create.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
 	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled, OwnLimit, OwnThrottled, Emulated, OwnClock}
 
-// IsEmulated reports whether a target's VMs are emulated, by a finding of the run or by their
-// configuration.
+// IsEmulated reports whether a target's VMs run without KVM, according to a finding of the run
+// or the target's configuration.
 func IsEmulated(rec *record.Record, t *record.Target) bool {
 	return t.Config["emulated"] != "" ||
 		slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == Emulated && f.Target == t.Name })
 }
 
-// TooFew returns the finding that there are too few rounds for an interval, see
-// [stat.MinRounds], or for comparisons, which may need more. few is false for enough rounds
-// and for none.
+// TooFew returns a finding if there are too few rounds for an interval or for the comparisons.
+// An interval needs [stat.MinRounds]; comparisons may need more. few is false for enough rounds
+// and for 0 rounds.
 func TooFew(rounds, need, lanes int) (f record.Finding, few bool) {
 	least := stat.MinRounds(figure.Confidence)
 	switch {
@@ -101,28 +101,28 @@ func TooFew(rounds, need, lanes int) (f record.Finding, few bool) {
 		Advice: fmt.Sprintf("use --rounds %d or more", max(least, need))}, true
 }
 
-// TooFewToCompare returns the finding that comparisons need more rounds. lanes is 0 if it does
-// not depend on lanes.
+// TooFewToCompare returns the finding that comparisons need more rounds. lanes is 0 if the
+// finding is not about a number of lanes.
 func TooFewToCompare(rounds, need, lanes int) record.Finding {
 	return record.Finding{Code: FewRounds, Level: Note, Lanes: lanes,
-		Message: fmt.Sprintf("%s cannot show a difference, however large it is: what the table compares needs %d", map[bool]string{true: "1 round", false: fmt.Sprintf("%d rounds", rounds)}[rounds == 1], need),
+		Message: fmt.Sprintf("%s cannot show a difference, however large it is: the comparisons in the table need %d", map[bool]string{true: "1 round", false: fmt.Sprintf("%d rounds", rounds)}[rounds == 1], need),
 		Advice:  fmt.Sprintf("use --rounds %d or more", need)}
 }
 
-// Retired returns the finding that an operation failed to end some sandboxes.
+// Retired returns the finding that an operation failed to remove some sandboxes.
 func Retired(target, op string, failed, of int, first *record.Failure) record.Finding {
 	return record.Finding{Code: NotRetired, Level: Warning, Target: target, Op: op,
-		Message: fmt.Sprintf("%d of %d could not be ended by %s: %s; what was left was then removed by force", failed, of, op, first.Detail),
+		Message: fmt.Sprintf("%d of %d sandboxes could not be removed by %s: %s; tare removed the rest by force", failed, of, op, first.Detail),
 		Advice:  "tare lifecycle " + target + " times the operation and shows why it fails", Tried: first.Command}
 }
 
-// Throttle is the sum of throttling in several starts.
+// Throttle sums up the throttling of several starts.
 type Throttle struct {
 	Starts           int
-	record.Throttled // the group and limit of the first, and the sums of all
+	record.Throttled // Group and CPUs of the first start, sums over all starts
 }
 
-// Add counts a start by the group that was throttled longest.
+// Add adds a start. Of several cgroups it counts the one that was throttled longest.
 func (t *Throttle) Add(held []record.Throttled) {
 	if len(held) == 0 {
 		return
@@ -135,29 +135,29 @@ func (t *Throttle) Add(held []record.Throttled) {
 	t.Periods, t.Throttled.Throttled, t.Held = t.Periods+h.Periods, t.Throttled.Throttled+h.Throttled, t.Held+h.Held
 }
 
-// Of returns the finding for a target with a number of starts.
+// Of returns the finding for a target. starts is the total number of its starts.
 func (t *Throttle) Of(target string, starts int) record.Finding {
-	limit := "lifted since"
+	limit := "removed since"
 	if t.CPUs > 0 {
 		limit = fmt.Sprintf("%.3g CPUs", t.CPUs)
 	}
 	return record.Finding{Code: StartsThrottled, Level: Warning, Target: target,
-		Message: fmt.Sprintf("the CPU limit of cgroup %s (%s) held back %d of %d starts: in %d of %d periods, for %s in all",
+		Message: fmt.Sprintf("the CPU limit of cgroup %s (%s) throttled %d of %d starts: in %d of %d periods, for %s in total",
 			t.Group, limit, t.Starts, starts, t.Throttled.Throttled, t.Periods, Brief(float64(t.Held))),
-		Advice: "the times are the limit's and not the runtime's: raise or lift it (cpu.max, cpu.cfs_quota_us), or state it with the figures"}
+		Advice: "the times reflect the limit, not the runtime: raise or remove it (cpu.max, cpu.cfs_quota_us), or report it with the figures"}
 }
 
 // List is a list of findings in order of creation.
 type List []record.Finding
 
-// Add appends one.
+// Add appends a finding.
 func (l *List) Add(f record.Finding) {
 	f.Type = record.TypeFinding
 	*l = append(*l, f)
 }
 
-// TakeOver copies the findings of a run: those of FromRun, and those with one of the prefixes
-// more.
+// TakeOver copies the findings of a run whose code is in FromRun or starts with one of the
+// prefixes in more.
 func (l *List) TakeOver(rec *record.Record, more ...string) {
 	throttled := ownThrottled(rec)
 	if throttled != nil {
@@ -174,7 +174,7 @@ func (l *List) TakeOver(rec *record.Record, more ...string) {
 	}
 }
 
-// ownThrottled returns the finding OwnThrottled, or nil.
+// ownThrottled returns the record's OwnThrottled finding, or nil.
 func ownThrottled(rec *record.Record) *record.Finding {
 	if i := slices.IndexFunc(rec.Findings, func(f record.Finding) bool { return f.Code == OwnThrottled }); i >= 0 {
 		return &rec.Findings[i]
@@ -182,7 +182,7 @@ func ownThrottled(rec *record.Record) *record.Finding {
 	return nil
 }
 
-// Whole adds findings about the record itself: cut off, interrupted, damaged.
+// Whole adds findings about the record itself: cut off, interrupted or damaged.
 func (l *List) Whole(rec *record.Record) {
 	switch {
 	case rec.End == nil:
@@ -195,8 +195,8 @@ func (l *List) Whole(rec *record.Record) {
 	}
 	if p := rec.Header.Environment.Lanes; p != "" && p != "SCHED_FIFO" {
 		l.Add(record.Finding{Code: Ordinary, Level: Note,
-			Message: "the lanes wait with priority " + p + ", not SCHED_FIFO: on a busy machine an end is noticed late, and lanes start further apart",
-			Advice:  "give tare CAP_SYS_NICE, and compare with records made in the same way only"})
+			Message: "the lanes wait with priority " + p + ", not SCHED_FIFO: on a busy machine, ends are detected late and lanes start further apart",
+			Advice:  "give tare CAP_SYS_NICE, and compare only with records made in the same way"})
 	}
 	if missing := Missing(rec); missing != "" {
 		l.Add(record.Finding{Code: Damaged, Level: Error, Message: missing,
@@ -204,7 +204,8 @@ func (l *List) Whole(rec *record.Record) {
 	}
 }
 
-// Missing describes the unreadable lines of a record, which no figure includes, or "".
+// Missing describes the unreadable lines of a record, whose samples no figure includes. It
+// returns "" if there are none.
 func Missing(rec *record.Record) string {
 	if rec.ProblemCount == 0 {
 		return ""
@@ -212,7 +213,7 @@ func Missing(rec *record.Record) string {
 	return fmt.Sprintf("lines of the record that could not be read: %d, the first: %s", rec.ProblemCount, rec.Problems[0])
 }
 
-// Advice returns what to do about a failed operation.
+// Advice returns the advice for a failed operation.
 func Advice(f *record.Failure) string {
 	if f.Advice != "" {
 		return f.Advice
@@ -221,22 +222,22 @@ func Advice(f *record.Failure) string {
 	case record.FailTimeout:
 		return "if it is only slow, raise --timeout"
 	case record.FailExec:
-		return "the program could not be executed: is it there, for this architecture, and on a file system that allows exec?"
+		return "the program could not be executed: check that it exists, is built for this architecture, and is not on a noexec file system"
 	case record.FailState:
-		return "the runtime's word and its deed differ; its times cannot be believed"
+		return "the state reported by the runtime differs from the actual state; do not trust its times"
 	case record.FailWorkload:
 		if (f.Exit == 126 || f.Exit == 127) && strings.Contains(f.Output, "tare-probe: cannot run ") {
-			return "the sandbox has no such program, or it may not be run there: check its path (--command) and what the image holds (--image)"
+			return "the sandbox lacks the program, or it is not executable: check its path (--command) and the content of the image (--image)"
 		}
 		return "the workload did not run as requested: look for an OOM kill (dmesg) or a limit that is too low"
 	}
 	if f.Command == "" {
-		return "the kernel or the engine refused it, or the engine does not answer: see its log; tare doctor says what this machine allows"
+		return "the kernel or the engine rejected it, or the engine does not respond: see its log; tare doctor shows what this machine supports"
 	}
 	return "run it by hand, with the runtime's debug flag"
 }
 
-// Brief formats nanoseconds with three digits.
+// Brief formats nanoseconds as a duration, rounded for display.
 func Brief(ns float64) string {
 	if math.IsNaN(ns) {
 		return "?"
@@ -263,7 +264,7 @@ func Bytes[N int | int64 | float64](n N) string {
 	return fmt.Sprintf("%.0f KiB", b/(1<<10))
 }
 
-// LastLine returns the last line of a text, which usually has the error of a program.
+// LastLine returns the last line of a text. Programs usually print their error there.
 func LastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

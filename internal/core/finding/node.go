@@ -8,16 +8,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Bounds above which the machine or tare may disturb the figures.
+// Limits above which other load on the machine, or tare itself, may disturb the figures.
 const (
-	StealBound     = 0.01 // of all CPUs' time taken by the hypervisor
-	PSICPUBound    = 0.25 // of the time, some task waited for a CPU, in rounds of one lane
+	StealBound     = 0.01 // share of CPU time stolen by the hypervisor, over all CPUs
+	PSICPUBound    = 0.25 // share of time in which some task waited for a CPU, in rounds with one lane
 	PSIIOBound     = 0.10 // the same for I/O
 	PSIMemoryBound = 0.01 // the same for memory
-	OwnBound       = 0.05 // of the machine's CPU time used by tare
+	OwnBound       = 0.05 // share of the machine's CPU time used by tare
 )
 
-// Node adds findings about a machine that was not quiet.
+// Node adds findings about other load on the machine.
 func (l *List) Node(rec *record.Record) {
 	var steal, cpu, io, mem []float64
 	cold := slices.ContainsFunc(rec.Batches, func(b record.Batch) bool { return b.Dropped != "" }) ||
@@ -41,26 +41,26 @@ func (l *List) Node(rec *record.Record) {
 	l.Above(Pressure, Rounds{"round", mem}, PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure")
 }
 
-// Suspect returns the advice on tasks that waited for a CPU: to lift tare's CPU limit if it
-// throttled the run, else the given one.
+// Suspect returns the advice for tasks that waited for a CPU. If tare's CPU limit throttled the
+// run, the advice is to lift that limit.
 func Suspect(rec *record.Record, otherwise string) string {
 	if ownThrottled(rec) != nil {
-		return "tare's own CPU limit makes tasks wait, see " + OwnThrottled + ": lift it before looking for anything else"
+		return "tare's own CPU limit makes tasks wait, see " + OwnThrottled + ": remove it before looking for other causes"
 	}
 	return otherwise
 }
 
-// StolenTime is the text for steal in all reports.
+// StolenTime is the text for steal time in all reports.
 const StolenTime = "the hypervisor took CPU time away (steal)"
 
-// Rounds are shares of time, 0 to 1, one per round or other unit.
+// Rounds are shares of time, from 0 to 1. Each names their unit, such as a round.
 type Rounds struct {
 	Each   string
 	Shares []float64
 }
 
-// Above adds a finding if shares exceed a bound: at the median, four times in one round, or in
-// at least a tenth of the rounds and at least two.
+// Above adds a finding if the shares exceed a bound in one of three ways: in the median, by a
+// factor of four in one round, or in a tenth of the rounds and at least two.
 func (l *List) Above(code string, of Rounds, bound float64, what, advice string) {
 	n, above := len(of.Shares), 0
 	for _, v := range of.Shares {

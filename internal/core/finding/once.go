@@ -6,8 +6,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Once returns the record without duplicate targets and batches, which a file with doubled
-// lines would count twice. Each duplicate becomes a problem of the record.
+// Once returns the record without duplicate targets and batches. A file with repeated lines
+// would count them twice. Each duplicate is added to the problems of the record.
 func Once(rec *record.Record) *record.Record {
 	type key struct {
 		phase  record.Phase

@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits of a plan file. The time of the YAML parser grows with the square of the number of
-// keys and of the nesting, so both are checked first.
+// Limits of a plan file. The YAML parser takes quadratic time in the number of keys and in the
+// nesting, so both are checked before parsing.
 const (
 	maxSize   = 1 << 20
 	maxTokens = 20_000
@@ -29,7 +29,7 @@ func misplace(at Place, format string, arguments ...any) error {
 	return &FieldError{Place: at, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// ReadFile returns the text of a plan file, up to one byte more than the limit.
+// ReadFile returns the text of a plan file. It reads at most one byte more than the limit.
 func ReadFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func parseDocument(text []byte) (ast.Node, error) {
 	if err := checkTokens(tokens); err != nil {
 		return nil, err
 	}
-	// Duplicate keys are found later, with a better message.
+	// Duplicate keys are reported later, with a better message.
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, syntaxError(err)
@@ -76,8 +76,8 @@ func checkText(text []byte) error {
 	return nil
 }
 
-// notPlan are the features of YAML that plans do not use. Without them a file cannot grow
-// while it is read.
+// notPlan are the YAML features that plans do not use. Without them the parsed plan cannot be
+// larger than its file.
 var notPlan = map[token.Type]string{
 	token.AnchorType:     "an anchor (&): write the value out where it is needed",
 	token.AliasType:      "an alias (*): write the value out; quote text that begins with *",
@@ -117,8 +117,8 @@ func checkTokens(tokens token.Tokens) error {
 	return nil
 }
 
-// syntaxError keeps the position and the message of the parser, without its excerpt of the
-// file.
+// syntaxError converts an error of the parser. It keeps the position and the message, but not the
+// excerpt of the file.
 func syntaxError(err error) error {
 	known, ok := errors.AsType[yaml.Error](err)
 	if !ok || known.GetToken() == nil {
@@ -145,7 +145,7 @@ func onlyDocument(file *ast.File) (ast.Node, error) {
 	return file.Docs[0].Body, nil
 }
 
-// placeOf returns the begin of a value. The parser's token of a mapping is the colon after its
+// placeOf returns the start of a value. The parser's token of a mapping is the colon after the
 // first key.
 func placeOf(node ast.Node) Place {
 	switch n := node.(type) {

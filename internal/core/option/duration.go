@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// parseDuration parses "10m". Its error for a number asks for a unit.
+// parseDuration parses a duration such as "10m". For a plain number, the error asks for a unit.
 func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err == nil {
@@ -19,7 +19,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return 0, fmt.Errorf("%s is not a duration: write a number with its unit, such as 500ms, 60s, 10m or 1h30m", Quote(s))
 }
 
-// FormatDuration formats a duration without zero parts: "1m" instead of "1m0s".
+// FormatDuration formats a duration without trailing zero units: "1m" instead of "1m0s".
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if short, ok := strings.CutSuffix(s, "m0s"); ok {

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// FieldError is one mistake in an option and its place.
+// FieldError is a mistake in an option, with its place.
 type FieldError struct {
-	Field   string // name in a plan file: "rounds", "limits.memory"; or ""
+	Field   string // name in a plan file: "rounds", "limits.memory"; "" if there is none
 	Place   Place
 	Message string
 
-	path string // of the wrong part: "jobs.2.bs"
+	path string // path of the wrong value: "jobs.2.bs"
 }
 
-// Place is a flag or a position in a file. It is empty for options that a program made.
+// Place is a flag or a position in a file. It is empty for options set by a program.
 type Place struct {
 	Flag         string // "--rounds"; "TARGET" for an argument
 	File         string
-	Line, Column int // from 1; columns in characters
+	Line, Column int // starting at 1; columns in characters
 }
 
-// Error begins with the flag, or with the position in the form that editors and terminals
-// turn into a link.
+// Error returns the message with its place in front: the flag, or the position in the form that
+// editors and terminals make clickable.
 func (e *FieldError) Error() string {
 	switch {
 	case e.Place.Flag != "":
@@ -48,12 +48,12 @@ func Wrongf(field, format string, arguments ...any) *FieldError {
 	return &FieldError{Field: field, path: field, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// WrongFlag returns a mistake in a flag that plans do not have.
+// WrongFlag returns a mistake in a flag that plan files do not have.
 func WrongFlag(flag, format string, arguments ...any) *FieldError {
 	return &FieldError{Place: Place{Flag: "--" + flag}, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// At narrows the mistake to one item of a list.
+// At narrows the mistake to an item of a list.
 func (e *FieldError) At(index int) *FieldError {
 	e.path += "." + strconv.Itoa(index)
 	return e
@@ -65,7 +65,7 @@ func (e *FieldError) Of(part string) *FieldError {
 	return e
 }
 
-// In converts the mistake of an item to one of its list.
+// In converts the mistake in an item to a mistake in its list.
 func (e *FieldError) In(list string, index int, name string) *FieldError {
 	return &FieldError{Field: list, path: fmt.Sprintf("%s.%d.%s", list, index, e.path), Message: Quote(name) + ": " + e.named()}
 }
@@ -82,7 +82,7 @@ func (all FieldErrors) sorted() FieldErrors {
 
 const shownMistakes = 20
 
-// Error has a line per mistake.
+// Error returns one line per mistake.
 func (all FieldErrors) Error() string {
 	var lines []string
 	for _, e := range all[:min(len(all), shownMistakes)] {

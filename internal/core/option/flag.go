@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// AddFlags adds the flags of all options.
+// AddFlags adds the flags of all options to fs.
 func (s *Set) AddFlags(fs *pflag.FlagSet) {
 	for _, o := range s.options {
 		if !o.hidden {
@@ -27,17 +27,16 @@ func (o *Option) add(fs *pflag.FlagSet, v pflag.Value) {
 	}
 }
 
-// flag is an option on a command line.
+// flag is the command-line flag of an option.
 type flag struct{ o *Option }
 
 func (f *flag) String() string { return f.o.show() }
 func (f *flag) Type() string   { return f.o.kind }
 
-// Choices are all values that there are; nil: not only some.
+// Choices returns the allowed values, or nil if they are not a fixed set.
 func (f *flag) Choices() []string { return f.o.choices }
 
-// Set sets the option. Repeated flags add new items to a list; for other options the last one
-// wins.
+// Set sets the option. A repeated flag adds items to a list. For other options the last one wins.
 func (f *flag) Set(text string) error {
 	var before reflect.Value
 	list := reflect.ValueOf(f.o.into)
@@ -64,10 +63,10 @@ func (f *flag) Set(text string) error {
 	return nil
 }
 
-// Given collects flags for the options of a plan file that is not read yet.
+// Given collects flags that override a plan file before the file is read.
 type Given struct{ flags []*given }
 
-// given is one flag with its values in order.
+// given is a flag with its values in order.
 type given struct {
 	name, kind string
 	texts      []string
@@ -77,7 +76,8 @@ func (g *given) Set(text string) error { g.texts = append(g.texts, text); return
 func (g *given) String() string        { return "" }
 func (g *given) Type() string          { return g.kind }
 
-// Collect adds the flags of all sets. The first set with a flag provides its help.
+// Collect adds the flags of all sets. If several sets have a flag, the first one provides its
+// help.
 func Collect(fs *pflag.FlagSet, sets ...*Set) *Given {
 	all := &Given{}
 	for _, s := range sets {
@@ -96,7 +96,7 @@ func Collect(fs *pflag.FlagSet, sets ...*Set) *Given {
 	return all
 }
 
-// Names returns the flags that were given.
+// Names returns the names of the flags that were set.
 func (g *Given) Names() []string {
 	var names []string
 	for _, f := range g.flags {
@@ -107,7 +107,7 @@ func (g *Given) Names() []string {
 	return names
 }
 
-// Takes reports whether a set has a flag of that name.
+// Takes reports whether the set has a flag with this name.
 func (s *Set) Takes(name string) bool { return slices.Contains(s.Flags(), name) }
 
 // Flags returns the names of all flags.
@@ -121,7 +121,7 @@ func (s *Set) Flags() []string {
 	return names
 }
 
-// Lay sets the options of a set by the given flags.
+// Lay applies the collected flags to the options of a set.
 func (g *Given) Lay(s *Set) error {
 	var all FieldErrors
 	for _, f := range g.flags {
@@ -143,8 +143,8 @@ func (g *Given) Lay(s *Set) error {
 	return nil
 }
 
-// Arguments returns the name of the option that takes arguments and a function to set it, or
-// nil.
+// Arguments returns the name of the option that is set by arguments, and a function that sets it.
+// They are empty if there is none.
 func (s *Set) Arguments() (name string, take func([]string)) {
 	for _, o := range s.options {
 		if list, ok := o.into.(*[]string); ok && o.argument {

@@ -9,11 +9,11 @@ import (
 	"slices"
 )
 
-// Marshal returns the options as a record has them, in the order of their declaration. Records
-// and plan files use the same names, so the plan of a record is a plan file.
+// Marshal encodes the options for a record, in the order of their declaration. Records and plan
+// files use the same names, so a record's plan is a valid plan file.
 func Marshal(o Options) ([]byte, error) { return Of(o).marshal() }
 
-// Unmarshal parses the result of Marshal. It ignores unknown options of later versions.
+// Unmarshal parses the result of Marshal. It ignores unknown options, which later versions write.
 func Unmarshal(text []byte, o Options) error {
 	read := reflect.New(reflect.TypeOf(o).Elem())
 	if err := Of(read.Interface().(Options)).unmarshal(text); err != nil {
@@ -23,7 +23,7 @@ func Unmarshal(text []byte, o Options) error {
 	return nil
 }
 
-// record implements the interfaces of encoding/json for a set.
+// record implements json.Marshaler and json.Unmarshaler for a set.
 type record struct{ *Set }
 
 func (r *record) MarshalJSON() ([]byte, error)    { return r.marshal() }
@@ -47,7 +47,7 @@ func (s *Set) marshal() ([]byte, error) {
 	return text, nil
 }
 
-// json returns the value. An empty list is [], because readers do not accept null.
+// json encodes the value. An empty list is [], because readers do not accept null.
 func (o *Option) json() ([]byte, error) {
 	if v := reflect.ValueOf(o.into); v.IsValid() && v.Elem().Kind() == reflect.Slice && v.Elem().IsNil() {
 		return []byte("[]"), nil
@@ -72,7 +72,7 @@ func (s *Set) unmarshal(text []byte) error {
 	return nil
 }
 
-// Schema is a part of a JSON Schema, draft 2020-12.
+// Schema is a JSON Schema (draft 2020-12), or a part of one.
 type Schema map[string]any
 
 // Describe returns the schema of a mapping with the options of a set.
@@ -103,8 +103,7 @@ func (o *Option) describe() Schema {
 	return s
 }
 
-// schema returns the schema of a value, of list items, or of alternatives, with the rules
-// added.
+// schema adds the rules to the schema of a value, of list items, or of alternatives.
 func (r *rules) schema(of Schema) Schema {
 	s := Schema{}
 	maps.Copy(s, of)

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Kind is the notation of values of one type.
+// Kind defines how values of a type are parsed and formatted.
 type Kind[T any] struct {
-	Read   func(Node) (T, bool)    // from a plan file
-	Parse  func(string) (T, error) // from a flag; nil: there is none
-	Format func(T) string          // for a flag
-	Type   string                  // name in help
+	Read   func(Node) (T, bool)    // parses a value in a plan file
+	Parse  func(string) (T, error) // parses a flag; nil: no flag
+	Format func(T) string          // formats the value of a flag
+	Type   string                  // name of the type in help
 	Schema Schema
 }
 
@@ -49,7 +49,7 @@ func Var[T any](s *Set, p *T, key, help string, k Kind[T], attrs ...Attr) {
 	s.add(o, attrs)
 }
 
-// durationText is a duration as text, "10m", as records have it.
+// durationText encodes a duration in a record as text, "10m".
 type durationText time.Duration
 
 func (d *durationText) MarshalJSON() ([]byte, error) {
@@ -66,7 +66,7 @@ func (d *durationText) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Written returns a kind with its own notation, independent of the types of YAML.
+// Written returns a kind with its own syntax, independent of YAML types.
 func Written[T any](parse func(string) (T, error), format func(T) string, schema Schema) Kind[T] {
 	return Kind[T]{
 		Read:  func(n Node) (T, bool) { return Scalar(n, parse) },
@@ -89,7 +89,7 @@ var (
 		Parse: parseNumber, Type: "float", Schema: Schema{"type": "number"},
 	}
 	Truth = Kind[bool]{Read: Node.Bool, Parse: strconv.ParseBool, Type: "bool", Schema: Schema{"type": "boolean"}}
-	// Word is text as written, even if YAML would read a number or a boolean.
+	// Word is text exactly as written, even if YAML would parse it as a number or a boolean.
 	Word = Kind[string]{
 		Read:   func(n Node) (string, bool) { return Scalar(n, asWritten) },
 		Parse:  asWritten,
@@ -99,7 +99,7 @@ var (
 
 func asWritten(s string) (string, error) { return s, nil }
 
-// TextOf returns the kind of a text type.
+// TextOf returns the kind of a string type.
 func TextOf[T ~string]() Kind[T] {
 	return Kind[T]{
 		Read:  func(n Node) (T, bool) { s, ok := n.text(); return T(s), ok },
@@ -135,12 +135,12 @@ func parseNumber(s string) (float64, error) {
 	return v, nil
 }
 
-// ListOf returns the kind of lists. A flag separates items by commas.
+// ListOf returns the kind of lists. Commas separate the items of a flag.
 func ListOf[T any](item Kind[T]) Kind[[]T] {
 	k := Kind[[]T]{Type: "string", Schema: Schema{"type": "array", "items": item.Schema}}
 	k.Read = func(n Node) ([]T, bool) {
 		all := []T{}
-		if n.Null() { // if allowed
+		if n.Null() { // if null is allowed
 			return all, true
 		}
 		clean := n.Clean(func() {
@@ -153,7 +153,7 @@ func ListOf[T any](item Kind[T]) Kind[[]T] {
 					all = append(all, value)
 					continue
 				}
-				for path := range n.places { // the next item gets this number
+				for path := range n.places { // the next item gets this index
 					if strings.HasPrefix(path, each.path+".") {
 						delete(n.places, path)
 					}
@@ -185,14 +185,14 @@ func ListOf[T any](item Kind[T]) Kind[[]T] {
 	return k
 }
 
-// Repeated returns the kind of lists with one item per flag.
+// Repeated returns the kind of lists whose flag has one item and can be repeated.
 func Repeated(k Kind[[]string]) Kind[[]string] {
 	k.Type = "stringArray"
 	k.Parse = func(s string) ([]string, error) { return []string{s}, nil }
 	return k
 }
 
-// OneOrMore returns the kind of lists that can be a single item without brackets.
+// OneOrMore returns the kind of lists that may be written as a single item without brackets.
 func OneOrMore[T any](item Kind[T]) Kind[[]T] {
 	k := ListOf(item)
 	list := k.Read
@@ -210,7 +210,7 @@ func OneOrMore[T any](item Kind[T]) Kind[[]T] {
 	return k
 }
 
-// Fields returns the kind of mappings that declare their own options. begin has the defaults.
+// Fields returns the kind of mappings with declared options. begin contains the defaults.
 func Fields[T any, P interface {
 	*T
 	Options
@@ -225,7 +225,7 @@ func Fields[T any, P interface {
 	}
 }
 
-// Texts returns the kind of mappings of names to text.
+// Texts returns the kind of mappings from names to text.
 func Texts(name string) Kind[map[string]string] {
 	return Kind[map[string]string]{
 		Read: func(n Node) (map[string]string, bool) {
@@ -245,7 +245,7 @@ func Texts(name string) Kind[map[string]string] {
 	}
 }
 
-// Text declares a text.
+// Text declares a text option.
 func Text[T ~string](s *Set, p *T, key, help string, attrs ...Attr) {
 	Var(s, p, key, help, TextOf[T](), attrs...)
 }
@@ -255,18 +255,18 @@ func List[T ~string](s *Set, p *[]T, key, help string, attrs ...Attr) {
 	Var(s, p, key, help, ListOf(TextOf[T]()), attrs...)
 }
 
-// Int declares a whole number.
+// Int declares an integer option.
 func Int(s *Set, p *int, key, help string, attrs ...Attr) { Var(s, p, key, help, Integer, attrs...) }
 
-// Bool declares a boolean.
+// Bool declares a boolean option.
 func Bool(s *Set, p *bool, key, help string, attrs ...Attr) { Var(s, p, key, help, Truth, attrs...) }
 
-// Time declares a duration.
+// Time declares a duration option.
 func Time(s *Set, p *time.Duration, key, help string, attrs ...Attr) {
 	Var(s, p, key, help, Duration, attrs...)
 }
 
-// Group declares a mapping with its own options. Its flag has them as "name=value,…".
+// Group declares a mapping with its own options. Its flag has the form "name=value,…".
 func Group(s *Set, o Options, key, help string, attrs ...Attr) {
 	group := Of(o)
 	s.add(&Option{

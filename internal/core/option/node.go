@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// reading collects the mistakes of a document.
+// reading collects the mistakes of one document.
 type reading struct {
 	file     string
 	mistakes FieldErrors
@@ -20,16 +20,16 @@ type reading struct {
 type Node struct {
 	r      *reading
 	yaml   ast.Node
-	field  string // name in mistakes
-	path   string // key in places
-	prefix string // of the names of its fields in mistakes
+	field  string // name in error messages
+	path   string // key for places
+	prefix string // prefix of the names of its fields in error messages
 	places places
 }
 
-// places are the positions of values by their paths: "jobs", "jobs.2", "jobs.2.bs".
+// places maps the paths of values to their positions: "jobs", "jobs.2", "jobs.2.bs".
 type places map[string]Place
 
-// of returns the place of a path or of its nearest ancestor.
+// of returns the place of a path or of its nearest known ancestor.
 func (p places) of(path string, otherwise Place) Place {
 	for path != "" {
 		if at, ok := p[path]; ok {
@@ -40,8 +40,8 @@ func (p places) of(path string, otherwise Place) Place {
 	return otherwise
 }
 
-// Parse parses one document of YAML or JSON. It returns all mistakes, including those that
-// read reports to the node, as [FieldErrors].
+// Parse parses a single YAML or JSON document and passes it to read. It returns all mistakes as
+// [FieldErrors], including those that read reports.
 func Parse(file string, text []byte, read func(Node)) error {
 	r := &reading{file: file}
 	document, err := parseDocument(text)
@@ -67,12 +67,12 @@ func (n Node) Wrong(format string, arguments ...any) {
 	n.report(placeOf(n.yaml), n.field, format, arguments...)
 }
 
-// Plainly reports a mistake without the name of the field.
+// Plainly reports a mistake without the field name.
 func (n Node) Plainly(format string, arguments ...any) {
 	n.report(placeOf(n.yaml), "", format, arguments...)
 }
 
-// Null reports whether the node has no value.
+// Null reports whether the node is null.
 func (n Node) Null() bool { _, ok := n.yaml.(*ast.NullNode); return ok }
 
 // Mapping reports whether the node is a mapping.
@@ -81,7 +81,7 @@ func (n Node) Mapping() bool { _, ok := n.yaml.(ast.MapNode); return ok }
 // List reports whether the node is a list.
 func (n Node) List() bool { _, ok := n.yaml.(*ast.SequenceNode); return ok }
 
-// Clean reports whether read finds no mistakes.
+// Clean reports whether read runs without reporting a mistake.
 func (n Node) Clean(read func()) bool {
 	before := len(n.r.mistakes)
 	read()
@@ -91,7 +91,7 @@ func (n Node) Clean(read func()) bool {
 // found stores the place of the value for later checks.
 func (n Node) found() { n.places[n.path] = placeOf(n.yaml) }
 
-// Entry is one key of a mapping with its value.
+// Entry is a key of a mapping with its value.
 type Entry struct {
 	Key   string
 	Value Node
@@ -103,11 +103,11 @@ func (e Entry) Wrong(format string, arguments ...any) {
 	e.Value.report(placeOf(e.key), "", format, arguments...)
 }
 
-// Found stores the place of the key as that of a path.
+// Found stores the place of the key for a path.
 func (e Entry) Found(path string) { e.Value.places[path] = placeOf(e.key) }
 
-// Entries returns the entries of a mapping, each key once. If the node is not a mapping, it
-// reports a mistake with advice.
+// Entries returns the entries of a mapping without duplicate keys. If the node is not a mapping,
+// it reports a mistake with advice.
 func (n Node) Entries(what, advice string) []Entry {
 	mapping, ok := n.yaml.(ast.MapNode)
 	if !ok {
@@ -140,13 +140,13 @@ func (n Node) Items() (items []Node, ok bool) {
 	return items, true
 }
 
-// at returns the node with the path of an item.
+// at returns a copy of the node with the path of an item.
 func (n Node) at(index int) Node {
 	n.path = fmt.Sprintf("%s.%d", n.path, index)
 	return n
 }
 
-// text returns the value if YAML reads it as text.
+// text returns the value if its YAML type is text.
 func (n Node) text() (string, bool) {
 	switch v := n.yaml.(type) {
 	case *ast.StringNode:
@@ -158,7 +158,7 @@ func (n Node) text() (string, bool) {
 	return "", false
 }
 
-// Bool returns the value of a boolean.
+// Bool returns the value if it is a boolean.
 func (n Node) Bool() (bool, bool) {
 	if b, ok := n.yaml.(*ast.BoolNode); ok {
 		return b.Value, true
@@ -167,8 +167,8 @@ func (n Node) Bool() (bool, bool) {
 	return false, false
 }
 
-// whole parses a whole number. It refuses other forms of YAML (0x10, 010, 1_000), which have
-// different meanings in different parsers.
+// whole parses an integer. It rejects other YAML notations (0x10, 010, 1_000), because parsers
+// disagree on their meaning.
 func whole[T int | int64 | uint64](n Node, parse func(string) (T, error)) (T, bool) {
 	raw := scalarText(n.yaml)
 	value, err := parse(raw)
@@ -177,7 +177,7 @@ func whole[T int | int64 | uint64](n Node, parse func(string) (T, error)) (T, bo
 	digits := strings.TrimLeft(raw, "+-")
 	leadingZero := len(digits) > 1 && digits[0] == '0'
 	switch {
-	case errors.Is(err, strconv.ErrRange): // YAML reads too many digits as text
+	case errors.Is(err, strconv.ErrRange): // YAML parses a number with too many digits as text
 		n.Wrong("%s is too large", Shorten(raw))
 	case text:
 		n.Wrong("%s is text: write a whole number, without quotes", Quote(raw))
@@ -191,7 +191,7 @@ func whole[T int | int64 | uint64](n Node, parse func(string) (T, error)) (T, bo
 	return 0, false
 }
 
-// Scalar parses a value with its own notation, independent of the types of YAML.
+// Scalar parses a value with its own syntax, independent of YAML types.
 func Scalar[T any](n Node, parse func(string) (T, error)) (T, bool) {
 	var none T
 	if _, ok := n.yaml.(ast.ScalarNode); !ok {
@@ -206,7 +206,7 @@ func Scalar[T any](n Node, parse func(string) (T, error)) (T, bool) {
 	return value, true
 }
 
-// scalarText returns the text of a value in the file.
+// scalarText returns the text of a value as written in the file.
 func scalarText(node ast.Node) string {
 	switch n := node.(type) {
 	case *ast.StringNode:
@@ -220,7 +220,7 @@ func scalarText(node ast.Node) string {
 	return ""
 }
 
-// Describe describes the value, for messages.
+// Describe describes the value for error messages.
 func (n Node) Describe() string {
 	switch n.yaml.(type) {
 	case ast.MapNode:

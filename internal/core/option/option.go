@@ -1,7 +1,7 @@
-// Package option declares the options of measurements. A declaration has the variable, the
-// name, the allowed values and the help of an option. A [Set] of declarations is read from
-// plan files and flags, stored in records, and described as JSON Schema. Mistakes are
-// [FieldError]s with the flag or the line.
+// Package option declares the options of measurements. A declaration consists of a variable and
+// the option's name, allowed values and help. A [Set] of declarations is parsed from plan files
+// and flags, stored in records, and described as JSON Schema. Mistakes are [FieldError]s with the
+// flag or the line.
 package option
 
 import (
@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// Options declare themselves to a set by pointers to their fields. The values of the fields
-// are the defaults.
+// Options declare themselves to a set by pointers to their fields. The initial values of the
+// fields are the defaults.
 type Options interface{ Declare(s *Set) }
 
-// checked are options that can contradict each other.
+// checked is implemented by options that can contradict each other.
 type checked interface{ Wrong() FieldErrors }
 
-// final are options with additional checks before a run.
+// final is implemented by options with additional checks before a run.
 type final interface{ WrongToRun() FieldErrors }
 
-// Option is one declaration. An option without a key is only a flag.
+// Option is a declared option. Without a key it exists only as a flag.
 type Option struct {
 	key, help                  string
 	flag, short                string
@@ -34,26 +34,26 @@ type Option struct {
 	into   any                // pointer to the value; nil for a group
 	group  *Set               // options of a group, or nil
 	stored any                // pointer for encoding/json
-	read   func(Node) bool    // sets it from a plan file, or reports a mistake
-	parse  func(string) error // sets it from a flag; nil: there is none
-	show   func() string      // formats it for a flag
+	read   func(Node) bool    // sets the value from a plan file, or reports a mistake
+	parse  func(string) error // sets the value from a flag; nil: no flag
+	show   func() string      // formats the value for a flag
 	kind   string             // name of the type in help
 	schema Schema
 	rules
-	given   bool // by a flag
-	written bool // by a flag or in a file
+	given   bool // set by a flag
+	written bool // set by a flag or in a file
 }
 
-// Set is the options of one measurement.
+// Set contains the options of one measurement.
 type Set struct {
 	of       Options
 	options  []*Option
 	before   []func(context.Context) error
 	after    []func()
 	places   places
-	inFile   []string // keys in the file
+	inFile   []string // keys present in the file
 	file     string
-	anywhere Place // of the measurement in the file
+	anywhere Place // place of the measurement in the file
 }
 
 // Of returns the set of options.
@@ -66,30 +66,30 @@ func Of(o Options) *Set {
 // Attr sets an attribute of an option.
 type Attr func(*Option)
 
-// Flag sets the name and the shorthand of the flag. The default name is the key with dashes.
+// Flag sets the flag's name and shorthand. The default name is the key with dashes.
 func Flag(name string, short ...string) Attr {
 	return func(o *Option) { o.flag, o.short = name, strings.Join(short, "") }
 }
 
-// NoFlag makes an option that only files have.
+// NoFlag makes an option available in files only.
 func NoFlag(o *Option) { o.hidden = true }
 
-// Arguments makes an option that is set by the arguments of a command.
+// Arguments makes an option settable by the arguments of a command.
 func Arguments(name string) Attr {
 	return func(o *Option) { o.flag, o.argument, o.hidden = name, true, true }
 }
 
-// NoDefault hides the default in help, if the help text has it.
+// NoDefault hides the default in help. Use it if the help text mentions the default.
 func NoDefault(o *Option) { o.quiet = true }
 
 // Nullable allows a key without a value in a file.
 func Nullable(o *Option) { o.nullable = true }
 
-// Refused excludes an option from plan files, with the reason.
+// Refused rejects an option in plan files and gives the reason.
 func Refused(why string) Attr { return func(o *Option) { o.refused = why } }
 
-// OmitEmpty omits an empty value from records. An empty value is valid, except a written zero
-// outside of the bounds.
+// OmitEmpty omits an empty value from records. An empty value is valid, unless it is an explicit
+// zero outside of the bounds.
 func OmitEmpty(o *Option) { o.omitEmpty = true }
 
 func (s *Set) add(o *Option, attrs []Attr) {
@@ -108,12 +108,12 @@ func (s *Set) Before(do func(context.Context) error) { s.before = append(s.befor
 // After registers a function to call after successful checks.
 func (s *Set) After(do func()) { s.after = append(s.after, do) }
 
-// Given reports whether one of the flags was given.
+// Given reports whether any of the flags was set.
 func (s *Set) Given(flags ...string) bool {
 	return slices.ContainsFunc(s.options, func(o *Option) bool { return o.given && slices.Contains(flags, o.flag) })
 }
 
-// GivenFlags returns the names of all given flags.
+// GivenFlags returns the names of all flags that were set.
 func (s *Set) GivenFlags() []string {
 	var names []string
 	for _, o := range s.options {
@@ -124,8 +124,8 @@ func (s *Set) GivenFlags() []string {
 	return names
 }
 
-// Finish completes the options after all flags are set, and returns all mistakes with their
-// flags or places in the file.
+// Finish completes the options after all flags are set. It returns all mistakes with their flags
+// or their places in the file.
 func (s *Set) Finish(ctx context.Context) error {
 	for _, do := range s.before {
 		if err := do(ctx); err != nil {
@@ -148,7 +148,7 @@ func (s *Set) Finish(ctx context.Context) error {
 // FromFile reports whether the options come from a plan file.
 func (s *Set) FromFile() bool { return s.file != "" }
 
-// Check returns all mistakes in options.
+// Check returns all mistakes in the options.
 func Check(o Options) error {
 	all := Of(o).check("")
 	if f, ok := o.(final); ok {
@@ -160,7 +160,7 @@ func Check(o Options) error {
 	return all
 }
 
-// Mistakes returns the mistakes in options that are part of others.
+// Mistakes returns the mistakes in options that are nested in others.
 func Mistakes(o Options) FieldErrors { return Of(o).check("") }
 
 func (s *Set) check(prefix string) FieldErrors {
@@ -230,7 +230,7 @@ func (o *Option) empty() bool {
 	return v.IsZero()
 }
 
-// leftOut reports whether the value is empty and valid.
+// leftOut reports whether the value is empty and may be omitted.
 func (o *Option) leftOut() bool {
 	if !o.omitEmpty || o.some != "" || !o.empty() {
 		return false
@@ -239,10 +239,10 @@ func (o *Option) leftOut() bool {
 	return !number || !o.written
 }
 
-// Quote quotes a text, cut to fit in a line.
+// Quote quotes a text and shortens it to fit in a line.
 func Quote(s string) string { return fmt.Sprintf("%q", Shorten(s)) }
 
-// Shorten cuts a text to fit in a line.
+// Shorten shortens a text to fit in a line.
 func Shorten(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60]) + "…"

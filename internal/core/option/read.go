@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Read reads options from a mapping and returns their set, with which flags can override the
-// file. what is the name of the mapping in mistakes. Missing options keep their defaults.
+// Read reads options from a mapping and returns their set, which flags can still override. what
+// is the name of the mapping in error messages. Missing options keep their defaults.
 func Read(n Node, what string, o Options) *Set {
 	s := Of(o)
 	s.file, s.anywhere, s.places = n.r.file, placeOf(n.yaml), places{}
 	if n.Null() {
-		return s // all defaults
+		return s // only defaults
 	}
 	n.places, n.path = s.places, ""
 	s.read(n, what, "", "")
@@ -26,7 +26,7 @@ func Read(n Node, what string, o Options) *Set {
 	return s
 }
 
-// Found reports whether a file has the field.
+// Found reports whether the file contains the field.
 func (s *Set) Found(key string) bool { return slices.Contains(s.inFile, key) }
 
 // ReadPart reads a part of an option without checking it.
@@ -34,14 +34,14 @@ func ReadPart(n Node, what string, o Options) bool {
 	return n.Clean(func() { Of(o).read(n, what, n.prefix, n.path+".") })
 }
 
-// Named sets the prefix of field names in mistakes: "check.".
+// Named sets the prefix of field names in error messages: "check.".
 func (n Node) Named(prefix string) Node {
 	n.prefix = prefix
 	return n
 }
 
-// read reads fields from a mapping. Mistakes name prefix and field. Places are stored under
-// path and field.
+// read reads the fields of a mapping. Error messages contain prefix and field. Places are stored
+// under path and field.
 func (s *Set) read(n Node, what, prefix, path string) {
 	entries := n.Entries(what, "write its fields below it, each as name: value; the fields are "+s.keys())
 	for _, e := range entries {
@@ -60,7 +60,7 @@ func (s *Set) read(n Node, what, prefix, path string) {
 			if o.read(v) {
 				v.found()
 				o.written = true
-				if o.leftOut() { // an empty list becomes nil
+				if o.leftOut() { // convert an empty list to nil
 					reflect.ValueOf(o.into).Elem().SetZero()
 				}
 			}
@@ -77,7 +77,7 @@ func (s *Set) option(key string) *Option {
 	return nil
 }
 
-// Refused returns the keys that records have and plan files cannot have.
+// Refused returns the keys that records may have and plan files may not.
 func (s *Set) Refused() (keys []string) {
 	for _, o := range s.options {
 		if o.refused != "" {

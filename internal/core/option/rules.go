@@ -11,14 +11,14 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// rules are the checks of a value, or of each item of a list.
+// rules are the checks of a value, or of each list item.
 type rules struct {
 	bounds   *bounds
 	least    *least
 	choices  []string
 	orZero   bool
 	some     string // advice for an empty list
-	most     int    // items
+	most     int    // maximum number of items
 	once     string // advice for duplicates
 	mustHold func(any) error
 }
@@ -39,16 +39,16 @@ type number interface {
 	int | int64 | uint64 | float64 | time.Duration
 }
 
-// Bounds sets the smallest and the largest value. what describes a value: "a number of
-// rounds". more follows the bounds in the message.
+// Bounds sets the smallest and the largest value. what describes a value: "a number of rounds".
+// more is appended to the bounds in the message.
 func Bounds[T number](low, high T, what string, more ...string) Attr {
 	return func(o *Option) {
 		o.bounds = &bounds{float64(low), float64(high), fmt.Sprintf("from %s to %s are allowed", plain(low), plain(high)), what, strings.Join(more, "")}
 	}
 }
 
-// AtLeast sets the smallest value. wrong describes the effect of smaller ones: "would fail
-// every operation".
+// AtLeast sets the smallest value. wrong describes the effect of a smaller one: "would fail every
+// operation". such is an example value.
 func AtLeast[T number](low T, wrong, such string) Attr {
 	return func(o *Option) {
 		if such != "" {
@@ -58,22 +58,22 @@ func AtLeast[T number](low T, wrong, such string) Attr {
 	}
 }
 
-// Choices sets the allowed texts.
+// Choices sets the allowed values of a text.
 func Choices(words ...string) Attr { return func(o *Option) { o.choices = words } }
 
 // OrZero allows 0 outside the bounds.
 func OrZero(o *Option) { o.orZero = true }
 
-// Some refuses an empty list, with advice on what to write.
+// Some rejects an empty list. write is the advice on what to write.
 func Some(write string) Attr { return func(o *Option) { o.some = write } }
 
-// AtMost sets the largest number of items of a list.
+// AtMost sets the maximum number of items of a list.
 func AtMost(n int) Attr { return func(o *Option) { o.most = n } }
 
-// Once refuses duplicates in a list, with the reason.
+// Once rejects duplicates in a list, with a reason.
 func Once(why string) Attr { return func(o *Option) { o.once = why } }
 
-// Must adds a check of the value, or of each item.
+// Must adds a check for the value, or for each item.
 func Must[T any](check func(T) error) Attr {
 	return func(o *Option) { o.mustHold = func(v any) error { return check(v.(T)) } }
 }
@@ -153,7 +153,7 @@ func float(v reflect.Value) (float64, bool) {
 	return 0, false
 }
 
-// or formats "a, b or c".
+// or formats a list as "a, b or c".
 func or(words []string) string {
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
 	if len(words) < 2 {

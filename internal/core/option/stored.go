@@ -2,14 +2,14 @@ package option
 
 import "fmt"
 
-// Stored is an option in a record.
+// Stored is an option as stored in a record.
 type Stored struct {
-	Key   string // in a plan
+	Key   string // key in a plan
 	Value []byte // JSON
 	Help  string
 }
 
-// Stored returns the options of a set that a record has, in the order of declaration.
+// Stored returns the options of a set that are stored in a record, in order of declaration.
 func (s *Set) Stored() (all []Stored, err error) {
 	for _, o := range s.options {
 		if o.key == "" || o.omitEmpty && o.empty() {

@@ -12,18 +12,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Opener opens the i-th target of the record in its folders.
+// Opener opens the i-th target of the record in the given directories.
 type Opener[S Session] func(ctx context.Context, i int, runID, dir, stateDir string) (S, error)
 
-// Time limits of a target for opening and closing, so that an engine that hangs does not
-// block the other targets.
+// Time limits for opening and closing a target, so that an engine that hangs does not block the
+// other targets.
 const (
 	opening = 5 * time.Minute
 	closing = 2 * time.Minute
 )
 
-// OpenAll opens every target. A target that fails to open becomes a finding. If all fail,
-// OpenAll returns an error.
+// OpenAll opens every target. It records a finding for each target that fails to open, and
+// returns an error if all of them fail.
 func (r *Run[S]) OpenAll(ctx context.Context, open Opener[S]) error {
 	if err := r.OpenEach(ctx, open, r.NotOpened); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (r *Run[S]) OpenEach(ctx context.Context, open Opener[S], not func(name str
 			return nil
 		}
 		err := r.openOne(ctx, i, open)
-		if err == nil || ctx.Err() != nil { // interrupted
+		if err == nil || ctx.Err() != nil { // or interrupted
 			continue
 		}
 		if err := not(r.Record.Targets[i].Name, err); err != nil {
@@ -65,7 +65,7 @@ func (r *Run[S]) openOne(ctx context.Context, i int, open Opener[S]) error {
 	}
 	var left interface {
 		error
-		Left() // the engine still has something of it
+		Left() // the engine still has some of its objects
 	}
 	if errors.As(err, &left) {
 		return errors.Join(err, r.LeftBehind(info.Name, left))
@@ -73,16 +73,16 @@ func (r *Run[S]) openOne(ctx context.Context, i int, open Opener[S]) error {
 	return err
 }
 
-// NotOpened records that a target could not be opened.
+// NotOpened records a finding that a target could not be opened.
 func (r *Run[S]) NotOpened(name string, why error) error {
 	return r.Finding(record.Finding{Code: finding.OpenFailed, Level: "error", Target: name,
-		Message: why.Error(), Advice: "other targets went on; tare doctor says what can be weighed here"})
+		Message: why.Error(), Advice: "the run continued with the other targets; tare doctor shows what can be measured here"})
 }
 
-// OnClose registers a function to call at the end of the run, the last one first.
+// OnClose registers a function to call at the end of the run. The last one is called first.
 func (r *Run[S]) OnClose(f func() error) { r.closers = append(r.closers, f) }
 
-// close closes everything and then calls After. Finish returns errors of writing the record.
+// close runs the closers and then calls After. Finish reports errors of writing the record.
 func (r *Run[S]) close() {
 	var errs []error
 	for len(r.closers) > 0 {
@@ -99,8 +99,8 @@ func (r *Run[S]) close() {
 	}
 }
 
-// CloseOpen closes every session, each with a new time limit, because the run may have been
-// interrupted.
+// CloseOpen closes every session. Each has its own time limit, because the context of the run may
+// already be canceled.
 func (r *Run[S]) CloseOpen() {
 	for _, t := range r.Open {
 		ctx, cancel := context.WithTimeout(term.WithSayer(context.Background(), r.Warn), closing)
@@ -117,18 +117,18 @@ func (r *Run[S]) CloseOpen() {
 		if c, is := as[interface{ OwnClock() bool }](t.Session); is && c.OwnClock() {
 			_ = r.Finding(record.Finding{Code: finding.OwnClock, Level: finding.Warning, Target: t.Info.Name,
 				Message: "its workloads have a clock of their own (a time namespace, or a VM): when they executed their first instruction is not known",
-				Advice:  "their start and run end with the call's return, and are compared by that: run it without that clock to know when workloads run"})
+				Advice:  "start and run are timed and compared until the call returns: run it without its own clock to time the workloads"})
 		}
 		if n, is := as[interface{ Throttled() int64 }](t.Session); is && n.Throttled() > 0 {
 			_ = r.Finding(record.Finding{Code: finding.Throttled, Level: finding.Warning, Target: t.Info.Name,
-				Message: fmt.Sprintf("the API server held requests back %d times (429), by its priority and fairness: the wait is in the times", n.Throttled()),
-				Advice:  "take fewer lanes at once, or give tare's user a FlowSchema of a higher priority"})
+				Message: fmt.Sprintf("the API server throttled requests %d times (429, priority and fairness): the times include the delays", n.Throttled()),
+				Advice:  "use fewer lanes, or give tare's user a FlowSchema with a higher priority"})
 		}
 	}
 	r.Open = nil
 }
 
-// as returns the session, or one that it wraps, as another interface.
+// as returns the session as another interface. It also tries wrapped sessions.
 func as[T any, S Session](s S) (more T, ok bool) {
 	for {
 		if more, ok = any(s).(T); ok {
@@ -142,7 +142,7 @@ func as[T any, S Session](s S) (more T, ok bool) {
 	}
 }
 
-// leaked returns the finding about cgroups that a runtime left behind.
+// leaked returns the finding about cgroups left behind by a runtime.
 func leaked(target string, all []string) record.Finding {
 	const most = 3
 	such := strings.Join(all[:min(most, len(all))], ", ")
@@ -151,7 +151,7 @@ func leaked(target string, all []string) record.Finding {
 		Advice:  "each costs kernel memory until it is removed: report it to the runtime"}
 }
 
-// LeftBehind records a finding about a failed removal, if why is not nil.
+// LeftBehind records a finding about a failed cleanup. It does nothing if why is nil.
 func (r *Run[S]) LeftBehind(target string, why error) error {
 	if why == nil {
 		return nil
@@ -160,8 +160,8 @@ func (r *Run[S]) LeftBehind(target string, why error) error {
 		Message: "could not remove everything: " + why.Error(), Advice: "run: tare clean"})
 }
 
-// CleaningUp returns a context for the cleanup of a visit. It has a new time limit in addition
-// to that of one operation, because the run may have been interrupted.
+// CleaningUp returns a context for the cleanup of a visit. It is not canceled with the run, and
+// adds its own time limit to that of one operation.
 func CleaningUp(ctx context.Context, operation time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute+operation)
 }

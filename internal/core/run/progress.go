@@ -10,15 +10,15 @@ import (
 // Progress is the state of a run.
 type Progress struct {
 	Round
-	Rounds  int    // of the phase, as planned; more may follow for the precision; 0 outside of rounds
-	Point   string // of the plan: the number of lanes, the job
+	Rounds  int    // planned rounds of the phase, without those added for precision; 0 outside of rounds
+	Point   string // point of the plan, such as the number of lanes or the job
 	Target  string
-	Step    string // of the visit
+	Step    string // step of the visit
 	Elapsed time.Duration
-	Left    time.Duration // estimate; 0 if unknown
+	Left    time.Duration // estimated time left; 0 if unknown
 }
 
-// String formats the progress in a line without the times.
+// String formats the progress as one line without times.
 func (p Progress) String() string {
 	text := ""
 	switch {
@@ -39,12 +39,12 @@ func (p Progress) String() string {
 	return text
 }
 
-// stage is the state of a run within its rounds.
+// stage is the position of a run within its rounds.
 type stage struct {
 	Round
-	rounds int           // planned, of the phase
+	rounds int           // planned rounds of the phase
 	ahead  float64       // weight of the remaining turns
-	budget time.Duration // of the run
+	budget time.Duration // time budget of the run
 }
 
 func (p *Rounds[S]) planned(phase record.Phase) int {
@@ -63,7 +63,7 @@ func (p *Rounds[S]) ahead(at Round, turns, i int) float64 {
 	return float64(rounds*turns+turns-i)*p.Worth + p.Later
 }
 
-// Tell reports the next step as progress.
+// Tell reports the next step to Progress.
 func (r *Run[S]) Tell(point, target, step string) {
 	if r.Progress == nil {
 		return
@@ -73,8 +73,8 @@ func (r *Run[S]) Tell(point, target, step string) {
 	r.Progress(p)
 }
 
-// takes estimates the duration of turns of a weight by the past turns. It returns 0 if there
-// are none.
+// takes estimates the duration of turns with a total weight from past turns. It returns 0 if
+// there are none.
 func (r *Run[S]) takes(worth float64) time.Duration {
 	if r.done == 0 {
 		return 0

@@ -12,13 +12,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Rounds are the repetitions at one point of a plan.
+// Rounds configures the repetitions at one point of a plan.
 type Rounds[S Session] struct {
-	Warmup int           // uncounted rounds before
-	Rounds int           // measured rounds; more may follow for the precision
-	Budget time.Duration // from the beginning of the run; nothing is begun after it
+	Warmup int           // warm-up rounds, not measured
+	Rounds int           // measured rounds; more may be added for precision
+	Budget time.Duration // since the beginning of the run; no visit starts after it
 
-	// EachVisit lets the budget end a round between its visits, which are long.
+	// EachVisit allows the budget to end a round between its visits, which are long.
 	EachVisit bool
 
 	// Turns returns the turns of a round in order.
@@ -26,23 +26,23 @@ type Rounds[S Session] struct {
 	// Visit performs a turn. An error ends the run.
 	Visit func(ctx context.Context, t Turn[S]) error
 
-	// Precision is the share of a median that the widest interval may have; 0: no
-	// matter. Widest says how wide it is and of what, once there are enough rounds.
+	// Precision is the target for the widest interval, relative to the median; 0: none.
+	// Widest returns the widest interval and what it belongs to, if there are enough rounds.
 	Precision float64
 	Widest    func() (share float64, where string)
 
 	// Need is the number of rounds that the comparisons of a report need; 0: none.
 	Need int
 
-	Lanes int    // for findings and readings of the machine: number of lanes, 0 if irrelevant
-	On    string // for findings: the place, "on bind "
-	Fewer string // for findings: options other than --rounds that reduce the time
+	Lanes int    // number of lanes for findings and machine readings; 0 if irrelevant
+	On    string // place for findings: "on bind "
+	Fewer string // options for findings, other than --rounds, that reduce the time
 
-	Worth float64 // of a turn, for the time that is left; 0: 1
-	Later float64 // what all turns at later points are worth: no round is added for the precision in the time that they take
+	Worth float64 // weight of a turn, to estimate the time left; 0: 1
+	Later float64 // weight of all turns at later points, whose time is reserved when adding rounds for precision
 }
 
-// Round is a round, from 0 in its phase.
+// Round identifies a round. Number starts at 0 in each phase.
 type Round struct {
 	Phase  record.Phase
 	Number int
@@ -51,12 +51,12 @@ type Round struct {
 // Turn is one visit of a round.
 type Turn[S Session] struct {
 	Round
-	Order  int        // its place in the round
-	Target *Target[S] // nil where it is not targets that are visited
-	Part   int        // which of several visits of a target, or which point
+	Order  int        // position in the round
+	Target *Target[S] // nil if visits have no target
+	Part   int        // index of the visit among several visits of a target, or of the point
 }
 
-// Each returns a turn of every open target.
+// Each returns one turn for every open target.
 func (r *Run[S]) Each(at Round, part int) []Turn[S] {
 	turns := make([]Turn[S], len(r.Open))
 	for i, t := range r.Open {
@@ -65,8 +65,8 @@ func (r *Run[S]) Each(at Round, part int) []Turn[S] {
 	return turns
 }
 
-// Shuffled shuffles turns by seed and salt, so that drift affects all targets alike. Equal
-// seeds give equal orders.
+// Shuffled shuffles turns by seed and salt, so that drift affects all targets alike. The same
+// seed and salt give the same order.
 func Shuffled[S Session](seed, salt uint64, turns []Turn[S]) []Turn[S] {
 	rand.New(rand.NewPCG(seed, salt)).Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 	for i := range turns {
@@ -75,7 +75,7 @@ func Shuffled[S Session](seed, salt uint64, turns []Turn[S]) []Turn[S] {
 	return turns
 }
 
-// Reasons for the end of rounds.
+// Reasons to end the rounds.
 const (
 	WhyRounds  = "rounds"
 	WhyBudget  = "budget spent"
@@ -83,7 +83,7 @@ const (
 	WhyGivenUp = "every target was given up"
 )
 
-// Perform performs rounds and returns the reason of their end, "" if the run was
+// Perform performs rounds and returns the reason why they ended, or "" if the run was
 // interrupted.
 func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err error) {
 	if p.Worth == 0 {
@@ -98,7 +98,7 @@ func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err erro
 	}
 	for i := range p.Warmup {
 		if r.over(&p) || r.noneLeft() {
-			break // the measured rounds say so
+			break // reported by the measured rounds
 		}
 		if why, err = r.round(ctx, &p, Round{record.PhaseWarmup, i}); why != "" || err != nil || ctx.Err() != nil {
 			return why, err
@@ -114,14 +114,14 @@ func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err erro
 	}
 }
 
-// Patience limits the waits of a run for a quiet machine. After each wait without success the
-// next one is half as long, down to a second.
+// Patience limits the time that a run waits for a quiet machine. After each failed wait the limit
+// is halved, down to one second.
 type Patience struct {
 	Most time.Duration
 	vain int
 }
 
-// Wait calls wait with its time limit and returns the result.
+// Wait calls wait with the current limit and returns its result.
 func (p *Patience) Wait(wait func(most time.Duration) bool) bool {
 	done := wait(max(p.Most>>p.vain, min(p.Most, time.Second)))
 	if p.vain = min(p.vain+1, 10); done {
@@ -137,7 +137,7 @@ func (r *Run[S]) noneLeft() bool {
 	return len(r.Open) > 0 && !slices.ContainsFunc(r.Open, func(t *Target[S]) bool { return !t.Gone })
 }
 
-// enough returns the reason to end after a number of rounds, or "".
+// enough returns the reason to stop after a number of rounds, or "".
 func (r *Run[S]) enough(p *Rounds[S], rounds int) (why string, err error) {
 	over := r.over(p)
 	switch {
@@ -168,12 +168,12 @@ func (r *Run[S]) enough(p *Rounds[S], rounds int) (why string, err error) {
 
 func widest(worst float64, where string) string {
 	if math.IsInf(worst, 1) {
-		return "there is no interval yet of " + where // for too few rounds
+		return "there is no interval yet of " + where // too few rounds
 	}
 	return fmt.Sprintf("the widest interval is ±%.1f %%, of %s", 100*worst, where)
 }
 
-// budgetSpent records that the budget was spent, with level error if nothing was measured.
+// budgetSpent records a finding that the budget was spent. It is an error if nothing was measured.
 func (r *Run[S]) budgetSpent(p *Rounds[S], nothing bool, where string) error {
 	level := "warning"
 	if nothing {
@@ -184,7 +184,7 @@ func (r *Run[S]) budgetSpent(p *Rounds[S], nothing bool, where string) error {
 		Advice:  "raise --budget, or use fewer --rounds" + p.Fewer})
 }
 
-// round visits every target once except those given up.
+// round visits every target once, except targets that were given up.
 func (r *Run[S]) round(ctx context.Context, p *Rounds[S], at Round) (why string, err error) {
 	turns := p.Turns(at)
 	for i, t := range turns {
@@ -194,7 +194,7 @@ func (r *Run[S]) round(ctx context.Context, p *Rounds[S], at Round) (why string,
 		case t.Target != nil && t.Target.Gone:
 			continue
 		case p.EachVisit && r.over(p) && at.Phase == record.PhaseWarmup:
-			return "", nil // the measured rounds say so
+			return "", nil // reported by the measured rounds
 		case p.EachVisit && r.over(p):
 			return WhyBudget, r.budgetSpent(p, r.visits == 0, fmt.Sprintf("in round %d of %d", at.Number+1, p.Rounds))
 		}

@@ -1,5 +1,5 @@
-// Package run has the common part of the runs of all instruments. A run opens targets, visits
-// every target once per round in random order, and closes the targets on every path. It ends
+// Package run implements the common part of the runs of all instruments. A run opens targets,
+// visits every target once per round in random order, and always closes the targets. It ends
 // after enough rounds or when the budget is spent. It writes everything to a record, from the
 // header to the end mark. The instrument defines a visit.
 package run
@@ -18,26 +18,26 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are the inputs of a run without its plan and its targets. Functions other than Dirs
+// Options are the inputs of a run other than its plan and its targets. Functions other than Dirs
 // may be nil.
 type Options struct {
 	RunID  string
-	Header record.Header // the machine and tare; the run fills in the rest
-	// Dirs makes the folders of a target.
+	Header record.Header // machine and tare version; the run fills in the rest
+	// Dirs creates the directories of a target.
 	Dirs func(name string) (data, state string, err error)
 	// Write writes a line to the stored record.
 	Write func(line any) error
-	// Before are findings from before the run.
+	// Before are findings made before the run.
 	Before []record.Finding
 	// After returns findings about the machine after all sessions are closed.
 	After func() []record.Finding
-	// Progress reports the next step.
+	// Progress is called before each step.
 	Progress func(Progress)
 	// Drop drops the node's page cache before each timed operation.
 	Drop func(ctx context.Context) error
-	// Node reads the machine's state after every complete round.
+	// Node reads the state of the machine after every complete round.
 	Node func() record.Node
-	// Warn reports limitations before a run.
+	// Warn reports limitations at the start of a run.
 	Warn func(text string)
 }
 
@@ -46,12 +46,12 @@ func Seed(asked uint64) uint64 {
 	if asked != 0 {
 		return asked
 	}
-	return rand.Uint64()>>12 | 1 // fits a JSON number everywhere
+	return rand.Uint64()>>12 | 1 // a JSON number represents it exactly
 }
 
 // Session is an open target.
 type Session interface {
-	// Close removes everything that was made for it.
+	// Close removes everything that was created for the session.
 	Close(ctx context.Context) error
 }
 
@@ -59,15 +59,15 @@ type Session interface {
 type Run[S Session] struct {
 	Options
 	Began  time.Time
-	Record *record.Record // so far
+	Record *record.Record // lines written so far
 	Open   []*Target[S]
 
 	closers []func() error
-	warned  string // the last text to Warn
+	warned  string // last text passed to Warn
 	now     stage
-	visits  int           // measured visits done
-	done    float64       // weight of all visits done
-	spent   time.Duration // in those visits
+	visits  int           // number of measured visits
+	done    float64       // weight of all visits
+	spent   time.Duration // time spent in all visits
 }
 
 // Target is an open target.
@@ -76,11 +76,11 @@ type Target[S Session] struct {
 	Info    record.Target
 	Gone    bool // given up
 
-	fruitless int // rounds in a row without a success
+	fruitless int // consecutive rounds without a success
 }
 
-// Begin writes the header of a record, the targets, and the findings from before. Call Finish
-// for the run even after an error.
+// Begin writes the record's header, the targets, and the findings made before the run. The caller
+// must call Finish even after an error.
 func Begin[S Session, T interface{ Info() record.Target }](o Options, experiment string, plan any, targets []T) (*Run[S], error) {
 	r := &Run[S]{Options: o, Began: time.Now(), Record: &record.Record{}}
 	h := o.Header
@@ -106,9 +106,9 @@ func Begin[S Session, T interface{ Info() record.Target }](o Options, experiment
 	return r, nil
 }
 
-// Cold drops the node's page cache if the run has Drop, and returns the word for it in
-// records. After an error the operation would not be cold, and the caller must disarm it. An
-// interrupted run is an error too.
+// Cold drops the node's page cache if the run has Drop, and returns the value of Dropped for
+// records. After an error, including an interruption, the caller must disarm the operation,
+// because it would not be cold.
 func (r *Run[S]) Cold(ctx context.Context) (dropped string, err error) {
 	if r.Drop == nil {
 		return "", nil
@@ -137,19 +137,19 @@ func (r *Run[S]) Finding(f record.Finding) error {
 	return r.Line(f)
 }
 
-// GiveUp takes a target out of the run.
+// GiveUp excludes a target from the rest of the run.
 func (r *Run[S]) GiveUp(t *Target[S], f record.Finding) error {
 	t.Gone = true
 	f.Code, f.Level, f.Target = finding.GivenUp, "error", t.Info.Name
-	f.Advice = "see its failed operations for the cause; other targets went on"
+	f.Advice = "see its failed operations for the cause; the run continued with the other targets"
 	return r.Finding(f)
 }
 
-// FailedRounds is how many rounds in a row without a success make a target be given up.
-// Otherwise a runtime that hangs would use up the budget with time-outs.
+// FailedRounds is the number of consecutive rounds without a success after which a target is given
+// up. Otherwise a runtime that hangs would use up the budget with timeouts.
 const FailedRounds = 2
 
-// Hopeless counts a round of the target, and reports whether to give the target up.
+// Hopeless counts a round of the target and reports whether to give up the target.
 func (t *Target[S]) Hopeless(succeeded bool) bool {
 	t.fruitless++
 	if succeeded {
@@ -158,7 +158,7 @@ func (t *Target[S]) Hopeless(succeeded bool) bool {
 	return t.fruitless >= FailedRounds
 }
 
-// GivenUp returns the names of the targets that were given up.
+// GivenUp returns the names of targets that were given up.
 func (r *Run[S]) GivenUp() (names []string) {
 	for _, t := range r.Open {
 		if t.Gone {
@@ -168,15 +168,15 @@ func (r *Run[S]) GivenUp() (names []string) {
 	return names
 }
 
-// Judgement is the judgement of a record.
+// Judgement is the evaluation of a record.
 type Judgement interface {
 	Result() (failed, total int, findings []record.Finding)
 }
 
 // Finish closes everything, judges the record, and writes the findings and the end mark. It
-// returns the record, the judgement or its zero value, and cause joined with errors of writing
-// the record. The end of ctx is not an error: the record's End is "interrupted". Nor are
-// failed operations.
+// returns the record, the judgement or its zero value, and an error. The error joins cause with
+// errors of writing the record. Failed operations are not errors, and neither is a canceled ctx:
+// the record's End is then "interrupted".
 func Finish[J Judgement, S Session](ctx context.Context, r *Run[S], why string, cause error, judge func(*record.Record) (J, error)) (*record.Record, J, error) {
 	r.close()
 	end := record.End{Type: record.TypeEnd, Status: "done", Why: why, Batches: len(r.Record.Batches), Elapsed: time.Since(r.Began).Nanoseconds()}
@@ -204,8 +204,8 @@ func Finish[J Judgement, S Session](ctx context.Context, r *Run[S], why string, 
 	return r.Record, j, Together(cause, r.store(end))
 }
 
-// Together joins two errors, but not err to a cause that has it already: the writer of a
-// record returns the same error each time.
+// Together joins two errors unless cause already contains err: the writer of a record returns the
+// same error every time.
 func Together(cause, err error) error {
 	if errors.Is(cause, err) {
 		return cause

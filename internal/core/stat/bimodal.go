@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Modes is the result of [Bimodal]. Low and High have the unit of the values.
+// Modes is the result of [Bimodal]. Low and High are in the unit of the values.
 type Modes struct {
 	N       int // values used
 	Bimodal bool

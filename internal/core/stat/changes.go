@@ -11,47 +11,46 @@ import (
 // ChangeAlpha is the probability that a history without changes shows one.
 const ChangeAlpha = 0.01
 
-// shortest is the smallest number of values of a level: fewer may be outliers. Series
+// shortest is the smallest number of values at one level, because fewer may be outliers. Series
 // shorter than ShortestSeries are not searched.
 const (
 	shortest       = 3
 	ShortestSeries = 2 * shortest
 )
 
-// Course is the changes of level in a series and the smallest detectable change.
+// Course describes the level changes in a series and the smallest detectable change.
 type Course struct {
 	Changes []Change
-	// Finds is the smallest change, as a share, in the middle of the series that would be
-	// found in 4 of 5 histories. It is infinite with too few values, and NaN if values are
-	// not positive.
+	// Finds is the smallest change in the middle of the series that would be found in 4 of 5
+	// histories, as a share. It is infinite with too few values, and NaN if a value is not
+	// positive.
 	Finds   float64
-	Widened float64 // factor on the noise for values that depend on earlier ones
+	Widened float64 // factor on the noise, for values that depend on earlier ones
 }
 
-// Change is a change of level in a series. It compares the values up to the next change with
-// those back to the previous one.
+// Change is a level change in a series. It compares the values up to the next change with
+// those since the previous one.
 type Change struct {
-	At int // the first value of the new level
+	At int // index of the first value at the new level
 	Comparison
 }
 
-// Changes finds the changes of level in series that are read together, such as all figures
-// of a history. Each value is the result of one run, so differences between runs are the
-// noise.
+// Changes finds the level changes in series that are tested together, such as all figures of a
+// history. Each value is the result of one run, so the noise is the variation between runs.
 //
-// A series is cut where the Mann–Whitney U test separates the values before and after best:
-// in the whole series, and in windows of a half, a quarter and so on that overlap by half
-// (seeded binary segmentation: Kovács, Bühlmann, Li and Munk, Biometrika 110 (2023)
-// 249–256). The parts are cut in the same way as long as cuts are significant. MongoDB's
-// E-divisive (Matteson and James, JASA 109 (2014) 334–345; Daly et al., ICPE 2020) and Apache
-// Otava (Fleming et al., Hunter, ICPE 2023) do the same with other tests. Outliers change
-// ranks little. The p-value of each cut is multiplied by the number of tried cuts and of
-// series (Bonferroni). Otava's t-test assumes a cut chosen beforehand, and a permutation test
+// A series is cut where the Mann–Whitney U test separates the values before and after best. The
+// search covers the whole series, and windows of a half, a quarter and so on that overlap by
+// half (seeded binary segmentation: Kovács, Bühlmann, Li and Munk, Biometrika 110 (2023)
+// 249–256). Each part is cut in the same way until no cut is significant. MongoDB's E-divisive
+// (Matteson and James, JASA 109 (2014) 334–345; Daly et al., ICPE 2020) and Apache Otava
+// (Fleming et al., Hunter, ICPE 2023) work alike with other tests. Ranks are robust to
+// outliers. The p-value of each cut is multiplied by the number of cuts tried and by the number
+// of series (Bonferroni). Otava's t-test assumes a cut chosen beforehand, and a permutation test
 // assumes independent runs.
 //
-// Runs need not be independent: machines drift. So the values without their levels are
-// tested for dependence, see [CompareAll]. If there is any, the normal deviations of the test
-// are divided by the root of (1+ρ)/(1−ρ).
+// Runs may depend on each other, because machines drift. So the values minus their levels are
+// tested for dependence, see [CompareAll]. If they are dependent, the normal deviations of the
+// test are divided by the root of (1+ρ)/(1−ρ).
 func Changes(all [][]float64) []Course {
 	out, residuals, levels := make([]Course, len(all)), make([][]float64, len(all)), make([]int, len(all))
 	asked := 0
@@ -80,13 +79,13 @@ func Changes(all [][]float64) []Course {
 	return out
 }
 
-// mostLags is the largest lag, but at most a tenth of the runs, for the correlation of
-// dependent runs. Noise hides the length of a machine's drift at lag 1.
+// mostLags is the largest lag in the correlation of dependent runs; a tenth of the runs is
+// another limit. Noise hides a slow drift of the machine at lag 1.
 const mostLags = 6
 
-// persistence is the factor by which dependent runs count for fewer: 1 + 2·Σρ of ranks over
-// the lags. It is the mean over all series, because the drift is that of the machine. Each
-// removed level hides a part of the correlation.
+// persistence returns the factor by which dependent runs reduce the effective number of runs:
+// 1 + 2·Σρ of ranks over the lags. It is the mean over all series, because all series share the
+// drift of the machine. Each removed level hides a part of the correlation.
 func persistence(residuals [][]float64, levels []int, rhos []float64) float64 {
 	sum, of := 0.0, 0.0
 	for i, d := range residuals {
@@ -103,7 +102,7 @@ func persistence(residuals [][]float64, levels []int, rhos []float64) float64 {
 			}
 		}
 		if squares == 0 {
-			continue // all are equal
+			continue // all values are equal
 		}
 		hidden := float64(lags*levels[i]) * (1 + rhos[i]) / (1 - rhos[i]) / n
 		sum, of = sum+1+2*(products/squares+hidden), of+1
@@ -115,7 +114,7 @@ func persistence(residuals [][]float64, levels []int, rhos []float64) float64 {
 type segments struct {
 	values     []float64 // as logarithms if all are positive
 	logarithms bool
-	level      float64 // limit of the p-value of a cut, multiplied by all tried cuts
+	level      float64 // limit for the p-value of a cut multiplied by the number of cuts tried
 	widened    float64
 	cuts       []cut // ascending
 }
@@ -133,13 +132,13 @@ func newSegments(values []float64, level, rho float64) *segments {
 	return s
 }
 
-// cut is a position and the p-value of its test.
+// cut is a position in a series and the p-value of its test.
 type cut struct {
 	at int
 	p  float64
 }
 
-// cut cuts a part of the series at the best position, then both sides of it.
+// cut cuts a part of the series at the best position, then each side of it.
 func (s *segments) cut(from, to int) {
 	best, tried := cut{p: 1}, 0
 	for parts := 1; (to-from)/parts >= ShortestSeries; parts *= 2 {
@@ -162,7 +161,7 @@ func (s *segments) cut(from, to int) {
 	s.cut(best.at, to)
 }
 
-// bestSplit returns the position where the ranks before and after differ most, and the
+// bestSplit returns the position at which the ranks before and after differ most. z is the
 // difference in standard deviations.
 func bestSplit(values []float64) (at int, z float64) {
 	n, sum := float64(len(values)), 0.0
@@ -180,11 +179,11 @@ func bestSplit(values []float64) (at int, z float64) {
 }
 
 const (
-	exactU  = 64  // most values for the exact U test
-	plainly = 2.5 // normal deviations from which the exact test matters
+	exactU  = 64  // largest number of values for the exact U test
+	plainly = 2.5 // normal deviations above which the exact test is used
 )
 
-// p returns the p-value of one cut.
+// p returns the p-value of a cut.
 func (s *segments) p(values []float64, at int, z float64) float64 {
 	p := 2 * stats.StdNormal.CDF(-z)
 	if z <= plainly {
@@ -206,14 +205,13 @@ func (s *segments) p(values []float64, at int, z float64) float64 {
 		p = min(1, 2*d.CDF(math.Ceil(min(u, float64(at*(n-at))-u))))
 	}
 	if s.widened > 1 {
-		p = max(p, s.dependent(values, at)) // ranks limit the p-value
+		p = max(p, s.dependent(values, at)) // the p-value cannot be below that of the rank test
 	}
 	return p
 }
 
-// dependent returns the p-value of a cut for dependent values: that of Student's t of the
-// Hodges–Lehmann shift. Ranks cannot distinguish a large shift from one as large as the
-// dependence.
+// dependent returns the p-value of a cut in dependent values. It uses Student's t for the
+// Hodges–Lehmann shift, because ranks do not measure how far a shift exceeds the dependence.
 func (s *segments) dependent(values []float64, at int) float64 {
 	before, after := float64(at), float64(len(values)-at)
 	count := max(fewestEffective, float64(len(values))/(s.widened*s.widened))
@@ -236,11 +234,11 @@ func (s *segments) dependent(values []float64, at int) float64 {
 // the uncertainty of a mean to that of ranks.
 var robustly = 1.4826 * math.Sqrt(math.Pi/3)
 
-const nearby = 25 // the largest move of a cut
+const nearby = 25 // largest distance by which settle moves a cut
 
-// settle moves each cut between its neighbours to where the values are closest to the medians
-// on both sides (Bai, Econometric Theory 11 (1995) 403–436). Ranks do not distinguish between
-// values beyond all values of the other side.
+// settle moves each cut to the position where the values are closest to the medians on both
+// sides (Bai, Econometric Theory 11 (1995) 403–436). A cut stays between its neighbours. Ranks
+// do not distinguish between values beyond all values of the other side.
 func (s *segments) settle() {
 	away := func(level []float64) (sum float64) {
 		_, off := deviations(level)
@@ -260,7 +258,7 @@ func (s *segments) settle() {
 	}
 }
 
-// around returns the begin of the level before a cut and the end of the level after it.
+// around returns the start of the level before a cut and the end of the level after it.
 func (s *segments) around(k int) (from, to int) {
 	to = len(s.values)
 	if k > 0 {
@@ -272,7 +270,7 @@ func (s *segments) around(k int) (from, to int) {
 	return from, to
 }
 
-// residuals returns the values minus the median of their level.
+// residuals returns the values minus the medians of their levels.
 func (s *segments) residuals() []float64 {
 	var out []float64
 	from := 0
@@ -287,8 +285,8 @@ func (s *segments) residuals() []float64 {
 	return out
 }
 
-// foundInFour is how many normal deviations above its level the expectation of a test must be
-// to find 4 of 5 changes.
+// foundInFour is the number of normal deviations by which the expected value of a test must
+// exceed its level to find 4 of 5 changes.
 const foundInFour = 0.84
 
 // finds returns [Course].Finds for logarithms. The noise is 1.4826 times the median absolute
@@ -313,8 +311,8 @@ func (s *segments) finds() float64 {
 	return math.Expm1((foundInFour + needed) * robustly * middleOf(sizes) * s.widened * 2 / math.Sqrt(float64(n)))
 }
 
-// attainable reports whether the ranks of n values can show a change in the middle, and
-// returns the required p-value of one cut among all tried cuts.
+// attainable reports whether the ranks of n values can show a change in the middle. each is the
+// p-value that one cut needs after the correction for all cuts tried.
 func attainable(n int, level float64) (each float64, ok bool) {
 	tried := 0
 	for parts := 1; n/parts >= ShortestSeries; parts *= 2 {
@@ -327,8 +325,8 @@ func attainable(n int, level float64) (each float64, ok bool) {
 	return each, tried > 0 && 2*math.Exp(far+rest-whole) < each
 }
 
-// PointsNeeded returns how many points each series needs so that any change in the middle can
-// be significant.
+// PointsNeeded returns the number of points per series that makes any change in the middle
+// detectable.
 func PointsNeeded(series int) int {
 	for n := ShortestSeries; ; n++ {
 		if _, ok := attainable(n, ChangeAlpha/float64(max(1, series))); ok {
@@ -337,7 +335,7 @@ func PointsNeeded(series int) int {
 	}
 }
 
-// change compares the levels on both sides of a cut.
+// change compares the levels before and after a cut.
 func (s *segments) change(k, asked int) Change {
 	from, to := s.around(k)
 	at := s.cuts[k].at

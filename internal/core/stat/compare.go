@@ -9,32 +9,32 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Rounds has one value per round by the number of the round. Failed rounds are missing.
+// Rounds maps round numbers to values. Failed rounds are missing.
 type Rounds map[int]float64
 
-// Comparison is the difference between new and old. Shift, its interval and Margin are shares
-// of old: 0.05 is 5 % more.
+// Comparison is the comparison of new with old. Shift, its interval and Margin are relative
+// to old: 0.05 is 5 % more.
 type Comparison struct {
-	N1, N2 int  // rounds of old and of new
-	Pairs  int  // common rounds; 0: compared as independent samples
-	Runs   bool // N1, N2 and Pairs count runs: there were several, see [acrossRuns]
+	N1, N2 int  // number of rounds of old and of new
+	Pairs  int  // number of common rounds; 0: compared as independent samples
+	Runs   bool // N1, N2 and Pairs count runs, because a side has several, see [acrossRuns]
 
 	// Shift is the Hodges–Lehmann estimate of new / old − 1. Lo and Hi are its interval at
-	// confidence 1 − [Alpha]. NaN if a value is not positive; the interval also with too few
-	// rounds.
+	// confidence 1 − [Alpha]. All are NaN if a value is not positive. Lo and Hi are also NaN
+	// with too few rounds.
 	Shift, Lo, Hi float64
 
-	// P is the two-sided p-value of no difference. PSame is that of a difference of at least
-	// Margin (two one-sided tests). 1 if there is no test.
+	// P is the two-sided p-value for no difference. PSame is the p-value for a difference of at
+	// least Margin (two one-sided tests). Both are 1 without a test.
 	P, PSame, Margin float64
 
 	// Adjusted is P adjusted for the other comparisons of the table.
 	Adjusted float64
 	Verdict  Verdict
-	Why      string // the reason of the verdict
+	Why      string // reason for the verdict
 
-	// Widened is the factor by which the interval was widened, and the tests weakened, for
-	// rounds that depend on earlier ones; else 1.
+	// Widened is the factor by which the interval was widened and the tests were weakened
+	// because rounds depend on earlier ones. It is 1 for independent rounds.
 	Widened float64
 
 	seen tested // nil if there is no shift
@@ -47,8 +47,8 @@ type Verdict string
 // Verdicts.
 const (
 	Different Verdict = "different"
-	Same      Verdict = "same"        // differs by less than the margin
-	Undecided Verdict = "not decided" // neither was significant
+	Same      Verdict = "same"        // the difference is below the margin
+	Undecided Verdict = "not decided" // neither test was significant
 )
 
 // Sides are the two sides of a comparison. If PerRun is above 0, the rounds may belong to
@@ -57,9 +57,9 @@ type Sides struct {
 	Old, New Rounds
 	PerRun   int
 
-	// Between is the variance of log(new / old) between two equal runs beyond the variance of
-	// their rounds, and Freedom its degrees of freedom; 0: unknown. It enters the interval
-	// and the tests.
+	// Between is the variance of log(new / old) between two equal runs, in addition to the
+	// variance of their rounds. Freedom is its degrees of freedom. Both are used in the
+	// interval and the tests; 0: unknown.
 	Between, Freedom float64
 }
 
@@ -67,27 +67,27 @@ type Sides struct {
 const DefaultMargin = 0.05
 
 // CompareAll compares the sides of all rows of a table. The verdict is Different if the
-// p-value of no difference, adjusted for all rows, is below [Alpha]. It is Same if the
-// adjusted p-value of a difference beyond the margin is (a margin of 0 is the
-// [DefaultMargin]). Else it is Undecided.
+// p-value for no difference, adjusted for all rows, is below [Alpha]. It is Same if the
+// adjusted p-value for a difference beyond the margin is below Alpha. Otherwise it is
+// Undecided. A margin of 0 selects the [DefaultMargin].
 //
-// Events on the machine in a round affect both sides. So pairs are compared, which cancels
-// common noise and drift. The logarithms of new / old within a round enter Wilcoxon's
-// signed-rank test, exact up to 50 pairs (Pratt's method for equal pairs, middle ranks for
-// ties). The estimate is that of Hodges and Lehmann, the median of all means of two, with the
+// Events on the machine in a round affect both sides. Comparing pairs cancels such common noise
+// and drift. Wilcoxon's signed-rank test is applied to the logarithms of new / old within a
+// round. It is exact up to 50 pairs, with Pratt's method for equal pairs and middle ranks for
+// ties. The estimate is that of Hodges and Lehmann, the median of all means of two, with the
 // interval that inverts the test. Both assume that the logarithms are symmetric around their
-// median, which holds for two sides with the same kind of noise.
+// median. This is true for two sides with the same kind of noise.
 //
 // Sides without a common round are compared by the Mann–Whitney U test and the median of all
 // ratios. If a side has several runs, each run counts once, see [acrossRuns]. If a value is
-// not positive, such as a change of memory, differences replace logarithms, without a
+// not positive, such as a change of memory, differences replace logarithms and there is no
 // shift.
 //
-// Rounds may depend on earlier ones. From 10 pairs on this is tested over all comparisons
-// together and for each (Bartels' rank version of von Neumann's ratio). Dependent pairs count
-// as n·(1−ρ)/(1+ρ) pairs, with their correlation ρ corrected for its bias. A moving-block
-// bootstrap would need many more rounds: with a correlation of 0.6 and 20 rounds it called 27
-// of 100 equal pairs different. docs/statistics.md has the simulations.
+// Rounds may depend on earlier ones. From 10 pairs on, this is tested for all comparisons
+// together and for each (Bartels' rank version of von Neumann's ratio). n dependent pairs count
+// as n·(1−ρ)/(1+ρ) pairs. Their correlation ρ is corrected for its bias. A moving-block
+// bootstrap would need many more rounds: with a correlation of 0.6 and 20 rounds it found a
+// difference in 27 of 100 equal pairs. docs/statistics.md has the simulations.
 //
 // References: Wilcoxon, Biometrics Bulletin 1 (1945) 80–83; Pratt, JASA 54 (1959)
 // 655–667; Hodges and Lehmann, Annals of Mathematical Statistics 34 (1963) 598–611;
@@ -119,10 +119,10 @@ func CompareAll(table []Sides, margin float64, by Adjustment) []Comparison {
 	return out
 }
 
-// oneSided returns the correlation of the differences if only the rounds of one side depend on
-// earlier ones, else 0. The noise of the other side hides this correlation in the
-// differences. Dependence of both sides comes from the machine, and cancels or shows in the
-// differences.
+// oneSided returns the correlation of the differences if the rounds of exactly one side depend
+// on earlier ones, else 0. The noise of the other side hides this correlation in the
+// differences. If both sides are dependent, the cause is the machine: the dependence either
+// cancels or shows in the differences.
 func (s *scaled) oneSided() float64 {
 	if len(s.differences) < fewestDependent || len(s.old) != len(s.new) {
 		return 0
@@ -143,7 +143,7 @@ func (s *scaled) oneSided() float64 {
 }
 
 // ShiftPrecision returns the larger half of the interval of new / old at a confidence (0 to
-// 1), or infinity if there is none.
+// 1). It returns infinity if there is no interval.
 func ShiftPrecision(old, new Rounds, confidence float64) float64 {
 	c := Comparison{Lo: math.NaN(), Hi: math.NaN(), Widened: 1}
 	s := c.take(Sides{Old: old, New: new})
@@ -153,7 +153,7 @@ func ShiftPrecision(old, new Rounds, confidence float64) float64 {
 	return max(c.Hi-c.Shift, c.Shift-c.Lo)
 }
 
-// scaled are two sides, as logarithms if all values are positive.
+// scaled holds two sides, as logarithms if all values are positive.
 type scaled struct {
 	old, new    []float64
 	differences []float64 // of common rounds, in order
@@ -162,7 +162,7 @@ type scaled struct {
 	between, freedom float64 // see [Sides]
 }
 
-// take returns the finite values.
+// take converts the finite values of both sides.
 func (c *Comparison) take(s Sides) (out scaled) {
 	out.logarithms, out.between, out.freedom = true, s.Between, s.Freedom
 	keep := func(r Rounds) (kept []float64, run []int) {
@@ -226,7 +226,7 @@ func (c *Comparison) test(s scaled, rho, alpha float64) {
 	c.PSame = min(1, max(below, above))
 }
 
-// byRank returns the test of ranks and the interval, NaN with too few rounds.
+// byRank returns the rank test and the interval, which is NaN with too few rounds.
 func (c *Comparison) byRank(s scaled, rho, alpha float64) (test tested, middle, lo, hi float64) {
 	var all *many
 	var rank int
@@ -242,12 +242,12 @@ func (c *Comparison) byRank(s scaled, rho, alpha float64) (test tested, middle, 
 	return test, middle, lo, hi
 }
 
-// tested returns the one-sided p-values of the data under a shift: of a result this small, and
-// of one this large.
+// tested returns the one-sided p-values of the data under a shift: for a result this small or
+// smaller, and for one this large or larger.
 type tested func(shift float64) (less, greater float64)
 
-// studentTest returns the test and the interval of Student's t for an estimate and its
-// standard error.
+// studentTest returns Student's t-test and its interval for an estimate and its standard
+// error.
 func studentTest(middle, unsure, freedom, alpha float64) (test tested, lo, hi float64) {
 	t, half := stats.TDist{V: freedom}, unsure*studentT(1-alpha, freedom)
 	return func(shift float64) (less, greater float64) {
@@ -257,8 +257,8 @@ func studentTest(middle, unsure, freedom, alpha float64) (test tested, lo, hi fl
 }
 
 // paired returns the test of differences within a round, all their shifts, and the rank of
-// the bounds among these. For dependent rounds the test is based on the widened interval:
-// ranks cannot distinguish a shift in every round from one as large as the dependence.
+// the bounds among these. For dependent rounds the test uses the widened interval, because
+// ranks do not measure how far a shift exceeds the dependence.
 func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all *many, rank int) {
 	all, rank = walsh(d), walshRank(len(d), alpha)
 	exact := func(shift float64) (less, greater float64) {
@@ -286,7 +286,7 @@ func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all *
 		default:
 			greater = 0.5
 		}
-		return max(1-greater, exactLess), max(greater, exactGreater) // ranks limit the p-values
+		return max(1-greater, exactLess), max(greater, exactGreater) // the p-values cannot be below those of the rank test
 	}, all, rank
 }
 
@@ -307,8 +307,8 @@ func independent(before, after []float64, alpha float64) (test tested, all *many
 	}, all, apartRank(len(before), len(after), alpha)
 }
 
-// mannWhitney returns the two-sided p-value, or 1 if no test is possible. It is limited to 1
-// because benchmath doubles the smaller tail, which can exceed a half with ties.
+// mannWhitney returns the two-sided p-value, or 1 if no test is possible. It caps the value at
+// 1 because benchmath doubles the smaller tail, which can exceed one half with ties.
 func mannWhitney(a, b []float64) float64 {
 	thresholds := benchmath.DefaultThresholds
 	thresholds.CompareAlpha = Alpha

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Adjustment is the method of adjusting the p-values of comparisons that are read together.
+// Adjustment is the method that adjusts the p-values of a table for multiple comparisons.
 type Adjustment string
 
 // Adjustments.
@@ -15,15 +15,15 @@ const (
 	// Holm keeps the probability of any false difference in a table below [Alpha] for any
 	// dependence: Scandinavian Journal of Statistics 6 (1979) 65–70.
 	Holm Adjustment = "holm"
-	// BH keeps the expected share of false differences among those found below Alpha:
-	// Benjamini and Hochberg, JRSS B 57 (1995) 289–300.
+	// BH keeps the expected share of false differences among all found differences below
+	// Alpha: Benjamini and Hochberg, JRSS B 57 (1995) 289–300.
 	BH Adjustment = "bh"
 	// Raw does not adjust.
 	Raw Adjustment = "none"
 )
 
 // decide sets the verdict of each comparison of a table. If both tests are significant, the
-// sides differ by less than the margin.
+// verdict is Same.
 func decide(table []Comparison, by Adjustment) {
 	differ := adjusted(table, by, func(c *Comparison) float64 { return c.P })
 	same := adjusted(table, by, func(c *Comparison) float64 { return c.PSame })
@@ -40,7 +40,7 @@ func decide(table []Comparison, by Adjustment) {
 	}
 }
 
-// adjusted returns the p-values, each adjusted for the others.
+// adjusted returns the p-values of the table, adjusted for multiple comparisons.
 func adjusted(table []Comparison, by Adjustment, p func(*Comparison) float64) []float64 {
 	out, order := make([]float64, len(table)), make([]int, len(table))
 	for i := range table {
@@ -66,9 +66,9 @@ func adjusted(table []Comparison, by Adjustment, p func(*Comparison) float64) []
 	return out
 }
 
-// RoundsFor returns the fewest rounds with which a comparison can be significant by the exact
-// test for any values of the others: 6 for one comparison, 11 for thirty. Only [Holm] needs
-// more rounds for more comparisons: with [BH] all can pass together.
+// RoundsFor returns the fewest rounds with which the exact test can be significant, whatever
+// the values of the other comparisons: 6 for one comparison, 11 for thirty. Only [Holm] needs
+// more rounds for more comparisons. With [BH] all comparisons can be significant together.
 func RoundsFor(comparisons int, by Adjustment) int {
 	if by == BH || by == Raw {
 		comparisons = 1
@@ -115,7 +115,7 @@ func (c *Comparison) why(same float64, among int, by Adjustment) string {
 	return fmt.Sprintf("neither a difference (%s) nor one of less than %.3g %% (%s) was shown %s%s", p, 100*c.Margin, P(same), of, interval)
 }
 
-// P formats a p-value; no p-value is 0.
+// P formats a p-value. It never prints 0.
 func P(p float64) string {
 	if p < 0.001 {
 		return "p<0.001"

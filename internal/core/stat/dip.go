@@ -5,23 +5,23 @@ package stat
 // are equal, else at least 1/(2n).
 //
 // A unimodal distribution function is convex up to its mode and concave after it. The greatest
-// convex minorant and the least concave majorant enclose the sample's function. Their largest
-// distance bounds the interval of the mode, which is searched again, until the distance of the
-// hulls from the sample outside of it exceeds their distance from each other inside.
+// convex minorant and the least concave majorant enclose the function of the sample. Their
+// largest distance bounds the interval of the mode. This interval is searched again until the
+// hulls differ more from the sample outside of it than from each other inside.
 //
 // See J. A. Hartigan and P. M. Hartigan, The Dip Test of Unimodality, Annals of Statistics 13
-// (1985) 70–84. Ties are steps of one at the same place, as in P. M. Hartigan, Algorithm AS
-// 217, Applied Statistics 34 (1985) 320–325.
+// (1985) 70–84. Tied values are steps of one at the same position, as in P. M. Hartigan,
+// Algorithm AS 217, Applied Statistics 34 (1985) 320–325.
 func dip(sorted []float64) float64 {
 	n := len(sorted)
 	if n < 2 || sorted[0] == sorted[n-1] {
 		return 0
 	}
-	at, before := sorted, make([]float64, n) // how many values lie before each
+	at, before := sorted, make([]float64, n) // number of values before each value
 	for i := range before {
 		before[i] = float64(i)
 	}
-	distance := 1.0 // twice the dip, in values; at least one step
+	distance := 1.0 // twice the dip, in number of values; at least one step
 	for {
 		// under touches the lower ends of the steps, over the upper ends, one higher.
 		under, over := minorant(at, before), majorant(at, before)
@@ -69,7 +69,7 @@ func minorant(x, y []float64) hull {
 	value[0] = y[0]
 	for t := 1; t < len(touches); t++ {
 		a, b := touches[t-1], touches[t]
-		slope := 0.0 // among ties
+		slope := 0.0 // slope of 0 for ties
 		if x[b] > x[a] {
 			slope = (y[b] - y[a]) / (x[b] - x[a])
 		}
@@ -96,9 +96,9 @@ func negative(y []float64) []float64 {
 	return out
 }
 
-// widest returns the interval of the largest distance between the hulls. One of them touches
-// the sample there. The mode is between that place and the next touch of the other hull: after
-// it if the lower hull touches, before it if the upper one does.
+// widest returns the interval with the largest distance between the hulls, where one of them
+// touches the sample. The mode lies between that point and the next point at which the other
+// hull touches it. It comes after the point if the lower hull touches, else before it.
 func widest(under, over hull) (left, right int, apart float64) {
 	next := 0
 	for _, i := range under.touches {

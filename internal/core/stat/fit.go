@@ -5,31 +5,31 @@ import (
 	"math"
 )
 
-// Fit is a straight line through points. Slope is in units of y for one of x.
+// Fit is a straight line through points. Slope is in units of y per unit of x.
 type Fit struct {
-	N      int // points used
-	Rounds int // rounds with a slope
+	N      int // number of points used
+	Rounds int // number of rounds with a slope
 
 	Slope     float64
 	SlopeLo   float64 // interval of the slope, if Known
 	SlopeHi   float64
-	Intercept float64 // the line at x = 0
+	Intercept float64 // value of the line at x = 0
 	Known     bool
 
 	// Robust is the slope by Theil and Sen, which tolerates up to 29 % outliers. Disagree
-	// means that it is outside of the interval and more than a twentieth off: the points are
-	// not on a line, or some are outliers.
+	// reports whether it is outside of the interval and differs from Slope by more than a
+	// twentieth. The points are then not on a line, or some are outliers.
 	Robust   float64
 	Disagree bool
 
 	Warnings []string
 }
 
-// Point is a value at a place.
+// Point is a value y at a position x.
 type Point struct{ X, Y float64 }
 
-// line fits a line by least squares, without an interval: see [LineOfRounds]. All figures are
-// NaN without values at 2 places.
+// line fits a line by least squares, without an interval: see [LineOfRounds]. All results are
+// NaN if the values are at fewer than 2 positions.
 func line(all []Point) Fit {
 	var points []Point
 	for _, p := range all {
@@ -62,13 +62,13 @@ func line(all []Point) Fit {
 
 // LineOfRounds fits a line to values of several rounds.
 //
-// The values of one round share its start, such as the memory in use and a daemon's heap, so
+// The values of one round share its start, such as the memory in use and a daemon's heap. So
 // they are not independent: twenty points of three rounds are not twenty observations. Each
-// round with values at 2 places gives a slope by least squares, and these slopes are the
-// sample. From [MinRounds] rounds on the result is their median with its interval
-// ([Summarize]), without assumptions on the distribution. From 2 rounds on it is their mean
-// with Student's interval, which assumes normal slopes; no other interval exists for so few.
-// A single round has a slope without an interval.
+// round with values at 2 positions has a slope by least squares, and these slopes are the
+// sample. From [MinRounds] rounds on, the result is their median with its interval
+// ([Summarize]), without assumptions on the distribution. With fewer rounds, but at least 2, it
+// is their mean with Student's interval, which assumes normal slopes. No other interval exists
+// for so few. A single round has a slope without an interval.
 func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	var all []Point
 	var slopes []float64
@@ -118,9 +118,9 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	return f
 }
 
-// slopesOf returns the slopes between all pairs of points at different places. Their median is
-// robust (Sen, Estimates of the Regression Coefficient Based on Kendall's Tau, JASA 63 (1968)
-// 1379–1389).
+// slopesOf returns the slopes between all pairs of points at different positions. Their median
+// is robust (Sen, Estimates of the Regression Coefficient Based on Kendall's Tau, JASA 63
+// (1968) 1379–1389).
 func slopesOf(points []Point) []float64 {
 	var slopes []float64
 	for i, p := range points {

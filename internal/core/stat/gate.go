@@ -7,13 +7,13 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// Gated is a comparison with a margin by which new may be worse.
+// Gated is a comparison with a margin by which new may be worse than old.
 type Gated struct {
 	Comparison
-	Worse    float64 // p-value of new being worse by at most the margin, adjusted for the others
-	NotWorse float64 // p-value of new being worse by at least the margin
+	Worse    float64 // p-value for new being worse by at most the margin, adjusted for the table
+	NotWorse float64 // p-value for new being worse by at least the margin
 	Decision Decision
-	Needs    int // rounds, or runs, that would decide; 0: decided, or no number would decide
+	Needs    int // number of rounds, or runs, that would decide; 0: already decided, or no number would
 }
 
 // Decision is the result of a gate.
@@ -26,14 +26,14 @@ const (
 	NotDecided Decision = "not decided"
 )
 
-const mostRounds = 10000 // the most to advise
+const mostRounds = 10000 // largest number of rounds to advise
 
-// GateAll decides for each row whether new is worse than old by more than a margin: a positive
-// share if more is worse, a negative one if less is worse. The decision is Regressed if the
-// whole interval is beyond the margin, at a level adjusted for all rows, because one row is
-// enough to fail. It is Passed if the whole interval is on the other side. That needs no
-// adjustment, because all rows must pass (intersection–union; Berger, Technometrics 24 (1982)
-// 295–300).
+// GateAll decides for each row whether new is worse than old by more than a margin. The margin
+// is a positive share if more is worse, and a negative one if less is worse. The decision is
+// Regressed if the whole interval is beyond the margin. Its level is adjusted for all rows,
+// because a single row fails the gate. The decision is Passed if the whole interval is on the
+// other side. This needs no adjustment, because all rows must pass (intersection–union; Berger,
+// Technometrics 24 (1982) 295–300).
 func GateAll(table []Sides, margins []float64, by Adjustment) []Gated {
 	compared := CompareAll(table, 0, by)
 	out := make([]Gated, len(table))
@@ -70,7 +70,7 @@ func GateAll(table []Sides, margins []float64, by Adjustment) []Gated {
 	return out
 }
 
-// allEqual reports whether all values of both sides are equal, such as zero errors, which have
+// allEqual reports whether all values of both sides are equal. For example, zero errors have
 // no ratio.
 func allEqual(s Sides) bool {
 	first, any := 0.0, false
@@ -88,8 +88,8 @@ func allEqual(s Sides) bool {
 	return true
 }
 
-// needs returns the number of rounds with which the interval would be on one side of the
-// margin for the observed shift. It narrows with the root of the number.
+// needs returns the number of rounds with which the interval of the observed shift would be
+// on one side of the margin. The interval narrows with the square root of this number.
 func (g *Gated) needs(margin float64, moreIsWorse bool, among int, by Adjustment) int {
 	have := min(g.N1, g.N2)
 	fewest := RoundsFor(among, by)
@@ -118,7 +118,7 @@ func (g *Gated) needs(margin float64, moreIsWorse bool, among int, by Adjustment
 	return max(fewest, have+1, int(math.Ceil(rounds)))
 }
 
-// why returns the reason of the decision.
+// why returns the reason for the decision.
 func (g *Gated) why(margin float64) string {
 	seen := "it has no interval"
 	if Finite(g.Lo) && Finite(g.Hi) {

@@ -7,7 +7,7 @@ import "math"
 // values, misses the median with probability 2·2⁻ⁿ. It returns math.MaxInt for a confidence
 // of at least 1 and for NaN.
 func MinRounds(confidence float64) int {
-	// From n = 55 on, 1 − 2·2⁻ⁿ is 1 in a float64, and so is no confidence below 1.
+	// From n = 55 on, 1 − 2·2⁻ⁿ rounds to 1 in a float64, above any confidence below 1.
 	for n := 2; n <= 55; n++ {
 		if 1-math.Exp2(1-float64(n)) >= confidence && confidence < 1 {
 			return n

@@ -11,36 +11,37 @@ import (
 // FewestForOutliers is the smallest number of values with which outliers can be found.
 const FewestForOutliers = 10
 
-const boundOfScore = 3.5 // the modified z-score of an outlier in a single sample
+const boundOfScore = 3.5 // modified z-score from which a value of a single sample is an outlier
 
-// Outlier is a value far from the others of its kind.
+// Outlier is a value far from the other values of its kind.
 type Outlier struct {
 	At    int     // index
 	Score float64 // modified z-score
-	Shift float64 // from the median of its kind, as a share of it: 0.3 is 30 % more; NaN if values are not positive
+	Shift float64 // relative to the median of its kind: 0.3 is 30 % more; NaN if values are not positive
 }
 
-// Kinds groups values that are alike.
+// Kinds assigns values to kinds.
 type Kinds struct {
 	Of      []int   // the kind of each value
-	Members [][]int // by kind the indexes of the values for its median, which may belong to other kinds too
+	Members [][]int // by kind, the indexes of the values for its median; they may include other kinds
 }
 
-// Outliers finds the values that are far from the median of their kind by the modified
-// z-score: the distance divided by 1.4826 times the median absolute deviation is at least 3.5
-// (Iglewicz and Hoaglin, How to Detect and Handle Outliers, ASQC 1993). Outliers change this
-// score little. The deviation is that of all values from the medians of their kinds, or that
-// of the kind if it is larger. Medians of few values are too close to them; the factor
-// n/(n − 0.8) corrects this from 10 on (Croux and Rousseeuw, COMPSTAT 1992, 411–428).
+// Outliers finds the values that are far from the median of their kind. It uses the modified
+// z-score, the distance divided by 1.4826 times the median absolute deviation. An outlier has
+// a score of at least 3.5 (Iglewicz and Hoaglin, How to Detect and Handle Outliers, ASQC 1993).
+// This score is robust to the outliers themselves. The deviation is that of all values from
+// the medians of their kinds, or that of the kind if it is larger. Medians of few values are
+// too close to them. The factor n/(n − 0.8) corrects this from 10 values on (Croux and
+// Rousseeuw, COMPSTAT 1992, 411–428).
 //
-// Among a thousand values some exceed 3.5 by chance. So the bound grows with the number of
-// values in all: one value exceeds it by chance with probability [Alpha] (Bonferroni). It uses
-// Student's t, because a deviation of n values is as uncertain as a standard deviation of
-// n·0.37 (Rousseeuw and Croux, JASA 88 (1993) 1273–1283). Values within 5 % of the median are
-// not outliers.
+// Among a thousand values some exceed 3.5 by chance. So the bound grows with the total number
+// of values: the probability that any value exceeds it by chance is [Alpha] (Bonferroni). It
+// uses Student's t, because a deviation of n values is as uncertain as a standard deviation of
+// n·0.37 values (Rousseeuw and Croux, JASA 88 (1993) 1273–1283). Values within 5 % of the median
+// are not outliers.
 //
-// For positive values the logarithms count. If more than half of the values equal their
-// medians, 1.2533 times the mean absolute deviation replaces the median absolute one
+// Positive values are compared as logarithms. If more than half of the values equal their
+// medians, 1.2533 times the mean absolute deviation replaces the median absolute deviation
 // (Iglewicz and Hoaglin).
 func Outliers(values []float64, kinds Kinds, among int) (out []Outlier) {
 	if len(values) < FewestForOutliers || !allFinite(values) {
@@ -72,7 +73,7 @@ func Outliers(values []float64, kinds Kinds, among int) (out []Outlier) {
 		if widest[k] = all; len(own[k]) >= FewestForOutliers {
 			widest[k] = max(all, deviation(own[k]))
 		}
-		free -= min(len(own[k]), 1) // for its median
+		free -= min(len(own[k]), 1) // one degree of freedom for its median
 	}
 	freedom := stats.TDist{V: 0.37 * float64(max(free, FewestForOutliers/2))}
 	bound := max(boundOfScore, -stats.InvCDF(freedom)(Alpha/2/float64(max(among, len(values)))))
@@ -92,7 +93,7 @@ func Outliers(values []float64, kinds Kinds, among int) (out []Outlier) {
 	return out
 }
 
-// deviation estimates the standard deviation by distances from the median.
+// deviation estimates the standard deviation from distances to the median.
 func deviation(off []float64) float64 {
 	if d := middleOf(off); d > 0 {
 		return 1.4826 * d
@@ -100,9 +101,9 @@ func deviation(off []float64) float64 {
 	return 1.2533 * stats.Mean(off)
 }
 
-// Scatter returns half of the range around the median that has 95 % of normal values, as a
-// share of the median: 1.96 · 1.4826 · median absolute deviation. It is NaN without values and
-// for a median of 0.
+// Scatter returns half of the range around the median that contains 95 % of normal values,
+// relative to the median: 1.96 · 1.4826 · median absolute deviation. It is NaN without values
+// and for a median of 0.
 func Scatter(values []float64) float64 {
 	middle, off := deviations(values)
 	share := 1.96 * 1.4826 * middleOf(off) / math.Abs(middle)

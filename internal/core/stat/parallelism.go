@@ -2,8 +2,8 @@ package stat
 
 import "math"
 
-// Parallelism returns Σ latency / makespan of one batch: how many of its operations ran at once
-// on average. 1 means one after the other, N that all N lanes ran for the whole batch.
+// Parallelism returns Σ latency / makespan of one batch, the average number of operations that
+// ran at the same time. 1 means sequential; N means that all N lanes ran for the whole batch.
 //
 // The sum of overlapping latencies is not a time and is never reported. Both arguments have
 // the same unit. NaN if the makespan is not positive, or a value is negative or not finite.

@@ -23,8 +23,8 @@ func Trimmed(values []float64) (mean float64, ok bool) {
 	return sum / float64(len(kept)), true
 }
 
-// Versus returns the percentage by which new exceeds old, the "VS" column of the iSulad
-// performance report, 2020: (new − old) / old × 100. It is NaN if old is 0 or a value is not
+// Versus returns the percentage by which new exceeds old: (new − old) / old × 100. This is the
+// "VS" column of the iSulad performance report, 2020. It is NaN if old is 0 or a value is not
 // finite.
 func Versus(old, new float64) float64 {
 	if old == 0 || !Finite(old) || !Finite(new) {
@@ -33,8 +33,8 @@ func Versus(old, new float64) float64 {
 	return (new - old) / old * 100
 }
 
-// FormatVersus formats [Versus] as the report does: "-54.36%", "+1.81%", "0.00%" without a
-// sign, and "?" for NaN.
+// FormatVersus formats [Versus] as the report does: "-54.36%", "+1.81%", or "0.00%" without a
+// sign. It returns "?" for NaN.
 func FormatVersus(old, new float64) string {
 	percent := Versus(old, new)
 	if !Finite(percent) {

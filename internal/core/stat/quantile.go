@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Quantile returns the smallest value that at least the share q (0 to 1) of the sorted values
-// do not exceed: the nearest rank, definition 1 of Hyndman and Fan, Sample Quantiles in
-// Statistical Packages, The American Statistician 50 (1996) 361–365. It does not interpolate,
-// so a p99 is a measured value. q = 0.5 is the median of [Summary], which is the mean of the
-// two middle values of an even number.
+// Quantile returns the smallest value that is not exceeded by at least the share q (0 to 1) of
+// the sorted values. This is the nearest rank, definition 1 of Hyndman and Fan, Sample Quantiles
+// in Statistical Packages, The American Statistician 50 (1996) 361–365. It does not interpolate,
+// so a p99 is a measured value. The exception is q = 0.5: it returns the median of [Summary],
+// which averages the two middle values of an even number.
 //
 // The values must be finite and ascending. It is NaN without values and for a NaN q.
 func Quantile(sorted []float64, q float64) float64 {
@@ -21,7 +21,8 @@ func Quantile(sorted []float64, q float64) float64 {
 		return median(sorted)
 	}
 	q = min(max(q, 0), 1)
-	// A rank is an integer up to rounding: 0.07 × 100 is 7.000000000000001.
+	// Round down first, because floating-point products are inexact: 0.07 × 100 is
+	// 7.000000000000001.
 	rank := int(math.Ceil(q*float64(n) - 1e-9))
 	return sorted[min(max(rank, 1), n)-1]
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// run returns the run of a round.
+// run returns the index of the run that contains a round.
 func (s *Sides) run(round int) int {
 	if s.PerRun <= 0 {
 		return 0
@@ -15,7 +15,7 @@ func (s *Sides) run(round int) int {
 	return round / s.PerRun
 }
 
-// FewestRuns is the smallest number of runs of a side for a verdict on their spread.
+// FewestRuns is the smallest number of runs per side for a verdict on their spread.
 const FewestRuns = 3
 
 // Variance returns the variance of a sample.
@@ -23,7 +23,7 @@ func Variance(values []float64) float64 { return stats.Variance(values) }
 
 func severalRuns(run []int) bool { return len(run) > 0 && slices.Max(run) != slices.Min(run) }
 
-// ofRuns reduces the values of each run to one. run has the run of each value.
+// ofRuns reduces the values of each run to one value. run is the run of each value.
 func ofRuns(values []float64, run []int, reduce func([]float64) float64) (out []float64) {
 	for from := 0; from < len(values); {
 		to := from + 1
@@ -38,18 +38,18 @@ func ofRuns(values []float64, run []int, reduce func([]float64) float64) (out []
 
 func hodgesLehmann(d []float64) float64 { return walsh(d).median() }
 
-// acrossRuns compares sides with several runs, by one logarithm per run: its median, or its
-// shift if it has both sides. Rounds of one run share its boot, memory layout and neighbours,
-// so they do not show the variation between runs. A run counts once for any number of rounds.
-// The test is Student's t of the runs' values, with n − 1 degrees of freedom if runs have both
-// sides, else Welch's. A side with one run is assumed to have the variance of the other. known
-// is false if runs have no variance.
+// acrossRuns compares sides with several runs. Each run has one logarithm: its median, or its
+// shift if it has both sides. Rounds of one run share its boot, memory layout and neighbours, so
+// they do not show the variation between runs. A run counts once, however many rounds it has.
+// The test is Student's t on the values of the runs, with n − 1 degrees of freedom if runs have
+// both sides, else Welch's. A side with one run is assumed to have the variance of the other.
+// known is false if the variance of the runs is unknown.
 //
-// Kalibera and Jones, Rigorous benchmarking in reasonable time, ISMM 2013 (the interval of a
-// design with levels is that of the means of its highest one); Welch, Biometrika 34 (1947)
-// 28–35; Satterthwaite, Biometrics Bulletin 2 (1946) 110–114. The intervals of a hierarchical
-// bootstrap (Davison and Hinkley, Bootstrap Methods, 1997, 3.8) are too narrow with 5 runs,
-// see docs/statistics.md.
+// References: Kalibera and Jones, Rigorous benchmarking in reasonable time, ISMM 2013 (the
+// interval of a multi-level design is that of the means at its highest level); Welch, Biometrika
+// 34 (1947) 28–35; Satterthwaite, Biometrics Bulletin 2 (1946) 110–114. The intervals of a
+// hierarchical bootstrap (Davison and Hinkley, Bootstrap Methods, 1997, 3.8) are too narrow with
+// 5 runs, see docs/statistics.md.
 func (c *Comparison) acrossRuns(s scaled, alpha float64) (test tested, middle, lo, hi float64, known bool) {
 	if !c.Runs {
 		return nil, 0, 0, 0, false
@@ -69,7 +69,7 @@ func (c *Comparison) acrossRuns(s scaled, alpha float64) (test tested, middle, l
 	return test, middle, lo, hi, true
 }
 
-// betweenRuns adds the variance between runs to that of the rounds of one run per side. The
+// betweenRuns adds the variance between runs to that of the rounds, if each side has one run. The
 // test is Student's t with Satterthwaite's degrees of freedom. With too few rounds for an
 // interval, the p-values are 1.
 func (c *Comparison) betweenRuns(s scaled, middle, lo, hi, alpha float64) (tested, float64, float64) {

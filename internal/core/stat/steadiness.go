@@ -8,33 +8,33 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// Steadiness is the change over the rounds of a run of rows that are read together, such as
-// all operations of a table.
+// Steadiness describes how values changed over the rounds of a run. It covers rows that are
+// tested together, such as all operations of a table.
 type Steadiness struct {
-	Rows  int   // rows used
-	First Moved // the first round ÷ the median of all others; P is against those from the fourth on
-	Half  Moved // the median of the second half of the rounds ÷ that of the first
+	Rows  int   // number of rows used
+	First Moved // first round ÷ median of all others; P compares it with the fourth and later rounds
+	Half  Moved // median of the second half of the rounds ÷ that of the first half
 }
 
-// Moved is the difference of some rounds from others.
+// Moved is the difference between some rounds and others.
 type Moved struct {
 	Ratio float64 // geometric mean over the rows; NaN without rows
 	P     float64 // two-sided, adjusted for the other tests of the record; 1 without a test
-	Found bool    // P is below 0.01, and Ratio at least 5 % from 1
+	Found bool    // P is below 0.01, and Ratio differs from 1 by at least 5 %
 }
 
-const farthest = 4 // largest score, which limits the weight of an outlier
+const farthest = 4 // largest score; it limits the weight of an outlier
 
-// SteadinessOf tests whether the first round differs from the others, as after a short
-// warm-up, and whether the rounds drifted, as when page caches fill or a processor heats up.
-// Each is one test for all rows, at 0.01 divided by the number of tests read together.
+// SteadinessOf tests whether the first round differs from the others and whether the rounds
+// drifted. A short warm-up is a cause of the former. The latter happens when page caches fill or
+// a processor heats up. Each is one test over all rows, at 0.01 divided by the number of tests.
 //
 // The score of a value is the distance of its logarithm from the row's median, in robust
-// standard deviations. The score of a round is the mean over the rows. So chance in a single
-// row hardly counts, and an effect on all rows counts once. Student's t of the rounds' scores
-// decides:
-//   - The first round is compared with those from the fourth on, because the second and third
-//     may be cold too. It must be beyond all of them.
+// standard deviations. The score of a round is the mean over the rows. So noise in a single
+// row has little weight, and an effect on all rows counts once. Student's t is applied to the
+// scores of the rounds:
+//   - The first round is compared with the fourth and later ones, because the second and third
+//     may be cold too. It must be outside the range of all of them.
 //   - The halves are compared by the deviations from their means, or from a line through all
 //     rounds. Dependent rounds count for fewer, see [CompareAll].
 //
@@ -45,7 +45,7 @@ func SteadinessOf(rows []Rounds, tests int) Steadiness {
 	var first, half float64
 	var firsts int
 	sum, n := map[int]float64{}, map[int]float64{}
-	rest := [][]float64{nil} // scores without the movement, of all rows together and of each
+	rest := [][]float64{nil} // scores without the movement: of all rows together, then of each row
 	for _, row := range rows {
 		rounds, scores, logs, ok := scored(row)
 		if !ok {
@@ -83,7 +83,7 @@ func moved(log, p float64, tests int) Moved {
 	return Moved{ratio, p, p < findingAlpha && apart(ratio)}
 }
 
-// apart reports whether a ratio differs from 1 by at least 5 %. For NaN it reports false.
+// apart reports whether a ratio differs from 1 by at least 5 %. It reports false for NaN.
 func apart(ratio float64) bool {
 	return ratio >= 1+worthSaying || ratio <= 1/(1+worthSaying)
 }
@@ -103,11 +103,11 @@ func scored(row Rounds) (rounds []int, scores, logs []float64, ok bool) {
 		return nil, nil, nil, false
 	}
 	middle, off := deviations(logs)
-	// 1.4826 converts a normal sample's deviation to a standard deviation. Rounded values
-	// vary at least by their step.
+	// 1.4826 converts a median absolute deviation of normal values to a standard deviation.
+	// Rounded values have a scatter of at least one rounding step.
 	scatter := max(1.4826*middleOf(off), step(slices.Sorted(slices.Values(logs))))
 	for _, v := range logs {
-		score := 0.0 // for rows with equal values
+		score := 0.0 // 0 if all values of the row are equal
 		if v != middle {
 			score = min(max((v-middle)/scatter, -farthest), farthest)
 		}
@@ -116,8 +116,8 @@ func scored(row Rounds) (rounds []int, scores, logs []float64, ok bool) {
 	return rounds, scores, logs, true
 }
 
-// unmoved returns the values without their movement over the rounds: a step at the half or a
-// line, whichever leaves the smaller variance.
+// unmoved removes the movement over the rounds from the values. The movement is a step at the
+// half or a line, whichever leaves the smaller variance.
 func unmoved(values []float64) []float64 {
 	stepped, line := slices.Clone(values), slices.Clone(values)
 	half := len(values) / 2
@@ -140,15 +140,15 @@ func unmoved(values []float64) []float64 {
 	return stepped
 }
 
-// halves returns the p-value of equal halves. rest are the scores without the movement.
+// halves returns the p-value for equal halves. rest are the scores without the movement.
 func halves(scores, rest []float64, rho float64) float64 {
 	n := len(scores) / 2
 	count := effective(2*n, rho)
-	variance := stats.Variance(rest) * float64(len(rest)-1) / float64(len(rest)-2) // two were fitted
+	variance := stats.Variance(rest) * float64(len(rest)-1) / float64(len(rest)-2) // two parameters were fitted
 	return studentP(stats.Mean(scores[len(scores)-n:])-stats.Mean(scores[:n]), 2*math.Sqrt(variance/count), max(fewestEffective, count-2))
 }
 
-// firstOf returns the p-value of a first score equal to those from the fourth on.
+// firstOf returns the p-value for a first score equal to the fourth and later ones.
 func firstOf(scores []float64) float64 {
 	others := scores[3:]
 	off := scores[0] - stats.Mean(others)
@@ -159,7 +159,7 @@ func firstOf(scores []float64) float64 {
 	return studentP(off, math.Sqrt(stats.Variance(others)*(1+1/n)), n-1)
 }
 
-// studentP returns the two-sided p-value of a distance with a standard error.
+// studentP returns the two-sided p-value of a distance with the given standard error.
 func studentP(off, unsure, freedom float64) float64 {
 	switch {
 	case off == 0:

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Samples are independent values of two sides in one stratum, such as a round.
+// Samples are the independent values of two sides in one stratum, such as a round.
 type Samples struct{ Old, New []float64 }
 
 // Ratio is the ratio of new to old values.
 type Ratio struct {
-	N      int // values of the smaller side, in strata with both sides
+	N      int // number of values of the smaller side, over strata with both sides
 	Value  float64
 	Lo, Hi float64
 	Known  bool // false: too few values for an interval
 }
 
-// RatioWithin returns the median of all ratios of a new value to an old one of the same stratum.
-// Strata may differ, and have different numbers of values on the two sides. The interval
-// inverts the sum of the strata's Mann–Whitney statistics, as [CompareAll] does for one. Strata
-// with one side are skipped. If a value is not positive, there is no ratio.
+// RatioWithin returns the median of all ratios of a new value to an old one in the same stratum.
+// Strata may differ in level, and in the number of values per side. The interval inverts the sum
+// of the strata's Mann–Whitney statistics, as [CompareAll] does for one stratum. Strata with only
+// one side are skipped. There is no ratio if a value is not positive.
 //
 // Reference: Lehmann, Nonparametrics, 1975, chapter 3 (blocked comparisons).
 func RatioWithin(strata []Samples, confidence float64) (r Ratio) {

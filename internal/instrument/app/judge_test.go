@@ -329,17 +329,17 @@ func TestTooFewRoundsToCompareAreTold(t *testing.T) {
 		want         []string
 	}{
 		"three targets and the default":       {func(*Options) {}, 2, 9, nil},
-		"ten targets and the default":         {func(*Options) {}, 9, 9, []string{"compared with t0: 9 rounds cannot show a difference, however large it is: what the table compares needs 12; use --rounds 12 or more"}},
+		"ten targets and the default":         {func(*Options) {}, 9, 9, []string{"compared with t0: 9 rounds cannot show a difference, however large it is: the comparisons in the table need 12; use --rounds 12 or more"}},
 		"ten targets and 12 rounds":           {func(*Options) {}, 9, 12, nil},
 		"unadjusted":                          {func(o *Options) { o.Adjust = stat.Raw }, 9, 9, nil},
-		"beside a neighbour fewer are needed": {one, 9, 11, []string{"compared with t0: 11 rounds cannot show a difference, however large it is: what the table compares needs 12; use --rounds 12 or more"}},
+		"beside a neighbour fewer are needed": {one, 9, 11, []string{"compared with t0: 11 rounds cannot show a difference, however large it is: the comparisons in the table need 12; use --rounds 12 or more"}},
 		"less than an interval needs":         {one, 9, 5, []string{"5 rounds give no 95 % interval; use --rounds 12 or more"}},
 		"many neighbours": {func(o *Options) {
 			for i := range 20 {
 				o.Neighbours = append(o.Neighbours, fmt.Sprintf("hold %dMiB", i+1))
 			}
-		}, 1, 9, []string{"p99 × alone: 9 rounds cannot show a difference, however large it is: what the table compares needs 11; use --rounds 11 or more",
-			"requests/s × alone, vs t0: 9 rounds cannot show a difference, however large it is: what the table compares needs 10; use --rounds 10 or more"}},
+		}, 1, 9, []string{"p99 × alone: 9 rounds cannot show a difference, however large it is: the comparisons in the table need 11; use --rounds 11 or more",
+			"requests/s × alone, vs t0: 9 rounds cannot show a difference, however large it is: the comparisons in the table need 10; use --rounds 10 or more"}},
 	} {
 		check.Equal(t, name, few(c.change, c.more, c.rounds), c.want)
 	}

@@ -49,8 +49,8 @@ func TestATrickOfTimeIsSaid(t *testing.T) {
 		"a delete that leaves the cgroups": {
 			`[ $verb != delete ] || { "$runc" "$@" || exit; for g in /sys/fs/cgroup/*/tare-run-*/trick /sys/fs/cgroup/tare-run-*/trick; do [ ! -d $g ] || mkdir -p $g/$id; done; exit 0; }`, "lifecycle --rounds 3",
 			[]string{"cgroups that outlived their sandboxes: 4, of 4 of 4 visits, such as /tare-run-"}},
-		"a CPU limit above the sandboxes":          {limit, "lifecycle --rounds 3", []string{"/trick (0.02 CPUs) held back "}},
-		"a CPU limit above the sandbox of a start": {limit, "startup --rounds 4", []string{"/trick (0.02 CPUs) held back "}},
+		"a CPU limit above the sandboxes":          {limit, "lifecycle --rounds 3", []string{"/trick (0.02 CPUs) throttled "}},
+		"a CPU limit above the sandbox of a start": {limit, "startup --rounds 4", []string{"/trick (0.02 CPUs) throttled "}},
 		"a start that returns and starts later": {
 			`[ $verb != start ] || { (sleep 0.3; exec "$runc" "$@") >/dev/null 2>&1 & exit 0; }`, "lifecycle --ops start --rounds 4",
 			[]string{" before the workload ran"}},

@@ -353,7 +353,7 @@ func TestAPressureThatIsNotKnownHasAReasonOfItsOwn(t *testing.T) {
 
 func TestTooFewRoundsToCompareAreToldBefore(t *testing.T) {
 	refused := &record.Failure{Kind: record.FailExit, Detail: "exit status 1"}
-	for rounds, want := range map[int]string{7: "7 rounds cannot show a difference, however large it is: what the table compares needs 8: use --rounds 8 or more, 1.1 times as long", 8: ""} {
+	for rounds, want := range map[int]string{7: "7 rounds cannot show a difference, however large it is: the comparisons in the table need 8: use --rounds 8 or more, 1.1 times as long", 8: ""} {
 		var open, noisy, warned = &atomic.Int64{}, &atomic.Bool{}, ""
 		o := Options{Plan: app.Defaults(), Meter: meter{}, Options: run.Options{RunID: "r", Dirs: func(string) (string, string, error) { return "", "", nil }, Warn: func(text string) { warned += text }}}
 		o.Plan.Rounds, o.Plan.Limits.CPU = rounds, 1
