@@ -121,10 +121,10 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 	done
 
 screenshots: ## regenerate docs/screenshots from stored records
-	$(GO) test -count=1 -run '^TestDocsHaveAPictureOfEveryPage$$' ./internal/testing/browser -update
+	$(GO) test -count=1 -run '^TestDocsHaveAScreenshotOfEveryPage$$' ./internal/testing/browser -update
 
 docs: ## generate the tables in docs/figures.md from the instruments' catalogues
-	$(GO) test -count=1 -run '^TestThePageOfFiguresHasTheRowsOfEveryCatalogue$$' ./internal/instrument -update
+	$(GO) test -count=1 -run '^TestFiguresPageHasEveryCatalogue$$' ./internal/instrument -update
 
 runtimes: ## build youki and runsc, which Debian does not package, into the user's cache
 	@GO='$(GO)' scripts/install-runtimes build

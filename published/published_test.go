@@ -48,8 +48,8 @@ func TestTheISuladReportIsThereInFull(t *testing.T) {
 	check.That(t, r.Date == "2020-09-09" && r.Author == "haozi007" && r.Unit == "ms", "%+v", r)
 }
 
-// The sums are those of each column of the publication itself, added up before
-// its tables became a file.
+// The sums are the column sums of the publication, computed before its tables were
+// converted to a file.
 func TestTheISuladReportsFiguresAddUp(t *testing.T) {
 	sums := map[string][3]float64{
 		"client-x86-containers-1": {2249, 2250, 1139}, "client-x86-containers-100": {36229, 30928, 16399},
@@ -113,8 +113,8 @@ func TestEveryPublicationHasAllItsTables(t *testing.T) {
 	}
 }
 
-// Every formula is made of printed figures and small whole numbers, and comes to
-// what is said to follow.
+// Every formula consists of printed figures and small integers, and yields the stated
+// result.
 func TestWhatShowsASentenceToBeWrongFollowsFromPrintedFigures(t *testing.T) {
 	number := regexp.MustCompile(`[0-9.]+`)
 	for _, name := range published.Names() {
@@ -132,7 +132,7 @@ func TestWhatShowsASentenceToBeWrongFollowsFromPrintedFigures(t *testing.T) {
 				for _, n := range number.FindAllString(but.Formula, -1) {
 					check.That(t, printed[n], "%s: %s: %s stands in no table", name, claim.Says, n)
 				}
-				// Whole numbers divide as others do.
+				// Divide integers without truncation.
 				exact := number.ReplaceAllStringFunc(but.Formula, func(n string) string { return "(" + n + "*1.0)" })
 				got, err := types.Eval(token.NewFileSet(), nil, token.NoPos, exact)
 				if err != nil {
@@ -166,7 +166,7 @@ func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
 	text := must.Get(os.ReadFile("isulad-2020/report.json"))(t)
 	dir := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(dir, "report.json"), text, 0o644))
-	t.Chdir(t.TempDir()) // where there is no folder published
+	t.Chdir(t.TempDir()) // a folder without published records
 	want := must.JSON(t, load(t, isulad))
 	for _, name := range []string{"isulad-2020", "published/isulad-2020/", "./published/isulad-2020", dir, filepath.Join(dir, "report.json")} {
 		check.Equal(t, name, string(must.JSON(t, load(t, name))), string(want))
@@ -233,7 +233,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// milliseconds returns a value in milliseconds, ok false where there is none.
+// milliseconds returns a value in milliseconds. ok is false if there is none.
 func milliseconds(r *published.Report, f published.Figure) (ms float64, ok bool) {
 	n, err := strconv.ParseFloat(string(f), 64)
 	return n * published.Units[r.Unit].Factor / 1e6, err == nil

@@ -22,8 +22,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Two publications are records, which tare report shows: figures that tools printed,
-// and starts that somebody took apart by hand.
+// Two publications are records that tare report can show: figures printed by tools, and
+// starts analyzed by hand.
 func stored(t *testing.T, name string) *record.Record {
 	t.Helper()
 	rec, err := record.Load(name + ".jsonl")
@@ -45,8 +45,8 @@ func cells(t *testing.T, rec *record.Record, each func(table *storage.Table, cel
 	return s
 }
 
-// What else the golden file shows: which findings there are, and that direct I/O is named
-// where a cache answered all the same.
+// The golden file also has the list of findings. It shows that direct I/O served by a
+// cache is reported.
 func TestPublishedFiguresThatNoDeviceCanGiveAreFlagged(t *testing.T) {
 	var said strings.Builder
 	for _, name := range []string{"kata-io/record", "kata-io/sysbench"} { // which is of another machine
@@ -85,8 +85,8 @@ func TestFiguresOfNoVolumeAreJudgedAsTheMachinesOwn(t *testing.T) {
 	check.That(t, fmt.Sprint(got) == fmt.Sprint(want), "got  %v\nwant %v", got, want)
 }
 
-// recomputed are the sum of a start's parts, the wall time that was measured, and the
-// engine's credits, which are the wall time less the runtime's calls.
+// recomputed has the sum of a start's parts, the measured wall time, and the engine time,
+// which is the wall time less the runtime's calls.
 func recomputed(s *record.Start) map[string]int64 {
 	var sum, calls int64
 	for _, x := range s.Spans {
@@ -98,9 +98,9 @@ func recomputed(s *record.Start) map[string]int64 {
 	return map[string]int64{"sum": sum, "wall": s.Ended, "credits": s.Ended - calls}
 }
 
-// Of each mistake two figures are wrong: 2.2776 for the wall time of 2.776 s, and a sum that
-// lacks 0.2247 s. The golden file has the claims that do not follow, beside what follows, and
-// the findings and the engine's time of the report.
+// Each mistake affects two figures: 2.2776 instead of the wall time of 2.776 s, and a sum
+// without 0.2247 s. The golden file has the wrong claims with the correct values, the
+// findings, and the engine time of the report.
 func TestThePublishedSumsOfTheBootHaveTwoMistakesAndTheReportTellsBoth(t *testing.T) {
 	rec := stored(t, "kata-boot-2018/record")
 	var said strings.Builder
@@ -140,8 +140,8 @@ func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
 	}
 }
 
-// gives tells whether a measure has all of a table: its operations, its lanes,
-// a target for each of its columns, and the one that is set against the others.
+// gives reports whether a measure covers a table: its operations, its lanes, a target for
+// each column, and the target compared with the others.
 func gives(r *published.Report, l *lifecycle.Options, table published.Table) bool {
 	for _, row := range table.Rows {
 		if !slices.Contains(l.Ops, subject.Op(row.Op)) {

@@ -38,7 +38,7 @@ func TestTagsBoundValues(t *testing.T) {
 	t.Parallel()
 	for claim, c := range map[string]struct {
 		spoil func(*toyLine)
-		want  string // "": it is taken
+		want  string // "" if accepted
 	}{
 		"what is as it should be":          {func(*toyLine) {}, ""},
 		"a number below nothing":           {func(l *toyLine) { l.Count = -1 }, "count is -1 and cannot be negative"},
@@ -144,7 +144,7 @@ func TestInvalidLinesAreProblemsAndUnusualOnesAreNot(t *testing.T) {
 	}
 }
 
-// expanded writes the short forms of a row out, the inner ones first.
+// expanded expands the short forms of a row, innermost first.
 func expanded(edits string) string {
 	short := regexp.MustCompile(`(LONG|NAMES|LIST)\((\d+)(?:,([^()]*))?\)`)
 	for short.MatchString(edits) {
@@ -175,7 +175,7 @@ func refused(t *testing.T, line, want string) {
 	}
 }
 
-func TestOfCopiesTheWholeThenTheLongestThenTheFirstCounts(t *testing.T) {
+func TestCompleteThenLongestThenFirstCopyCounts(t *testing.T) {
 	t.Parallel()
 	whole, lines := written(t, few())
 	labelled := whole + `{"type":"label","key":"node","value":"a"}` + "\n"
@@ -184,8 +184,8 @@ func TestOfCopiesTheWholeThenTheLongestThenTheFirstCounts(t *testing.T) {
 	another := strings.ReplaceAll(whole, "tare-1f", "tare-2f")
 	for name, c := range map[string]struct {
 		files []string
-		of    int // which file counts
-		nth   int // and which of its records
+		of    int // index of the expected file
+		nth   int // index of the record in that file
 	}{
 		"of equals the first":            {[]string{whole, whole}, 0, 0},
 		"before what is damaged":         {[]string{damaged, whole}, 1, 0},

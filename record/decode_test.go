@@ -18,8 +18,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// both reads a text as a type of line, and has encoding/json read it. What is read they
-// read the same, and what JSON alone reads is refused for a reason of ours.
+// both decodes a text as a line type with this package and with encoding/json. Accepted
+// texts must decode equally. A text that only encoding/json accepts must be refused for
+// one of our reasons.
 func both(t *testing.T, of *LineType, text string) error {
 	t.Helper()
 	got, want := reflect.New(of.of), reflect.New(of.of)
@@ -35,7 +36,7 @@ func both(t *testing.T, of *LineType, text string) error {
 	return err
 }
 
-// ours are the reasons for which JSON is not believed.
+// ours are the reasons to refuse valid JSON.
 var ours = regexp.MustCompile(`duplicate|the name is|^more than|is not a list|is not an object`)
 
 func TestDecoderAgreesWithEncodingJSON(t *testing.T) {
@@ -94,8 +95,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Records of schema 1, as released versions wrote them: they open for ever, and
-// nothing in them is lost or changed when they are written again.
+// Records of schema 1 as written by released versions. Every later version must open them
+// and write them back unchanged.
 func TestStoredRecordsOpenAndWriteBackTheSame(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -124,8 +125,8 @@ func TestStoredRecordsOpenAndWriteBackTheSame(t *testing.T) {
 	}
 }
 
-// rewritten reads a record and writes all of it again. It counts the lines of
-// each type, in the order of their first.
+// rewritten reads a record and writes it again. It counts the lines of each type, in
+// order of first appearance.
 func rewritten(text []byte) (counts string, again []byte, err error) {
 	var (
 		file  bytes.Buffer

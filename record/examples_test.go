@@ -21,7 +21,7 @@ const headerLine = `{"type":"header","schema":1}` + "\n"
 
 const batchPrefix = `{"type":"batch","phase":"measure","target":"runc","op":"create","lanes":2,"released":1000,"samples":`
 
-// examples are the lines of the page: every type, with every field in use.
+// examples are the example lines of the page: every type with every field.
 func examples(t testing.TB) []string {
 	t.Helper()
 	text := must.Get(os.ReadFile(page))(t)
@@ -32,7 +32,7 @@ func examples(t testing.TB) []string {
 	return all
 }
 
-// decoded are the examples as lines.
+// decoded returns the examples as lines.
 func decoded(t testing.TB) (lines []any) {
 	t.Helper()
 	r := NewReader(strings.NewReader(strings.Join(examples(t), "\n") + "\n"))
@@ -46,7 +46,7 @@ func decoded(t testing.TB) (lines []any) {
 	}
 }
 
-// written is what a writer makes of lines, whole and by line.
+// written returns the output of a writer for lines, in total and per line.
 func written(t testing.TB, lines []any) (string, []string) {
 	t.Helper()
 	var b strings.Builder
@@ -57,7 +57,7 @@ func written(t testing.TB, lines []any) (string, []string) {
 	return b.String(), strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// count is how many lines a record holds.
+// count returns the number of lines in a record.
 func count(r *Record) int {
 	n := 1 // the header
 	for v, i := reflect.ValueOf(*r), 1; i < v.NumField(); i++ {
@@ -71,8 +71,8 @@ func count(r *Record) int {
 	return n
 }
 
-// edited is an example ("start", "start 2" for the second of its type) with some
-// of its values set, as "processes.0.pid=0 & round=1", or taken out: "round=".
+// edited is an example ("start", "start 2" for the second of its type) with some values
+// set, as in "processes.0.pid=0 & round=1", or removed: "round=".
 func edited(t testing.TB, example, edits string) string {
 	t.Helper()
 	kind, nth, _ := strings.Cut(example, " ")
@@ -123,15 +123,15 @@ func set(in any, path []string, value string) {
 	}
 }
 
-// list is so many times the same element.
+// list repeats an element n times.
 func list(n int, element string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 }
 
-// long is a text of so many bytes.
+// long is a text of n bytes.
 func long(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 
-// few are lines of a short record.
+// few are the lines of a short record.
 func few() []any {
 	return []any{
 		Header{RunID: "tare-1f", Experiment: "lifecycle"},
@@ -149,7 +149,7 @@ func TestExamplesOfThePageAreARecord(t *testing.T) {
 	if len(got.Problems) != 0 || got.End == nil || count(got) != 33 {
 		t.Errorf("%d lines, end %v, problems %v", count(got), got.End, got.Problems)
 	}
-	// A field that the types do not have would be passed over in silence.
+	// A reader would silently ignore a field that the types do not have.
 	for _, line := range lines {
 		kind := must.Get(lineType([]byte(line)))(t)
 		decoder := json.NewDecoder(strings.NewReader(line))

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// numbered are members of an object, all of one value.
+// numbered returns n object members with the same value.
 func numbered(n int, value string) string {
 	names := make([]string, n)
 	for i := range names {
@@ -21,7 +21,7 @@ func numbered(n int, value string) string {
 	return strings.Join(names, ",")
 }
 
-// hostileLines are long lists of what takes little of a line and much of memory.
+// hostileLines are long lists that need few bytes in a line but much memory.
 func hostileLines(size int) map[string]string {
 	fill := func(begin, element, end string) string {
 		return begin + strings.Repeat(element+",", max(0, size-len(begin+element+end))/(len(element)+1)) + element + end
@@ -50,9 +50,9 @@ func hostileLines(size int) map[string]string {
 	}
 }
 
-// What a hostile line leads to is counted before any of it is made.
+// The size of a hostile line's value is checked before it is allocated.
 func TestHostileLinesTakeLittleMemory(t *testing.T) {
-	const size = 3 << 20 // the longest of the lists that a line can have has a million elements
+	const size = 3 << 20 // the longest list that fits into a line has a million elements
 	for name, line := range hostileLines(size) {
 		text := []byte(line)
 		kind := must.Get(lineType(text))(t)
@@ -69,7 +69,7 @@ func TestHostileLinesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// A list that is just not too long may take what so many of its elements take.
+// A list of the maximum length may use the memory of that many elements.
 func TestLongestListsAreBounded(t *testing.T) {
 	const most = 96 << 20
 	for name, line := range map[string]string{
@@ -79,7 +79,7 @@ func TestLongestListsAreBounded(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = standard().byWord[TypeReading].decode([]byte(line)) // whether it is let through is not asked here
+		_, _ = standard().byWord[TypeReading].decode([]byte(line)) // whether it is accepted is not tested here
 		runtime.ReadMemStats(&after)
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > most {
 			t.Errorf("%s: %d MiB", name, grown>>20)
@@ -87,8 +87,7 @@ func TestLongestListsAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever is in a file, reading it ends, and what comes out of it is true as
-// far as a line can tell.
+// For any file, reading terminates, and every returned line is valid by itself.
 func FuzzReader(f *testing.F) {
 	text, _ := written(f, few())
 	f.Add([]byte(text))

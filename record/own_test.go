@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// echo is a line that an instrument of another package declares.
+// echo is a line type declared by an instrument in another package.
 type echo struct {
 	Type   record.Type `json:"type"`
 	Target string      `json:"target" is:"needed,label"`
@@ -25,7 +25,7 @@ type hop struct {
 	Name string `json:"name" is:"id"`
 }
 
-// Check says that an echo comes by some way.
+// Check requires an echo to have a way.
 func (e *echo) Check() error {
 	if len(e.Hops) == 0 {
 		return errors.New("an echo without a hop")
@@ -55,7 +55,7 @@ func TestInstrumentDeclaresItsOwnLines(t *testing.T) {
 	if all := record.All[echo](got); len(all) != 2 || !reflect.DeepEqual(*all[0], good) || got.End == nil {
 		t.Errorf("got %+v", all)
 	}
-	// One that is still being made holds what was added.
+	// A record under construction contains the added lines.
 	made := new(record.Record)
 	for _, line := range []any{record.Header{Experiment: "echo"}, good, &good, record.Finding{Code: "drift"}, &record.End{Status: "done"}} {
 		made.Add(line)
@@ -69,7 +69,7 @@ func TestInstrumentDeclaresItsOwnLines(t *testing.T) {
 		}
 	}
 
-	// Readers and writers without the declaration do not know it.
+	// Readers and writers without the declaration ignore it.
 	plain, err := record.Read(strings.NewReader(text))
 	if err != nil || len(plain.Problems) != 0 || len(record.All[echo](plain)) != 0 || plain.End == nil {
 		t.Errorf("%v, %+v", err, plain)

@@ -18,7 +18,7 @@ func TestUnreadableRecordIsAPermissionError(t *testing.T) {
 	must.OK(t, os.WriteFile(path, nil, 0o600))
 	opened := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: a thread that is another user's ends with its goroutine
+		runtime.LockOSThread() // never unlocked: the thread runs as another user and exits with its goroutine
 		err := syscall.Setfsuid(65534)
 		if err == nil {
 			_, err = Open(path)

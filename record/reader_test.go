@@ -22,7 +22,7 @@ func TestBadLinesAreSkipped(t *testing.T) {
 	for name, test := range map[string]struct {
 		text      string
 		batches   int
-		problems  []string // a part of each
+		problems  []string // a part of each expected problem
 		truncated bool
 	}{
 		"a whole record has no problem":         {headerLine + batch + batch, 2, nil, false},
@@ -208,9 +208,9 @@ func TestReaderStaysAtItsEnd(t *testing.T) {
 	must.OK(t, errors.Join(r.Close(), r.Close()))
 }
 
-// A reader holds its buffers, the decoder's window, one line and the first
-// problems, however long the record is.
-func TestReadingIsFlatInMemory(t *testing.T) {
+// A reader keeps only its buffers, the decoder's window, one line and the first problems,
+// for records of any length.
+func TestReadingUsesConstantMemory(t *testing.T) {
 	lines := strings.Repeat(batchPrefix+`[{"start":1001}]}`+"\noops\n", 100)
 	in := []io.Reader{strings.NewReader(headerLine)}
 	for range 500 {

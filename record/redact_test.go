@@ -125,7 +125,7 @@ func TestListOfSafeTexts(t *testing.T) {
 	for _, l := range standard().types {
 		walk(l.tags)
 	}
-	// Whoever adds a safe text has thought about it: does it tell who measured, or where?
+	// Before adding a safe text, check that it does not reveal who measured or where.
 	check.Equal(t, "texts are safe", kept, 87)
 	if hidden < kept {
 		t.Errorf("%d fields are looked at", hidden)
@@ -141,7 +141,7 @@ func TestLabelsComeAfterTheEndAndTheLastCounts(t *testing.T) {
 			must.OK(t, w.Write(line))
 			check.Error(t, standard().AddLabels(path, []Label{{Key: "commit", Value: "0"}}), "a run still writes this record; label it when")
 		}
-		// As of a process that is being started.
+		// As if a process were starting.
 		held := must.Get(syscall.Dup(int(w.file.Fd())))(t)
 		must.OK(t, w.Close())
 		defer syscall.Close(held)

@@ -109,7 +109,7 @@ func TestWriterRefusesUnreadableLines(t *testing.T) {
 	}
 }
 
-// fullDisk takes room bytes and then fails as a disk does: after a part.
+// fullDisk accepts room bytes and then fails like a disk, after a partial write.
 type fullDisk struct {
 	bytes.Buffer
 	room  int
@@ -146,7 +146,7 @@ func TestFullDiskCutsTheRecord(t *testing.T) {
 				written++
 			}
 			if first == nil {
-				continue // compressed, all of it had room
+				continue // the compressed record fits completely
 			}
 			calls := disk.calls
 			again := w.Write(End{Status: "done"})
@@ -179,13 +179,13 @@ func TestDeviceErrorsHaveThePath(t *testing.T) {
 		t.Skipf("this machine has no device that is always full: %v", err)
 	}
 	w := must.Get(Create(path))(t)
-	defer func() { _ = w.Close() }() // its error is the one below
+	defer func() { _ = w.Close() }() // the error is checked below
 	if err := w.Write(Header{}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// The child of this test writes batches for as long as it is let live.
+// The child process of this test writes batches until it is killed.
 func TestKilledProcessLeavesAllWrittenLines(t *testing.T) {
 	if path := os.Getenv("TARE_TEST_RECORD"); path != "" {
 		writeUntilKilled(path)

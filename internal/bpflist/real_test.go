@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// busy loads a program that is run all the time until the test ends.
+// busy loads a program that runs continuously until the test ends.
 func busy(t *testing.T) (id uint32) {
 	t.Helper()
 	need.Root(t)
@@ -51,7 +51,7 @@ func busy(t *testing.T) (id uint32) {
 	return uint32(known)
 }
 
-// statistics tells whether this process holds a descriptor that keeps them on.
+// statistics reports whether this process has an open descriptor that enables statistics.
 func statistics(t *testing.T) bool {
 	t.Helper()
 	list := must.Get(os.ReadDir("/proc/self/fd"))(t)
@@ -66,7 +66,7 @@ func statistics(t *testing.T) bool {
 func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
-	o := Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 2 * time.Second, Format: formatJSON} // in which it runs, whatever else the machine does
+	o := Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 2 * time.Second, Format: formatJSON} // long enough for the program to run on any machine
 	must.OK(t, Run(t.Context(), &b, o))
 	var v View
 	must.OK(t, json.Unmarshal([]byte(b.String()), &v))
@@ -78,7 +78,7 @@ func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
 	check.That(t, !statistics(t), "statistics are still on")
 }
 
-// until cancels when so many lines were written.
+// until returns a writer that cancels after n lines.
 type until struct {
 	strings.Builder
 	lines  int
@@ -129,9 +129,9 @@ func TestTotalsAreWordsThatCountAndOptionsThatContradictAreRefused(t *testing.T)
 	})
 }
 
-// made is a listing of a node of eight CPUs, two seconds after another: a mesh's
-// program that used 12.99 % of a core, one that nobody knows and whose memory is not
-// known, and one with a name that a terminal would act on.
+// made is a listing of a node with eight CPUs, two seconds after the previous one. A
+// mesh's program used 12.99 % of a core. Another has an unknown owner and unknown memory,
+// and one has a name with terminal controls.
 func made(t *testing.T) (l, before *bpfstat.Listing) {
 	t.Helper()
 	var listings [2]*bpfstat.Listing
@@ -189,7 +189,8 @@ func TestSharesAreOfOneCoreAndOfTheNode(t *testing.T) {
 	r := v.Programs[0].Rate
 	check.That(t, r.Runs == 1_000_000 && r.PerSec == 500_000 && r.Mean == 259.8 && r.Core == 0.1299 && r.Node == 0.1299/8 && r.Misses == 2,
 		"%+v", r)
-	// Map 12 is there once, though two programs use it, and 16 though none does.
+	// Map 12 is counted once, although two programs use it, and map 16 although none
+	// does.
 	want := int64(8192 + 4096 + 5767168 + 2048 + 12288 + 4096 + 65536)
 	check.That(t, v.Total.Memory == want && v.Total.Shared == 1 && v.Total.Maps == 4, "%+v, want %d bytes", v.Total, want)
 	check.That(t, v.Came == 1 && v.Went == 1, "%d came and %d went, want one each", v.Came, v.Went)
@@ -229,7 +230,7 @@ func TestProgramsThatCameAreDescribedAtTheEndOfAnInterval(t *testing.T) {
 	}
 }
 
-// A program that is not chosen is counted, and what is chosen is listed as ever.
+// Programs that are not selected are counted, and the selected ones are listed as usual.
 func TestAListSaysHowManyThereAreBesideWhatWasNotChosen(t *testing.T) {
 	busy(t)
 	var b strings.Builder

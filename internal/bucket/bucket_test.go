@@ -48,7 +48,7 @@ func TestAStoreIsWhatTheEnvironmentSays(t *testing.T) {
 	}
 }
 
-// put writes objects as others do.
+// put writes objects as another client does.
 func put(t *testing.T, s *teststore.Store, objects map[string]string) {
 	t.Helper()
 	var several errgroup.Group
@@ -62,7 +62,7 @@ func put(t *testing.T, s *teststore.Store, objects map[string]string) {
 	must.OK(t, several.Wait())
 }
 
-// folder is one with files of these names.
+// folder creates a folder with files of these names.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func client(t *testing.T, silence time.Duration) *Client {
 	return must.Get(connect(silence))(t)
 }
 
-// files are those below a folder, with what is in them.
+// files returns the files below a folder with their content.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -160,7 +160,7 @@ func TestWhatIsWrongWithAStoreIsSaidWithWhatWouldChangeIt(t *testing.T) {
 	}
 }
 
-// What is uploaded is signed by its content, too.
+// The signature of an upload includes its content.
 func TestAnUploadIsRefusedWithWhatWouldChangeIt(t *testing.T) {
 	s := teststore.Start(t)
 	path := filepath.Join(folder(t, map[string]string{"run.jsonl": "one"}), "run.jsonl")
@@ -172,7 +172,7 @@ func TestAnUploadIsRefusedWithWhatWouldChangeIt(t *testing.T) {
 func TestAClockThatIsWrongIsSaid(t *testing.T) {
 	s := teststore.Start(t)
 	s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
-		w.Header().Set("Connection", "close") // or what reads from it would stay in the bubble
+		w.Header().Set("Connection", "close") // otherwise the reading goroutine would stay in the bubble
 		return false
 	})
 	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
@@ -187,7 +187,7 @@ func TestAStoreIsSpokenToOverTLS(t *testing.T) {
 	s := teststore.Start(t)
 	put(t, s, map[string]string{"a/run.jsonl": "one"})
 	certificate := s.Secure(t)
-	// In this order: the roots of the system are read once by a process.
+	// The order matters: a process reads the system's roots only once.
 	_, _, err := fetched(t, client(t, silence), "s3://tare/a/")
 	check.That(t, err != nil && strings.Contains(err.Error(), "SSL_CERT_FILE"), "without the certificate: %v", err)
 	t.Setenv("SSL_CERT_FILE", certificate)
@@ -195,8 +195,7 @@ func TestAStoreIsSpokenToOverTLS(t *testing.T) {
 	check.Error(t, err, "")
 }
 
-// A signature is over the key as it is escaped, which stores and clients do each for
-// themselves.
+// A signature covers the escaped key, and stores and clients escape independently.
 func TestKeysMayBeOfAnyCharacters(t *testing.T) {
 	teststore.Start(t)
 	names := []string{"a b+c.jsonl", "100%25.jsonl", "what?x=1&y#z.jsonl", "ünï—😀.jsonl", "~!@$'()*,;:=[]{}|^`<>\\.jsonl", "deep er/+/run.jsonl.zst"}
@@ -237,7 +236,7 @@ func TestACutConnectionIsGoneOnWith(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "read s3://tare/a/run.jsonl"), "one that is always cut: %v", err)
 }
 
-// cut is a body that breaks off.
+// cut is a body that ends early.
 type cut struct {
 	io.ReadCloser
 	left int64
@@ -291,7 +290,7 @@ func TestADamagedObjectIsRefused(t *testing.T) {
 	}
 }
 
-// listing is what a store says of keys that it does not have to have.
+// listing is a store's listing of arbitrary keys.
 func listing(more bool, keys ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><ListBucketResult><Name>tare</Name><EncodingType>url</EncodingType><IsTruncated>%t</IsTruncated><NextContinuationToken>x</NextContinuationToken>`, more)
@@ -318,7 +317,7 @@ func TestKeysAreAStrangersText(t *testing.T) {
 	})
 	got, there, err := fetched(t, client(t, silence), "s3://tare/a/")
 	must.OK(t, err)
-	// Which of good.jsonl and what is below it becomes a file is a matter of time.
+	// Whether good.jsonl or a key below it becomes a file depends on timing.
 	check.That(t, len(there) == 1 && got.Records == 1 && len(got.Left) == len(strange), "%v, %+v", there, got)
 	for name := range there {
 		check.That(t, strings.HasPrefix(name, "a/good.jsonl"), "%q", name)

@@ -44,13 +44,13 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// tarOf is a layer, or an archive, of these.
+// tarOf returns a layer or an archive with these entries.
 func tarOf(t *testing.T, headers ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, h := range headers {
-		content := h.Gname // where a test has it stand
+		content := h.Gname // content of a test's entry
 		h.Gname = ""
 		if h.Typeflag == 0 {
 			h.Typeflag = tar.TypeReg
@@ -72,7 +72,7 @@ func link(kind byte, name, to string) tar.Header {
 	return tar.Header{Typeflag: kind, Name: name, Linkname: to}
 }
 
-// imageOf is an image of layers, with a configuration as a server's.
+// imageOf returns an image of layers with a server's configuration.
 func imageOf(t *testing.T, layers ...[]byte) v1.Image {
 	t.Helper()
 	img := empty.Image
@@ -94,7 +94,8 @@ func server(t *testing.T) v1.Image {
 		tarOf(t, file("etc/passwd", "root:x:0:0::/:/bin/sh\nweb:x:100:101::/:/bin/sh\n"), file("app", "old"), file("gone", "x"), file("deep/er/old", "x"), file("deep/er/older", "x"), file("high/old", "x")),
 		tarOf(t, file(".wh.gone", ""), file("app", "new"), link(tar.TypeLink, "hard", "app"), link(tar.TypeSymlink, "soft", "/app"),
 			file("deep/er/new", "y"), file("deep/er/.wh..wh..opq", ""),
-			// What a layer has itself stays, where it names no folder above it, or takes its own name away.
+			// A layer's own entries stay even if it has no entry for a parent folder, or
+			// removes its own name.
 			file("high/er/new", "z"), file("high/.wh..wh..opq", ""), link(tar.TypeDir, "own", ""), file("own/new", "o"), file(".wh.own", ""),
 			tar.Header{Typeflag: tar.TypeChar, Name: "dev/null", Devmajor: 1, Devminor: 3},
 			tar.Header{Name: "sbin/su", Gname: "s", Mode: 0o4755}))
@@ -115,7 +116,7 @@ func dockerOf(t *testing.T, img v1.Image) []byte {
 	return b.Bytes()
 }
 
-// got is what a call returns that must not fail: got(os.Open(name))(t).
+// got returns the value of a call that must succeed: got(os.Open(name))(t).
 func got[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -143,7 +144,7 @@ func add(t *testing.T, img v1.Image, o ...layout.Option) func(layout.Path) {
 	}
 }
 
-// packed are the layers of an image in zstd.
+// packed compresses the layers of an image with zstd.
 func packed(t *testing.T, img v1.Image) v1.Image {
 	t.Helper()
 	config := got(img.ConfigFile())(t)
@@ -206,7 +207,7 @@ func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
 	check.That(t, len(names) == 1, "one image under several names: %v", refs)
 }
 
-// checkImage reads what was made as docker load and as containerd do.
+// checkImage reads the result as docker load and as containerd do.
 func checkImage(t *testing.T, form string, c *Cargo) {
 	t.Helper()
 	tag := got(name.NewTag(c.Image.Ref))(t)
@@ -322,7 +323,7 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 		"an image that no engine has: %v", err)
 }
 
-// Two names for a number are not rare (root and toor), nor is a name that is there twice.
+// Two names for one number are common (root and toor), and so are duplicate names.
 func TestOfAccountsThatFitTheFirstCounts(t *testing.T) {
 	t.Parallel()
 	var a accounts
@@ -336,7 +337,7 @@ func TestOfAccountsThatFitTheFirstCounts(t *testing.T) {
 	}
 }
 
-// A registry says of nothing how long it is, and goes on for as long as it is read.
+// A registry may not send a length and may send without end.
 func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
 	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {
 		r := httptest.NewRequest(http.MethodGet, "http://registry.invalid"+path, http.NoBody)
@@ -347,7 +348,7 @@ func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
 	}
 }
 
-// answering is a transport with an answer of nothing to all.
+// answering is a transport with an empty response to every request.
 type answering struct{}
 
 func (answering) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -402,13 +403,14 @@ func TestARegistryIsReadNoFurtherThanAnImageMayBe(t *testing.T) {
 		if what == "a configuration that says less" {
 			says = "its configuration"
 		}
-		// What lies in sockets' buffers was sent, too.
+		// Data in socket buffers was sent as well.
 		check.That(t, err != nil && strings.Contains(err.Error(), says) && sent.Load() <= 64<<20,
 			"%s: %d MiB were sent: %v", what, sent.Load()>>20, err)
 	}
 }
 
-// A layer's names and links lead nowhere but into the folder that it is unpacked in.
+// The names and links of a layer must not lead out of the folder into which it is
+// unpacked.
 func TestALayerWritesNowhereElse(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -432,20 +434,20 @@ func TestALayerWritesNowhereElse(t *testing.T) {
 	}
 }
 
-// A sparse file is a few blocks in an archive, and as long as it says on the disk.
+// A sparse file needs few blocks in an archive but has its full length on the disk.
 func TestALayerThatWouldFillTheDiskIsNotUnpacked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "layer.tar")
 	must.OK(t, os.WriteFile(path, sparse(t, maxBytes+1), 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // long before the bytes are written
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // long before all bytes could be written
 	defer cancel()
 	if _, err := unpack(ctx, dir, []string{path}, "/"); err == nil || !strings.Contains(err.Error(), "its files exceed") {
 		t.Errorf("%v", err)
 	}
 }
 
-// A file that fits goes on for no longer than the run.
+// Unpacking a file that fits stops with the run.
 func TestWhatIsUnpackedFitsOnTheDisk(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
@@ -459,7 +461,7 @@ func TestWhatIsUnpackedFitsOnTheDisk(t *testing.T) {
 	check.Error(t, err, "its files exceed 0 MiB, nine tenths of the free space in "+dir)
 }
 
-// As docker and runc make it; a link in it is followed within the image.
+// As docker and runc create it; links in its path are resolved within the image.
 func TestAWorkingFolderThatNoLayerHasIsMade(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -483,7 +485,7 @@ func TestUnpackingEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// sparse is a layer of one file of nothing but a hole (PAX 1.0).
+// sparse is a layer with one file that consists of a hole (PAX 1.0).
 func sparse(t *testing.T, size int64) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -498,7 +500,7 @@ func sparse(t *testing.T, size int64) []byte {
 		kind    byte
 		content string
 	}{{'x', extended}, {'0', sparseMap + strings.Repeat("\x00", 512-len(sparseMap))}} {
-		one := bytes.Clone(tarOf(t, tar.Header{Name: "hole", Gname: part.content})) // its kind is what the writer refuses
+		one := bytes.Clone(tarOf(t, tar.Header{Name: "hole", Gname: part.content})) // the writer does not support its type
 		one[156] = part.kind
 		sum := 0
 		copy(one[148:156], "        ")

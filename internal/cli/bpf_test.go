@@ -23,11 +23,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// quick are flags of a load that is over at once.
+// quick are the flags of a short load.
 var quick = []string{"-c", "4", "-t", "200ms", "--idle", "100ms", "--rounds", "1", "-q", "-o", "r.jsonl"}
 
-// What is no pin is neither opened nor waited for.
-func TestPinsAndServersThatCannotBeMeasuredAreRefused(t *testing.T) {
+// An invalid pin is rejected before anything is opened or waited for.
+func TestInvalidPinsAndServersAreRefused(t *testing.T) {
 	need.Root(t)
 	dir := place(t)
 	must.OK(t, unix.Mkfifo("pipe", 0o600))
@@ -40,19 +40,20 @@ func TestPinsAndServersThatCannotBeMeasuredAreRefused(t *testing.T) {
 	}
 }
 
-// A server that is not there, says nothing or refuses costs its points, not the user's
-// time, and the record has why. What else a server can do wrong is tested in load.
-func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
+// A server that is unreachable, silent or refuses connections fails its points within
+// bounded time. The record contains the reason. Other server failures are tested in
+// package load.
+func TestUnresponsiveServerFailsItsPointsInBoundedTime(t *testing.T) {
 	need.Root(t)
-	silent, err := net.Listen("tcp4", "127.0.0.1:0") // the kernel takes connections, and nobody reads
+	silent, err := net.Listen("tcp4", "127.0.0.1:0") // the kernel accepts connections, but nothing reads them
 	must.OK(t, err)
 	defer silent.Close()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer refusing.Close()
 	taken := must.Get(net.Dial("tcp4", silent.Addr().String()))(t)
 	defer taken.Close()
-	nobody := taken.LocalAddr().String() // where nobody can listen meanwhile
-	// Where nothing is waited for, that the machine has no CPU for a while is no time-out.
+	nobody := taken.LocalAddr().String() // a port that is in use without a listener
+	// A point that waits for nothing does not time out while the machine has no CPU.
 	for name, c := range map[string]struct{ url, timeout, says string }{
 		"nobody listens": {"http://" + nobody + "/", "20s", "connection refused"},
 		"it stalls":      {"http://" + silent.Addr().String() + "/", "300ms", "no answer in time"},
@@ -69,7 +70,7 @@ func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 				t.Errorf("exit %d\n%s\n%s", code, out, stderr)
 			}
 			if flat := strings.Join(strings.Fields(out), " "); !strings.Contains(flat, c.says) || !strings.Contains(flat, "failed 2/2 points") {
-				t.Errorf("the report does not say %q:\n%s", c.says, out)
+				t.Errorf("the report does not contain %q:\n%s", c.says, out)
 			}
 			failed := 0
 			rec := loaded(t)
@@ -87,12 +88,12 @@ func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 	}
 }
 
-func TestAServerWhoseNameNobodyHasEndsTheRunBeforeAnythingIsAttached(t *testing.T) {
+func TestUnknownServerNameFailsBeforeAnythingIsAttached(t *testing.T) {
 	need.Root(t)
 	place(t)
 	began := time.Now()
 	ends(t, ExitUsage, "no-such-host.invalid", append([]string{"bpf", "load", "--datapath", "reference", "--url", "http://no-such-host.invalid/"}, quick...)...)
-	if took := time.Since(began); took > time.Minute { // a resolver may take its ten
+	if took := time.Since(began); took > time.Minute { // a resolver may take 10 s
 		t.Errorf("it took %v", took)
 	}
 	if rec := loaded(t); rec.End == nil || rec.End.Status != "failed" || len(rec.Points)+len(rec.Programs) > 0 {
@@ -100,8 +101,8 @@ func TestAServerWhoseNameNobodyHasEndsTheRunBeforeAnythingIsAttached(t *testing.
 	}
 }
 
-// nothingOf looks whether a run's programs and maps are gone: what is attached,
-// pinned or held is not. The kernel takes them apart when it has time.
+// nothingOf checks that a run's programs and maps are no longer attached, pinned or held.
+// The kernel removes them asynchronously.
 func nothingOf(t *testing.T, rec *record.Record) {
 	t.Helper()
 	check.Equal(t, "programs are in the record", len(rec.Programs), 2)
@@ -133,12 +134,12 @@ func nothingOf(t *testing.T, rec *record.Record) {
 	t.Errorf("left in the kernel: %q", left)
 }
 
-// someone is a user who is not root, with some capabilities.
+// someone returns the attributes of a non-root user with the given capabilities.
 func someone(capabilities ...uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: capabilities}
 }
 
-func TestWithoutPermissionTheMissingCapabilityIsNamed(t *testing.T) {
+func TestMissingCapabilityIsNamed(t *testing.T) {
 	need.Root(t)
 	dir := place(t)
 	path := program(t, dir)
@@ -155,18 +156,18 @@ func TestWithoutPermissionTheMissingCapabilityIsNamed(t *testing.T) {
 		code int
 		says string
 	}{
-		"a list by nobody":                        {[]string{"list", "--interval", "100ms"}, nil, ExitUsage, "CAP_SYS_ADMIN is missing"},
-		"a load by nobody":                        {append([]string{"load"}, quick...), nil, ExitUsage, "CAP_SYS_ADMIN is missing"},
-		"a list with those of BPF only":           {[]string{"list", "--interval", "100ms"}, bpf, ExitUsage, "CAP_BPF and CAP_PERFMON are not enough"},
-		"a load with those of BPF only":           {append([]string{"load"}, quick...), bpf, ExitUsage, "CAP_BPF and CAP_PERFMON are not enough"},
-		"a list with the one that it takes":       {[]string{"list", "--interval", "100ms"}, []uintptr{unix.CAP_SYS_ADMIN}, ExitDone, ""},
-		"a load that cannot make its own cgroups": {append([]string{"load", "--datapath", "reference"}, quick...), append([]uintptr{unix.CAP_SYS_ADMIN}, bpf...), ExitUsage, "make a cgroup"},
+		"list without capabilities":       {[]string{"list", "--interval", "100ms"}, nil, ExitUsage, "CAP_SYS_ADMIN is missing"},
+		"load without capabilities":       {append([]string{"load"}, quick...), nil, ExitUsage, "CAP_SYS_ADMIN is missing"},
+		"list with BPF capabilities only": {[]string{"list", "--interval", "100ms"}, bpf, ExitUsage, "CAP_BPF and CAP_PERFMON are not enough"},
+		"load with BPF capabilities only": {append([]string{"load"}, quick...), bpf, ExitUsage, "CAP_BPF and CAP_PERFMON are not enough"},
+		"list with CAP_SYS_ADMIN":         {[]string{"list", "--interval", "100ms"}, []uintptr{unix.CAP_SYS_ADMIN}, ExitDone, ""},
+		"load that cannot create cgroups": {append([]string{"load", "--datapath", "reference"}, quick...), append([]uintptr{unix.CAP_SYS_ADMIN}, bpf...), ExitUsage, "make a cgroup"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command(path, append([]string{"bpf"}, c.args...)...)
 			cmd.Dir, cmd.SysProcAttr = own, someone(c.has...)
 			cmd.Env = append(os.Environ(), "TARE_DATA_DIR="+filepath.Join(own, "data"), "TARE_STATE_DIR="+filepath.Join(own, "state"))
-			said, _ := cmd.CombinedOutput() // the code says it
+			said, _ := cmd.CombinedOutput() // the exit code has the error
 			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(said), c.says) {
 				t.Errorf("exit %d: %s", code, said)
 			}
@@ -175,21 +176,21 @@ func TestWithoutPermissionTheMissingCapabilityIsNamed(t *testing.T) {
 	}
 }
 
-func TestConnectionsBeyondTheLimitOfOpenFilesAreRefusedWithTheCommand(t *testing.T) {
+func TestConnectionsBeyondTheOpenFileLimitAreRefusedWithTheFix(t *testing.T) {
 	need.Root(t)
 	dir := place(t)
 	path := program(t, dir)
 	for name, c := range map[string]struct {
 		limits string // soft and hard
-		says   string // "": it is done
+		says   string // "" if the run succeeds
 	}{
-		"the hard limit is too low": {"ulimit -n 100", "prlimit --pid $$ --nofile=164:164"},
-		"only the soft one is":      {"ulimit -Sn 100", ""},
+		"the hard limit is too low":      {"ulimit -n 100", "prlimit --pid $$ --nofile=164:164"},
+		"only the soft limit is too low": {"ulimit -Sn 100", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"-c", c.limits + ` && exec "$0" "$@"`, path, "bpf", "load", "--datapath", "reference", "-c", "100"}, quick[2:]...)
 			cmd := exec.Command("sh", args...)
-			said, _ := cmd.CombinedOutput() // the code says it
+			said, _ := cmd.CombinedOutput() // the exit code has the error
 			code := cmd.ProcessState.ExitCode()
 			if c.says == "" {
 				if code != ExitDone || loaded(t).Points[0].Asked.Connections != 100 {

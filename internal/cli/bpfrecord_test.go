@@ -27,7 +27,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// whole are checks that a text is of its format, from its first sign to its last.
+// whole checks that a text is complete and valid in its format.
 var whole = map[string]func(text string) bool{
 	"text": func(s string) bool { return strings.Contains(s, "findings") },
 	"md":   func(s string) bool { return strings.Contains(s, "| ---") || strings.Contains(s, "|---") },
@@ -39,13 +39,13 @@ var whole = map[string]func(text string) bool{
 	"openmetrics": func(s string) bool { return strings.HasSuffix(s, "# EOF\n") },
 }
 
-func TestAListOfProgramsIsWholeInEveryFormat(t *testing.T) {
+func TestProgramListIsCompleteInEveryFormat(t *testing.T) {
 	need.Root(t)
 	place(t)
 	for _, format := range []string{"text", "json", "openmetrics"} {
 		for _, interval := range []string{"0", "50ms"} {
 			code, out, stderr := tare(t, "bpf", "list", "--name", "no_such_program", "--format", format, "--interval", interval)
-			// A table without programs has its heading only.
+			// A table without programs has only its heading.
 			if ok := whole[format](out) || format == "text" && out != ""; code != ExitUsage || !ok || !strings.Contains(stderr, "no such program") {
 				t.Errorf("%s over %s: exit %d\n%s\n%s", format, interval, code, out, stderr)
 			}
@@ -53,7 +53,7 @@ func TestAListOfProgramsIsWholeInEveryFormat(t *testing.T) {
 	}
 }
 
-// clientsOf lists the clients and servers of a load whose program is in a folder.
+// clientsOf lists the clients and servers of a load whose program is in dir.
 func clientsOf(dir string) (found []string) {
 	for _, pid := range procs.All() {
 		if path, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); strings.HasPrefix(path, dir+"/") {
@@ -65,19 +65,18 @@ func clientsOf(dir string) (found []string) {
 	return found
 }
 
-// withClients tells whether so many clients are there: a load is about to begin or
-// has begun.
+// withClients returns a function that reports whether n clients are running.
 func withClients(n int) func(dir string) bool {
 	return func(dir string) bool { return strings.Count(strings.Join(clientsOf(dir), "\n"), "-load-client") == n }
 }
 
-// points counts the points that r.jsonl holds by now, of a phase.
+// points returns how many points of a phase r.jsonl contains so far.
 func points(phase string) int {
 	b, _ := os.ReadFile("r.jsonl")
 	return strings.Count(string(b), fmt.Sprintf(`"phase":%q`, phase))
 }
 
-// counting tells whether the program in a folder holds the kernel's statistics on.
+// counting reports whether the program in a folder keeps the kernel's statistics enabled.
 func counting(dir string) bool {
 	for _, pid := range procs.All() {
 		if path, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); !strings.HasPrefix(path, dir+"/") {
@@ -93,12 +92,12 @@ func counting(dir string) bool {
 	return false
 }
 
-func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
+func TestSignalDuringLoadSavesAndCleansUp(t *testing.T) {
 	need.Root(t)
 	for name, c := range map[string]struct {
 		args   []string
 		moment func(dir string) bool
-		points int // that are saved at least
+		points int // minimum number of saved points
 	}{
 		"before the load":                  {[]string{"load", "--datapath", "reference", "-c", "4", "--idle", "60s", "-t", "100ms", "--seed", "1"}, counting, 0},
 		"while it is loaded":               {[]string{"load", "--datapath", "reference", "-c", "4", "--idle", "100ms", "-t", "60s"}, withClients(1), 0},
@@ -116,7 +115,7 @@ func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
 			}
 			for _, p := range rec.Points {
 				if p.Failure != nil || p.Ended <= p.Begun {
-					t.Errorf("a phase that was not measured to its end is saved: %+v", p)
+					t.Errorf("an incomplete phase was saved: %+v", p)
 				}
 			}
 			nothingOf(t, rec)
@@ -125,7 +124,7 @@ func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
 	}
 }
 
-// nobodyIn looks whether processes of a killed or ended run are gone.
+// nobodyIn checks that no process of a killed or finished run is left.
 func nobodyIn(t *testing.T, dir string) {
 	t.Helper()
 	var left []string
@@ -137,9 +136,9 @@ func nobodyIn(t *testing.T, dir string) {
 	t.Errorf("still running: %q", left)
 }
 
-// Programs, clients and servers end with tare, however that ends; the folders and
-// cgroups are found.
-func TestWhatAKilledLoadLeftIsFoundAndRemoved(t *testing.T) {
+// Programs, clients and servers exit with tare, even if it is killed. tare clean finds
+// the folders and cgroups.
+func TestLeftoversOfKilledLoadAreFoundAndRemoved(t *testing.T) {
 	need.Root(t)
 	dir := place(t)
 	cmd, _, _ := started(t, dir, "bpf", "quota", "-c", "4", "--idle", "100ms", "-t", "60s", "--cpus", "2x100m", "-q", "-o", "r.jsonl")
@@ -151,14 +150,14 @@ func TestWhatAKilledLoadLeftIsFoundAndRemoved(t *testing.T) {
 	nothingOf(t, rec)
 	nobodyIn(t, dir)
 	if counting(dir) {
-		t.Error("statistics are held on")
+		t.Error("statistics are still enabled")
 	}
 	removed(t, rec.Header.RunID, "cgroup ")
 }
 
-// Somebody else's server is reached through a service of the reference datapath, by
-// its own name, and every connection is one run of the lookup that found it.
-func TestSomebodyElsesServerIsBehindAServiceOfTheReferenceDatapath(t *testing.T) {
+// An external server is reached by its own name through a service of the reference
+// datapath. Each connection is one run of the lookup.
+func TestExternalServerIsReachedThroughReferenceDatapath(t *testing.T) {
 	need.Root(t)
 	var asked atomic.Value
 	var requests atomic.Int64
@@ -184,7 +183,7 @@ func TestSomebodyElsesServerIsBehindAServiceOfTheReferenceDatapath(t *testing.T)
 				}
 				sent += p.Sent.Requests
 				for _, r := range p.Runs {
-					// Without statistics of its own it counts those of the time that others had them on.
+					// Without its own statistics, the point counts only while others had them enabled.
 					if r.Name == "tare_connect4" && p.Asked.Statistics && r.Count != p.Sent.Sockets {
 						t.Errorf("%d runs of the lookup, %d connections", r.Count, p.Sent.Sockets)
 					}
@@ -197,8 +196,8 @@ func TestSomebodyElsesServerIsBehindAServiceOfTheReferenceDatapath(t *testing.T)
 	}
 }
 
-// What a server on this machine needs is asked for where there is one.
-func TestThePlansServerIsOnThisMachineWhereItsAddressIs(t *testing.T) {
+// The checks for a local server apply only if the server's address is local.
+func TestServerIsLocalIfItsAddressIs(t *testing.T) {
 	for text, want := range map[string]bool{"127.0.0.1": true, "127.9.9.9": true, "::1": true, "0.0.0.0": true, "192.0.2.1": false, "2001:db8::1": false} {
 		check.Equal(t, fmt.Sprintf("%s is here", text), here(netip.MustParseAddr(text)), want)
 	}
@@ -208,10 +207,11 @@ func TestThePlansServerIsOnThisMachineWhereItsAddressIs(t *testing.T) {
 	}
 	for _, a := range own {
 		if !here(netip.MustParsePrefix(a.String()).Addr()) {
-			t.Errorf("%s is not here", a)
+			t.Errorf("%s is not a local address", a)
 		}
 	}
-	// 192.0.2.1 is nobody's (RFC 5737), and needs no queue as long as its connections.
+	// 192.0.2.1 is unassigned (RFC 5737). It does not need a queue as long as its
+	// connections.
 	p := bpf.DefaultsOfLoad()
 	text := must.Read(t, "/proc/sys/net/core/somaxconn")
 	queue := must.Get(strconv.Atoi(strings.TrimSpace(text)))(t)
@@ -228,7 +228,7 @@ func TestThePlansServerIsOnThisMachineWhereItsAddressIs(t *testing.T) {
 	}
 }
 
-func TestMeasuringProgramsHasNoRolesToExplain(t *testing.T) {
+func TestBPFHasNoExplainRoles(t *testing.T) {
 	for _, verb := range []string{"load", "quota", "memory"} {
 		if _, out, _ := tare(t, "bpf", verb, "--help"); !strings.Contains(out, "--details") || !strings.Contains(out, "for one request") {
 			t.Errorf("%s offers it:\n%s", verb, out)
@@ -236,7 +236,7 @@ func TestMeasuringProgramsHasNoRolesToExplain(t *testing.T) {
 	}
 }
 
-func TestARunOfProgramsThatAreNotThereIsAnError(t *testing.T) {
+func TestMissingProgramsFailTheRun(t *testing.T) {
 	need.Root(t)
 	place(t)
 	code, out, _ := tare(t, append([]string{"bpf", "load", "--name", "tare_no_such", "--url", "http://127.0.0.1:1/"}, quick...)...)

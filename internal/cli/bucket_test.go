@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/teststore"
 )
 
-// inStore puts files into a bucket and starts in an empty folder.
+// inStore uploads files to a bucket and changes to an empty folder.
 func inStore(t *testing.T, files map[string]string) *teststore.Store {
 	t.Helper()
 	s := teststore.Start(t)
@@ -33,7 +33,7 @@ func inStore(t *testing.T, files map[string]string) *teststore.Store {
 	return s
 }
 
-func TestRecordsAreReadOutOfABucketAsOutOfAFolder(t *testing.T) {
+func TestRecordsAreReadFromABucketLikeFromAFolder(t *testing.T) {
 	dir := t.TempDir()
 	docker, podman := stored(t, dir, "docker/runc", false), stored(t, dir, "podman/runc", false)
 	garbled := filepath.Join(dir, "garbled")
@@ -48,10 +48,10 @@ func TestRecordsAreReadOutOfABucketAsOutOfAFolder(t *testing.T) {
 	s := inStore(t, files)
 	commands(t, "bucket", func(line, output string) {
 		if strings.Contains(output, s.Secret) || strings.Contains(output, "hidden") {
-			t.Errorf("tare %s tells a secret\n%s", line, output)
+			t.Errorf("tare %s prints a secret\n%s", line, output)
 		}
 		if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); left != nil {
-			t.Errorf("tare %s leaves %v", line, left)
+			t.Errorf("tare %s leaves files behind: %v", line, left)
 		}
 	})
 	for _, key := range []string{"document/report.html", "document/figures.json"} {
@@ -61,20 +61,20 @@ func TestRecordsAreReadOutOfABucketAsOutOfAFolder(t *testing.T) {
 	}
 }
 
-func TestARecordGoesIntoABucketWhenItIsWhole(t *testing.T) {
+func TestRecordIsUploadedOnceComplete(t *testing.T) {
 	need.Root(t)
 	s := inStore(t, nil)
 	const address = "s3://tare/nightly/run.jsonl.zst"
 	line := words("lifecycle host --rounds 2 --warmup 0 --ops run -q -o " + address)
 	if out, stderr := ends(t, ExitDone, "to "+address, line...); strings.Contains(out+stderr, s.Secret) {
-		t.Errorf("it tells the secret:\n%s\n%s", out, stderr)
+		t.Errorf("it prints the secret:\n%s\n%s", out, stderr)
 	}
 	ends(t, ExitDone, "host", "report", address)
 	rounds := s.Requests.Load()
 	if refuses(t, line, "already exists"); s.Requests.Load() > rounds+1 {
-		t.Errorf("again, it was asked for %d times", s.Requests.Load()-rounds)
+		t.Errorf("the second run sent %d requests", s.Requests.Load()-rounds)
 	}
-	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // it goes away meanwhile
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // the bucket disappears during the upload
 		if r.Method == http.MethodPut {
 			w.WriteHeader(http.StatusForbidden)
 		}
@@ -86,13 +86,13 @@ func TestARecordGoesIntoABucketWhenItIsWhole(t *testing.T) {
 	ends(t, ExitDone, "host", "report", filepath.Join(kept, "other.jsonl"))
 }
 
-func TestAReportsFileIsWholeAtAnyMoment(t *testing.T) {
+func TestReportFileIsReplacedAtomically(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tare.prom")
 	run := stored(t, t.TempDir(), "docker/runc", true)
 	if out, _ := ends(t, ExitFailed, "", "report", run, "--format", "openmetrics", "-o", path); out != "" {
-		t.Errorf("it is printed, too:\n%s", out)
+		t.Errorf("it is also printed:\n%s", out)
 	}
 	first := must.Get(os.Open(path))(t)
 	defer first.Close()
@@ -103,7 +103,7 @@ func TestAReportsFileIsWholeAtAnyMoment(t *testing.T) {
 	ends(t, ExitFailed, "", "report", run, "--format", "csv", "-o", path, "--force")
 	text := make([]byte, info.Size())
 	if n, _ := first.ReadAt(text, 0); int64(n) != info.Size() || !strings.HasSuffix(string(text), "# EOF\n") {
-		t.Error("who was reading the old one reads another")
+		t.Error("an open reader no longer reads the old file")
 	}
 	for _, args := range [][]string{{"none.jsonl", "-o", path}, {run, "-o", filepath.Join(dir, "none", "x.prom")}} {
 		ends(t, ExitUsage, "", append([]string{"report", "--format", "openmetrics"}, args...)...)
@@ -113,7 +113,7 @@ func TestAReportsFileIsWholeAtAnyMoment(t *testing.T) {
 	}
 }
 
-func TestTheCronJobIsAsKubernetesAndTareReadIt(t *testing.T) {
+func TestCronJobIsValid(t *testing.T) {
 	t.Parallel()
 	documents := strings.Split(must.Read(t, "../../docs/kubernetes/cronjob.yaml"), "\n---\n")
 	var config corev1.ConfigMap
@@ -127,7 +127,7 @@ func TestTheCronJobIsAsKubernetesAndTareReadIt(t *testing.T) {
 		}
 	}
 	if late := cron.Spec.StartingDeadlineSeconds; late == nil || *late != 600 {
-		t.Error("what was missed at night is started by day")
+		t.Error("a missed night run is started during the day")
 	}
 	c := cron.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 	if err := understood(strings.Join(c.Command[1:], " ")); err != nil || c.Command[1] != "run" {

@@ -12,9 +12,9 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// The shim is one of Kata's by its name and arguments: it goes on with a start after the run
-// was killed, and makes the run's folder again when it ends.
-func TestCleanWaitsForAStartThatGoesOnAndLooksASecondTime(t *testing.T) {
+// The process looks like a Kata shim by name and arguments. It continues a start after
+// the run was killed, and recreates the run's folder when it exits.
+func TestCleanWaitsForAnUnfinishedStartAndRetries(t *testing.T) {
 	untouched.Alone(t)
 	dir := place(t)
 	id := workspace.NewID()
@@ -35,7 +35,7 @@ func TestCleanWaitsForAStartThatGoesOnAndLooksASecondTime(t *testing.T) {
 	await(t, "a word on what is waited for", func() bool {
 		return strings.Contains(must.Read(t, file.Name()), "waiting for 1 processes of interrupted starts")
 	})
-	must.Get(os.Stat(own))(t) // which says where things are
+	must.Get(os.Stat(own))(t) // contains the paths
 	_ = w.Close()
 	err = cmd.Wait()
 	if text := must.Read(t, file.Name()); err != nil || !strings.Contains(text, id+": removed") || !strings.Contains(text, "a second look found nothing more") {
@@ -43,7 +43,7 @@ func TestCleanWaitsForAStartThatGoesOnAndLooksASecondTime(t *testing.T) {
 	}
 	<-ended
 	if _, err := os.Stat(own); err == nil {
-		t.Error("its folder is still there")
+		t.Error("its folder still exists")
 	}
 	ends(t, ExitDone, "nothing was left behind", "clean")
 }

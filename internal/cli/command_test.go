@@ -21,8 +21,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// place gives a test folders of its own and checks afterwards that the machine
-// is as it was: no process, cgroup, mount or folder of tare's is left.
+// place gives a test its own folders. At the end it checks that no process, cgroup, mount
+// or folder of tare is left on the machine.
 func place(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,21 +51,21 @@ func tare(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// recorded is the record in a file.
+// recorded reads the record in a file.
 func recorded(t *testing.T, path string) *record.Record {
 	t.Helper()
 	rec := must.Get(record.Load(path))(t)
 	return rec
 }
 
-// loaded is the record r.jsonl, which most tests have written.
+// loaded reads the record r.jsonl, which most tests write.
 func loaded(t *testing.T) *record.Record {
 	t.Helper()
 	return recorded(t, "r.jsonl")
 }
 
-// ends runs a command line that is to end with a code, and to print all that says has,
-// parted by |.
+// ends runs a command line and checks its exit code. The output must contain every part
+// of says, separated by |.
 func ends(t *testing.T, code int, says string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	got, stdout, stderr := tare(t, args...)
@@ -76,8 +76,8 @@ func ends(t *testing.T, code int, says string, args ...string) (stdout, stderr s
 	return stdout, stderr
 }
 
-// understood tells whether a command line that a document shows has a verb and flags that
-// there are. What the examples of help do is tested by doing it.
+// understood checks that a command line in a document uses an existing verb and existing
+// flags. Examples in help are tested by running them.
 func understood(line string) error {
 	root := New(Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 	root.InitDefaultCompletionCmd()
@@ -91,8 +91,7 @@ func understood(line string) error {
 	return err
 }
 
-// aside is what a document says beside a command line: a remark, or where the
-// output goes.
+// aside matches what follows a command line in a document: a remark or a redirection.
 var aside = regexp.MustCompile(`( {2,}| # | > ).*$`)
 
 func needRunc(t *testing.T) {
@@ -100,12 +99,11 @@ func needRunc(t *testing.T) {
 	need.Runtime(t, "runc")
 }
 
-// TestEveryExampleOfHelpWorks runs all examples of all commands in the order
-// in which help shows them, in one folder, as a reader would. What they print is what
-// their records say.
+// TestEveryExampleOfHelpWorks runs all examples of all commands in one folder, in the
+// order of help. Their output must match their records.
 func TestEveryExampleOfHelpWorks(t *testing.T) {
 	needRunc(t)
-	untouched.Alone(t) // tare clean is among them
+	untouched.Alone(t) // the examples include tare clean
 	m := withEngines(t)
 	dir := place(t)
 	for name, text := range map[string]string{
@@ -135,7 +133,7 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 		}
 		for _, sub := range c.Commands() {
 			if slices.Contains([]string{"report", "label", "redact", "join", "compare", "history"}, sub.Name()) {
-				defer collect(sub) // their record is made by an example of lifecycle
+				defer collect(sub) // their record comes from an example of lifecycle
 				continue
 			}
 			collect(sub)
@@ -147,18 +145,18 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	}
 	for line := range says {
 		if !slices.Contains(lines, line) {
-			t.Errorf("no example: %s", line)
+			t.Errorf("command without an example: %s", line)
 		}
 	}
 	done, again := map[string]bool{}, ranAgain{}
 	for _, line := range lines {
 		args := words(line)
 		if args[0] != "tare" {
-			t.Errorf("an example that is no command of tare: %q", line)
+			t.Errorf("the example is not a tare command: %q", line)
 			continue
 		}
 		args = append(args, shortened(args[1:])...)
-		if done[strings.Join(args, " ")] { // help of two commands has it
+		if done[strings.Join(args, " ")] { // two commands have the same example
 			continue
 		}
 		done[strings.Join(args, " ")] = true
@@ -166,10 +164,10 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 		code, out, stderr := tare(t, args[1:]...)
 		as := code
 		if slices.Contains(args, "--check") && strings.Contains(out, "is not shown to be enough") {
-			code = 0 // a busy machine shows nothing
+			code = 0 // no result on a busy machine
 		}
 		if args[1] == "gate" && code == ExitUndecided {
-			code = 0 // likewise
+			code = 0 // no result on a busy machine
 		}
 		if code != 0 || out == "" {
 			t.Errorf("%s: exit %d\n%s\n%s", line, code, out, stderr)
@@ -180,8 +178,8 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	m.nothingLeft(t)
 }
 
-// shortened are further flags for an example, whose last value counts: whether it works
-// is asked, not what it finds.
+// shortened returns extra flags that shorten an example. The test checks that the example
+// works, not its findings. The last value of a flag wins.
 func shortened(args []string) (more []string) {
 	add := func(flag string, value ...string) {
 		if !slices.Contains(args, flag) {
@@ -189,7 +187,7 @@ func shortened(args []string) (more []string) {
 		}
 	}
 	switch args[0] {
-	case "overhead": // which watches every phase for ten seconds, three times
+	case "overhead": // overhead measures every phase for ten seconds, three times
 		more = []string{"--rounds", "1", "--hold", "1200ms", "--settle", "100ms", "--scale", "0.1"}
 		add("--sandboxes", "1")
 	case "app":
@@ -201,7 +199,7 @@ func shortened(args []string) (more []string) {
 		if !slices.Contains(args, "--log") && !slices.Contains(args, "--") {
 			more = []string{"--rounds", "1"}
 		}
-	case "top": // which would show what is there for ever
+	case "top": // top would run forever
 		add("--once")
 	case "lifecycle":
 		if slices.Contains(args, "1,10") {
@@ -217,7 +215,7 @@ func shortened(args []string) (more []string) {
 	return more
 }
 
-// words splits a command line as a shell does that knows single quotes only.
+// words splits a command line like a shell that supports only single quotes.
 func words(line string) []string {
 	var out []string
 	for i, part := range strings.Split(line, "'") {
@@ -252,7 +250,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
-func TestAnInterruptionBlamesNoTarget(t *testing.T) {
+func TestInterruptIsNotATargetFailure(t *testing.T) {
 	need.Root(t)
 	place(t)
 	ended, cancel := context.WithCancel(t.Context())
@@ -266,7 +264,7 @@ func TestAnInterruptionBlamesNoTarget(t *testing.T) {
 	}
 }
 
-func TestASecondRunAtOnceIsRefused(t *testing.T) {
+func TestConcurrentRunIsRefused(t *testing.T) {
 	place(t)
 	first := must.Get(workspace.New(workspace.DefaultRoots()))(t)
 	refuses(t, []string{"lifecycle", "host", "--rounds", "1"}, first.ID, "concurrent runs")

@@ -26,15 +26,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// runInto runs a plan of lifecycles and of the toy, whose performer is given, into the
-// folder "out".
+// runInto runs a plan of lifecycle and the toy instrument into the folder "out". The
+// caller supplies the toy's perform function.
 func runInto(ctx context.Context, t *testing.T, measures string, perform func(context.Context, *app, option.Options, outputFlags) error, more ...string) (said string, err error) {
 	t.Helper()
 	must.Write(t, "p.yaml", "version: 1\nname: weigh\ndescription: what for\nsource: a report\nmeasure:\n"+measures)
 	return withToy(ctx, perform, append([]string{"run", "p.yaml", "-o", "out"}, more...)...)
 }
 
-// withToy runs a command line of a tare that has the toy, too.
+// withToy runs a command line of a tare that includes the toy instrument.
 func withToy(ctx context.Context, perform func(context.Context, *app, option.Options, outputFlags) error, args ...string) (said string, err error) {
 	var out, errs bytes.Buffer
 	with := map[string]performer{"echo": {perform: perform}, "lifecycle": performers["lifecycle"]}
@@ -44,17 +44,17 @@ func withToy(ctx context.Context, perform func(context.Context, *app, option.Opt
 	return out.String() + errs.String(), err
 }
 
-func TestAKilledRunLeavesItsWholePlan(t *testing.T) {
+func TestKilledRunKeepsItsPlan(t *testing.T) {
 	place(t)
 	perform := func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
-		at := "after-" + o.(*echoOptions).Word // what a kill at that moment leaves
+		at := "after-" + o.(*echoOptions).Word // what a kill at this point leaves
 		return errors.Join(os.CopyFS(at, os.DirFS("out")), by(shout)(ctx, s, o, out))
 	}
 	if said, err := runInto(t.Context(), t, "- echo: {word: none}\n- echo: {word: one}\n"+gone, perform); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	for at, want := range map[string]string{"after-none": "begun: 1 echo, 2 echo, 3 lifecycle, of 3 measures", "after-one": "begun: 2 echo, 3 lifecycle, of 3 measures", "out": ""} {
-		said, _ := withToy(t.Context(), perform, "report", at) // exit status 1 where there is no record
+		said, _ := withToy(t.Context(), perform, "report", at) // exit status 1 if there is no record
 		if want == "" && strings.Contains(said, "begun: ") || !strings.Contains(said, want) || want != "" && !strings.Contains(said, "tare run "+at+"/plan.yaml") {
 			t.Errorf("%s: %s", at, said)
 		}
@@ -66,28 +66,28 @@ func TestAKilledRunLeavesItsWholePlan(t *testing.T) {
 
 const gone = "- lifecycle: {targets: [docker/runc], missing: skip, engines: {docker: {address: /none.sock}}}\n"
 
-func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
+func TestDocumentListsTheOutcomeOfEveryMeasure(t *testing.T) {
 	broken := errors.New("the\x1b[31m disk is full")
 	for name, c := range map[string]struct {
 		measures string
-		odd      func(cancel func(), path string) error // how a measure ends whose word is odd, and whose record is to be at path
+		odd      func(cancel func(), path string) error // odd is how a measure with the word "odd" ends; its record belongs at path
 		code     int
 		says     []string
 		records  int
 	}{
-		"all were measured": {"- echo: {}\n- echo: {shouts: 2}\n", nil, ExitDone, []string{"# weigh", "what for", "source: a report", "| 1 echo |", "| 2 echo |", "### environment", "### how to run it again", "name: \"weigh\""}, 2},
-		"one was skipped":   {gone + "- echo: {}\n", nil, ExitDone, []string{"| skipped (target docker/runc: ", "none.sock", "## 2 echo"}, 2},
-		"nothing was here":  {gone, nil, ExitUsage, []string{"| skipped (target docker/runc: "}, 1},
-		"one may not be missing": {strings.Replace(gone, "skip", "fail", 1) + "- echo: {}\n", nil, ExitUsage,
+		"all measures succeed":   {"- echo: {}\n- echo: {shouts: 2}\n", nil, ExitDone, []string{"# weigh", "what for", "source: a report", "| 1 echo |", "| 2 echo |", "### environment", "### how to run it again", "name: \"weigh\""}, 2},
+		"one measure is skipped": {gone + "- echo: {}\n", nil, ExitDone, []string{"| skipped (target docker/runc: ", "none.sock", "## 2 echo"}, 2},
+		"no target is available": {gone, nil, ExitUsage, []string{"| skipped (target docker/runc: "}, 1},
+		"a required target is missing": {strings.Replace(gone, "skip", "fail", 1) + "- echo: {}\n", nil, ExitUsage,
 			[]string{"| failed (target docker/runc: ", "**error** nothing was measured", "## 2 echo"}, 2},
-		"one failed, and the others went on": {"- echo: {word: odd}\n- echo: {}\n", func(func(), string) error { return broken },
+		"one fails and the others continue": {"- echo: {word: odd}\n- echo: {}\n", func(func(), string) error { return broken },
 			ExitUsage, []string{"failed (the", "disk is full)", "## 2 echo"}, 2},
-		"what it measured is kept": {"- echo: {word: odd}\n- echo: {}\n",
+		"partial result is kept": {"- echo: {word: odd}\n- echo: {}\n",
 			func(_ func(), path string) error {
 				must.Write(t, path, "measured\n")
 				return broken
 			}, ExitUsage, []string{"1 of 2 measures here"}, 2},
-		"it was interrupted": {"- echo: {}\n- echo: {word: odd}\n- echo: {}\n",
+		"the run is interrupted": {"- echo: {}\n- echo: {word: odd}\n- echo: {}\n",
 			func(cancel func(), _ string) error {
 				cancel()
 				return exit{ExitInterrupted}
@@ -109,13 +109,13 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 			text := strings.ReplaceAll(must.Read(t, "out/report.md"), `\`, "")
 			check.Contains(t, "text", text, c.says...)
 			if strings.Contains(text+said, "\x1b") {
-				t.Errorf("an escape in\n%s\n%s", text, said)
+				t.Errorf("escape sequence in\n%s\n%s", text, said)
 			}
 			if strings.Contains(name, "skipped") && !strings.Contains(said, "measure 1 of 2: no target is available here") {
 				t.Error(said)
 			}
 			if strings.Contains(name, "is kept") && must.Read(t, "out/01-echo.jsonl") != "measured\n" {
-				t.Error("a record was written over")
+				t.Error("a record was overwritten")
 			}
 			records, _ := filepath.Glob("out/*.jsonl")
 			if len(records) != c.records {
@@ -123,13 +123,13 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 			}
 			sameAgain(t)
 			if _, err := runInto(t.Context(), t, "- echo: {}\n", by(shout)); err == nil || !strings.Contains(err.Error(), "already contains a document or records") {
-				t.Errorf("written over: %v", err)
+				t.Errorf("overwritten: %v", err)
 			}
 		})
 	}
 }
 
-// sameAgain makes the document of the stored records, which is the one of the run.
+// sameAgain rebuilds the document from the stored records and compares it with the run's.
 func sameAgain(t *testing.T) {
 	t.Helper()
 	said, err := withToy(t.Context(), nil, "report", "out", "-o", "again")
@@ -146,14 +146,14 @@ func sameAgain(t *testing.T) {
 	}
 }
 
-func TestADocumentReplacesNothing(t *testing.T) {
+func TestDocumentOverwritesNothing(t *testing.T) {
 	place(t)
 	path := stored(t, "..", "runc", false)
 	refuses(t, []string{"report", path, "-o", ".", "--format", "md"}, "--format: a document has its own formats")
 	for _, name := range []string{"one.html", "zz.md"} {
 		refuses(t, []string{"report", path, "-o", name}, "--format html")
 		if _, err := os.Stat(name); err == nil {
-			t.Errorf("%s is there, as a folder", name)
+			t.Errorf("%s exists as a folder", name)
 		}
 	}
 	for _, name := range []string{planFile, "report.md", "figures.csv", "other.jsonl"} {
@@ -166,7 +166,7 @@ func TestADocumentReplacesNothing(t *testing.T) {
 	ends(t, ExitUsage, "already contains a document or records", "report", path, "-o", ".")
 }
 
-func TestWhatIsAFolderAndWhatARecord(t *testing.T) {
+func TestFoldersAndRecordsAreDistinguished(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"there", "there.d"} {
 		must.OK(t, os.Mkdir(dir, 0o755))
@@ -180,7 +180,7 @@ func TestWhatIsAFolderAndWhatARecord(t *testing.T) {
 	}
 }
 
-func TestAPlanHasEveryFlagOfItsMeasuresAndTheRecordSaysWhichItTook(t *testing.T) {
+func TestPlanAcceptsEveryMeasureFlagAndRecordsIt(t *testing.T) {
 	place(t)
 	run := newRun(newApp(Streams{}, all.Instruments, nil))
 	for _, i := range all.Instruments {
@@ -204,8 +204,8 @@ func TestAPlanHasEveryFlagOfItsMeasuresAndTheRecordSaysWhichItTook(t *testing.T)
 	}
 }
 
-// A case is a command line, and what each measure of a plan takes.
-func TestMuchIsAskedForOrRefused(t *testing.T) {
+// Each case is a command line and the estimated cost of each measure in the plan.
+func TestExpensivePlanNeedsConfirmation(t *testing.T) {
 	golden.Cases(t, filepath.Join(testdata, "ahead.txt"), func(t *testing.T, input string) string {
 		line, text, _ := strings.Cut(input, "\n")
 		var each []terms.Ahead
@@ -227,16 +227,16 @@ func TestMuchIsAskedForOrRefused(t *testing.T) {
 	check.Error(t, s.ask(t.Context(), "the plan writes 1 TiB"), "1 TiB: add --yes")
 }
 
-func TestAPlanThatWritesMuchIsNotBegunUnasked(t *testing.T) {
+func TestPlanWithLargeWritesNeedsConfirmation(t *testing.T) {
 	place(t)
 	must.Write(t, "big.yaml", "version: 1\nmeasure:\n- overhead: {targets: [host], phases: [10G], sandboxes: [1], rounds: 1}\n")
 	refuses(t, words("run big.yaml -o big/"), "writes at most 80.0 GiB, takes at least 10s", "add --yes")
 	if _, err := os.Stat("big"); err == nil {
-		t.Error("its folder was made")
+		t.Error("its folder was created")
 	}
 }
 
-// aheadOf are options that say what they take.
+// aheadOf are options that implement an estimate of their cost.
 type aheadOf struct {
 	echoOptions
 	a terms.Ahead
@@ -244,11 +244,11 @@ type aheadOf struct {
 
 func (o *aheadOf) Ahead(int) terms.Ahead { return o.a }
 
-func TestWhatThePlansTakeIsKnownBefore(t *testing.T) {
+func TestPlanCostIsEstimated(t *testing.T) {
 	t.Parallel()
 	bind := storage.Defaults()
 	bind.Rounds = 2
-	quick := bind // which writes for a time
+	quick := bind // writes for a fixed time
 	bind.Jobs = storage.DefaultJobs([]string{"randread", "read", "randwrite", "write"}, []int64{512 << 10}, storage.ToolFio, 1<<30, 8)
 	rootfs := bind
 	rootfs.Volumes = []string{"rootfs"}
@@ -262,11 +262,11 @@ func TestWhatThePlansTakeIsKnownBefore(t *testing.T) {
 		bytes float64
 		time  time.Duration
 	}{
-		// Eight threads write a GiB each, at random and in order; a file is laid out once.
+		// Eight threads write a GiB each, random and sequential; a file is laid out once.
 		"a folder of the host": {&bind, (4 + 3*2*16) * gib, 0},
-		"a root file system":   {&rootfs, 3 * 2 * (4 + 16) * gib, 0}, // and there for each job
+		"a root file system":   {&rootfs, 3 * 2 * (4 + 16) * gib, 0}, // laid out for each job
 		"memory":               {&tmpfs, 0, 0},
-		"jobs for a time":      {&quick, 2 << 28, 3 * 2 * 2 * 1500 * time.Millisecond},
+		"time-based jobs":      {&quick, 2 << 28, 3 * 2 * 2 * 1500 * time.Millisecond},
 		"sandboxes under load": {&loads, 3 * 3 * 2 * 8 * gib, 3 * 3 * 30 * time.Second},
 	} {
 		if a := c.o.Ahead(3); a.Bytes != c.bytes || a.Time != c.time || a.Budget == 0 {
@@ -275,8 +275,8 @@ func TestWhatThePlansTakeIsKnownBefore(t *testing.T) {
 	}
 }
 
-// A plan that comes with tare, on what every machine with runc has.
-func TestAPlanEndsInADocument(t *testing.T) {
+// The plan ships with tare and uses only what every machine with runc has.
+func TestPlanProducesADocument(t *testing.T) {
 	needRunc(t)
 	text, err := os.ReadFile("../../plans/oci-runtimes.yaml")
 	must.OK(t, err)
@@ -289,7 +289,7 @@ func TestAPlanEndsInADocument(t *testing.T) {
 		check.Contains(t, "report", report, part)
 	}
 	if !strings.Contains(report, "](<figures/latency-1.svg>)") || !strings.HasPrefix(must.Read(t, "out/figures/latency-1.svg"), "<svg ") {
-		t.Errorf("no figure in\n%s", report)
+		t.Errorf("no figures in\n%s", report)
 	}
 	sameAgain(t)
 	var p *plan.Plan

@@ -22,7 +22,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// everything is a machine with every engine that the tests have.
+// everything is a machine with every engine that the tests support.
 type everything struct {
 	docker     *engines.Dockerd
 	podman     *engines.PodmanEngine
@@ -30,8 +30,8 @@ type everything struct {
 	crio       *engines.CRIODaemon
 }
 
-// withEngines starts them and lets tare find them as it would anywhere: by the
-// variables of the engines' own command lines, and by the path.
+// withEngines starts the engines. tare finds them as usual, through PATH and the
+// environment variables of the engines' own clients.
 func withEngines(t *testing.T) everything {
 	t.Helper()
 	m := everything{engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)}
@@ -41,13 +41,13 @@ func withEngines(t *testing.T) everything {
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("DOCKER_HOST", m.docker.Host)
-	t.Setenv("CONTAINER_HOST", "") // put back at the end; even an empty one makes podman a client
+	t.Setenv("CONTAINER_HOST", "") // restored at the end; even an empty value makes podman a client
 	must.OK(t, os.Unsetenv("CONTAINER_HOST"))
 	t.Setenv("CONTAINERD_ADDRESS", m.containerd.Address)
 	return m
 }
 
-// left is everything on the engines that tare could have made.
+// left lists everything on the engines that tare could have created.
 func (m everything) left(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -77,13 +77,13 @@ func (m everything) nothingLeft(t *testing.T) {
 	}
 }
 
-// everywhere are targets on all of them; the CRI endpoints are given by flags.
+// everywhere returns targets on all engines. The CRI endpoints are passed by flags.
 func (m everything) everywhere() []string {
 	return []string{"lifecycle", "runc", "docker/runc", "docker+cli/runc", "podman/runc", "containerd/runc",
 		"cri+containerd/runc", "cri+cri-o/runc", "--cri", "containerd=unix://" + m.containerd.Address, "--cri", "cri-o=unix://" + m.crio.Socket}
 }
 
-func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
+func TestEveryEngineIsMeasuredInOneRun(t *testing.T) {
 	needRunc(t)
 	m := withEngines(t)
 	place(t)
@@ -115,12 +115,12 @@ func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"docker/runc", "docker+cli/runc", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
-		// The daemon's own memory: a few times ten MiB, not a command's two.
+		// The daemon's own memory is a few times 10 MiB; a command's is 2 MiB.
 		if mib := daemons[name] >> 20; mib < 8 || mib > 1000 {
 			t.Errorf("%s: its daemon's memory is %d MiB", name, mib)
 		}
 	}
-	// One shim or monitor stands beside each container, and each is seen.
+	// Each container has one shim or monitor, and each must be found.
 	for _, name := range []string{"docker/runc", "docker+cli/runc", "podman/runc", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
 		for _, op := range []string{"start", "run"} {
 			check.Equal(t, fmt.Sprintf("%s %s", name, op), beside[name+" "+op], 2)
@@ -129,20 +129,20 @@ func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
 	m.nothingLeft(t)
 }
 
-func TestWhatAKilledRunLeftOnEnginesIsFoundAndNothingElse(t *testing.T) {
+func TestOnlyLeftoversOfKilledRunAreFoundOnEngines(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t)
 	m := withEngines(t)
 	dir := place(t)
 	cmd, _, _ := started(t, dir, append(m.everywhere(), "-n", "3", "--rounds", "1000", "--warmup", "0", "-q", "-o", "r.jsonl")...)
-	// Killed when something is there on most engines. podman is not asked meanwhile: it
-	// cannot list images while another of it makes one.
+	// Kill the run once most engines have a container. Do not query podman meanwhile: it
+	// cannot list images while another podman process builds one.
 	await(t, "images and containers", func() bool {
 		return len(m.docker.Images(t)) > 0 && len(m.docker.Containers(t)) > 0 && len(m.crio.Images(t)) > 0 || len(m.crio.Sandboxes(t)) > 0
 	})
 	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	// Another's container, with a name like ours.
+	// A container of another owner, with a name like tare's.
 	onDocker := func(args ...string) {
 		if out, err := exec.Command(m.docker.Command, append([]string{"-H", m.docker.Host}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -150,13 +150,13 @@ func TestWhatAKilledRunLeftOnEnginesIsFoundAndNothingElse(t *testing.T) {
 	}
 	images := m.docker.Images(t)
 	if len(images) == 0 {
-		t.Fatal("no image is there")
+		t.Fatal("no image was created")
 	}
 	onDocker("create", "--name", "tare-mine-0-0", "--label", "dev.tare.run=mine", images[0])
 	ends(t, ExitDone, "would remove|image", "clean", "--dry-run")
 	out, stderr := ends(t, ExitUsage, "cannot be removed completely yet", "clean")
 	if left := m.docker.Containers(t); len(left) != 1 || !strings.Contains(stderr, "is using its referenced image") {
-		t.Errorf("the container of another: %v\n%s%s", left, out, stderr)
+		t.Errorf("another owner's container: %v\n%s%s", left, out, stderr)
 	}
 	onDocker("rm", "tare-mine-0-0")
 	out, _ = ends(t, ExitDone, "removed", "clean")
@@ -165,11 +165,11 @@ func TestWhatAKilledRunLeftOnEnginesIsFoundAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
+func TestDeadDaemonFailsOnlyItsTarget(t *testing.T) {
 	needRunc(t)
-	untouched.Alone(t) // what it leaves on the dead daemon is looked for
+	untouched.Alone(t) // the test searches the dead daemon for leftovers
 	dir := place(t)
-	// One of its own, for it will be killed.
+	// Use a separate daemon, because the test kills it.
 	d := engines.Docker(t, engines.Runtime("victim", "/usr/sbin/runc"))
 	cmd, out, stderr := started(t, dir, "lifecycle", "runc", "docker/runc", "--docker-host", d.Host, "--rounds", "8", "--timeout", "20s", "-q", "-o", "r.jsonl")
 	await(t, "a round of docker", func() bool {
@@ -185,34 +185,34 @@ func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
 		t.Errorf("runc: %d times, failures %v", n, failures)
 	}
 	if _, failures := times(t, "r.jsonl", "docker/runc"); len(failures) == 0 {
-		t.Error("docker's end is no failure")
+		t.Error("the end of docker is not a failure")
 	}
 	if said := out.String() + stderr.String(); !strings.Contains(said, "docker/runc") || !strings.Contains(said, "given up") {
-		t.Errorf("the report does not tell of it:\n%s", said)
+		t.Errorf("the report does not mention it:\n%s", said)
 	}
-	// What is on the daemon is not forgotten until it can be asked.
+	// Leftovers on the daemon stay listed until it answers again.
 	for range 2 {
 		ends(t, ExitUsage, "docker/runc|which is unavailable", "clean")
 	}
-	ends(t, ExitUsage, "moved.sock", "clean", "--docker-host", "unix:///moved.sock") // where it is now
+	ends(t, ExitUsage, "moved.sock", "clean", "--docker-host", "unix:///moved.sock") // the daemon's new address
 	ends(t, ExitDone, "forgotten", "clean", "--forget")
 	ends(t, ExitDone, "nothing was left", "clean")
 }
 
-func TestAnEngineThatIsNotThereIsSkippedOrNamed(t *testing.T) {
+func TestMissingEngineIsSkippedOrNamed(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	commands(t, "engines", nil, "SOCKET", "unix://"+filepath.Join(dir, "none.sock"))
 }
 
-func TestSettingsForAnEngineNobodyKnowsAreRefused(t *testing.T) {
+func TestSettingsForUnknownEngineAreRefused(t *testing.T) {
 	place(t)
 	text := "version: 1\nmeasure:\n  - lifecycle: {targets: [host], engines: {dokcer: {address: /run/x.sock}}}\n"
 	must.Write(t, "typo.yaml", text)
 	refuses(t, []string{"run", "typo.yaml"}, `"dokcer"`)
 }
 
-func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
+func TestMeasureWithoutEnginesDoesNotStopOthers(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	away := []string{"--docker-host", "unix://" + filepath.Join(dir, "none.sock"), "--format", "json"}
@@ -223,15 +223,15 @@ func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
 		code     int
 		runs     int
 	}{
-		"one may be missing":      {fmt.Sprintf(nothing, "skip") + host + host, ExitDone, 2},
-		"nor can what is there":   {"  - lifecycle: {targets: [host, docker/runc], ops: [create], missing: skip, rounds: 1}\n" + host + host, ExitDone, 2},
-		"one may not":             {fmt.Sprintf(nothing, "fail") + host + host, ExitUsage, 2},
-		"nothing of any is there": {strings.Repeat(fmt.Sprintf(nothing, "skip"), 2), ExitUsage, 0},
+		"an optional target is missing": {fmt.Sprintf(nothing, "skip") + host + host, ExitDone, 2},
+		"the operation is unsupported":  {"  - lifecycle: {targets: [host, docker/runc], ops: [create], missing: skip, rounds: 1}\n" + host + host, ExitDone, 2},
+		"a required target is missing":  {fmt.Sprintf(nothing, "fail") + host + host, ExitUsage, 2},
+		"no target is available":        {strings.Repeat(fmt.Sprintf(nothing, "skip"), 2), ExitUsage, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must.Write(t, "several.yaml", "version: 1\nmeasure:\n"+c.measures)
 			out, _ := ends(t, c.code, "measure 1 of |none.sock", append([]string{"run", "several.yaml", "-o", filepath.Join(t.TempDir(), "r.jsonl")}, away...)...)
-			// All reports are one document.
+			// All reports form one document.
 			var runs []struct{ Experiment string }
 			if err := json.Unmarshal([]byte(out), &runs); (err != nil || len(runs) != c.runs) && (c.runs > 0 || out != "") {
 				t.Errorf("%v: %d runs\n%s", err, len(runs), out)
@@ -240,8 +240,8 @@ func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-// What was measured can be measured again, as it was asked for but for what flags say.
-func TestARecordIsRunAgain(t *testing.T) {
+// A recorded run can be repeated with its own options, unless flags override them.
+func TestRecordIsRunAgain(t *testing.T) {
 	place(t)
 	ends(t, ExitDone, "", words("lifecycle host --rounds 2 --ops start,stop --warmup 0 --seed 7 -q -o first.jsonl.zst")...)
 	ends(t, ExitDone, "seed 7", words("run first.jsonl.zst --rounds 1 -q -o r.jsonl --details")...)
@@ -250,7 +250,7 @@ func TestARecordIsRunAgain(t *testing.T) {
 	}
 }
 
-func TestAnEngineThatIsBusyIsAskedAgainBeforeItIsKeptInMind(t *testing.T) {
+func TestBusyEngineIsRetried(t *testing.T) {
 	for _, c := range []struct {
 		errs  []error
 		tries int

@@ -18,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// variants writes records like a stored one: each under a file's name, with what a pair
-// of texts replaces. Runs have names of their own.
+// variants writes copies of a stored record to the given files. Each file is listed with
+// pairs of texts to replace. Every copy gets its own run name.
 func variants(t *testing.T, dir, stored string, files map[string][]string) {
 	t.Helper()
 	text := must.Read(t, filepath.Join("../../record/testdata/v1", stored))
@@ -29,10 +29,10 @@ func variants(t *testing.T, dir, stored string, files map[string][]string) {
 	}
 }
 
-// quiet makes a machine that was under pressure one of which no pressure is known.
+// quiet removes the PSI data from a record of a machine under pressure.
 var quiet = []string{`"have_psi":true`, `"have_psi":false`}
 
-// The recipes of docs/compare.md, on records as they mean them.
+// Runs the recipes of docs/compare.md on records that match them.
 func TestEveryRecipeOfComparingWorks(t *testing.T) {
 	dir := t.TempDir()
 	arm := []string{`"arch":"x86_64"`, `"arch":"aarch64"`, "AMD EPYC", "Neoverse-N1"}
@@ -43,7 +43,7 @@ func TestEveryRecipeOfComparingWorks(t *testing.T) {
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{
 		"x86.jsonl": {}, "arm.jsonl": arm, "old/1.jsonl": {}, "old/2.jsonl": {}, "new/1.jsonl": {}, "new/2.jsonl": {}, "new-3.jsonl": {},
 	})
-	for i := range 3 { // as many as a verdict needs
+	for i := range 3 { // the minimum for a verdict
 		own, shared, name := configured("sandbox_cgroup_only", "true"), configured("sandbox_cgroup_only", "false"), fmt.Sprintf("/%d.jsonl", i)
 		variants(t, dir, "lifecycle.jsonl", map[string][]string{"boot" + name: configured("template", "false"), "template" + name: configured("template", "true"), "k618" + name: quiet, "k61" + name: k61})
 		variants(t, dir, "overhead.jsonl", map[string][]string{"own" + name: own, "shared" + name: shared})
@@ -75,7 +75,7 @@ func TestEveryRecipeOfComparingWorks(t *testing.T) {
 			rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 			switch {
 			case format == "text" && !strings.Contains(out, says):
-				t.Errorf("tare compare %s does not say %q:\n%s", command, says, out)
+				t.Errorf("tare compare %s does not print %q:\n%s", command, says, out)
 			case format == "csv" && (err != nil || len(rows) < 2), format == "json" && !json.Valid([]byte(out)), format == "md" && !strings.Contains(out, "| ---"):
 				t.Errorf("tare compare %s as %s:\n%s", command, format, out)
 			}
@@ -86,7 +86,7 @@ func TestEveryRecipeOfComparingWorks(t *testing.T) {
 	}
 }
 
-func TestWhatOfARecordCannotBeReadIsToldWhereItIsCompared(t *testing.T) {
+func TestUnreadablePartsAreReportedByCompare(t *testing.T) {
 	dir := t.TempDir()
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{"a.jsonl": {}, "b.jsonl": {`"round":0,`, `"round":0,"round":5,`}})
 	t.Chdir(dir)
@@ -98,14 +98,14 @@ func TestWhatOfARecordCannotBeReadIsToldWhereItIsCompared(t *testing.T) {
 	}
 }
 
-func TestCompareSaysWhatIsWrong(t *testing.T) {
+func TestCompareReportsErrors(t *testing.T) {
 	dir := t.TempDir()
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{"a.jsonl": {}, "b.jsonl": {"6.18.44", "6.1.0"}, "empty/readme.txt": {}})
 	t.Chdir(dir)
 	refusals(t, "compare")
 }
 
-func TestWhatRecordsSayIsNotObeyedWhereTheyAreCompared(t *testing.T) {
+func TestCompareEscapesHostileRecords(t *testing.T) {
 	dir := t.TempDir()
 	hostile := `\u001b[31m<b>|` + "`x`" + `\n# heading\u202e=1+1`
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{"a.jsonl": {}, "b.jsonl": {"AMD EPYC", hostile, `"runc"`, `"runc` + hostile + `"`, `"version":"1`, `"version":"` + hostile}})
@@ -119,24 +119,24 @@ func TestWhatRecordsSayIsNotObeyedWhereTheyAreCompared(t *testing.T) {
 				}
 			}
 			if strings.HasPrefix(args, "compare") && !strings.Contains(out+stderr, "heading") {
-				t.Errorf("%s as %s: nothing hostile got so far", args, format)
+				t.Errorf("%s as %s: no hostile text reached the output", args, format)
 			}
 			if format == "md" && (strings.Contains(out, "<b>") || strings.Contains(out, "\n# ")) {
-				t.Errorf("%s: Markdown obeys others:\n%s", args, out)
+				t.Errorf("%s: Markdown is injected:\n%s", args, out)
 			}
 		}
 	}
 }
 
-func TestAGateOfRecordsEndsWithWhatItDecided(t *testing.T) {
+func TestGateExitsWithItsVerdict(t *testing.T) {
 	dir := t.TempDir()
-	// Of a batch of host the stored rounds are few, so that only a wide margin is passed.
+	// The stored rounds of host are few, so only a wide margin passes.
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{"base.jsonl": quiet, "same.jsonl": quiet, "gone.jsonl": append([]string{`"op":"run"`, `"op":"rerun"`}, quiet...), "arm.jsonl": {"x86_64", "aarch64"}, "busy.jsonl": {}})
 	t.Chdir(dir)
 	commands(t, "gate", nil)
 }
 
-func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
+func TestGateMeasuresBothSidesInTheSameRounds(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	wrapper(t, dir, "runc-old", `[ "$verb" = create ] && sleep 0`)
@@ -155,13 +155,13 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 	check.Equal(t, "of a margin that no machine can tell there is a report", out, "")
 }
 
-func TestAGateOfSingleRunsMeasuresHowFarRunsLieApart(t *testing.T) {
+func TestGateOfSingleRunsMeasuresRunToRunSpread(t *testing.T) {
 	needRunc(t)
 	need.Long(t)
 	place(t)
 	for _, name := range []string{"base.jsonl", "new.jsonl"} {
 		ends(t, ExitDone, "failed 0/", words("lifecycle host floor runc --ops run --rounds 8 --warmup 0 -q -o "+name)...)
-		text := strings.NewReplacer(quiet...).Replace(must.Read(t, name)) // whatever else the machine does
+		text := strings.NewReplacer(quiet...).Replace(must.Read(t, name)) // ignore the load of the test machine
 		must.Write(t, name, text)
 	}
 	const gate = "gate base.jsonl new.jsonl --metric 'target:runc quantity:latency' --worse 50% --format json -q "
@@ -171,13 +171,13 @@ func TestAGateOfSingleRunsMeasuresHowFarRunsLieApart(t *testing.T) {
 	}
 	_, figures["earlier"], _ = tare(t, words(gate+"--earlier self-1.jsonl,self-2.jsonl,self-3.jsonl,self-4.jsonl,self-5.jsonl")...)
 	if figures["self"] != figures["earlier"] || figures["self"] == figures["controls"] {
-		t.Errorf("what was measured for it is not as earlier records: %s", figures)
+		t.Errorf("the new records differ from the earlier ones: %s", figures)
 	}
 	ends(t, ExitUsage, `this is a record of "overhead", not of lifecycle`, "gate", "--self", filepath.Join(testdata, "../../../record/testdata/v1/overhead.jsonl"), "new.jsonl", "-q")
 }
 
-// A runtime whose start takes 1 s longer than it says, and one that says so late.
-func TestARuntimeThatReturnsEarlyDoesNotWin(t *testing.T) {
+// One runtime returns 1 s before its start is done; another returns late.
+func TestRuntimeThatReturnsEarlyDoesNotWin(t *testing.T) {
 	needRunc(t)
 	need.Long(t)
 	dir := place(t)
@@ -204,13 +204,13 @@ func TestARuntimeThatReturnsEarlyDoesNotWin(t *testing.T) {
 	}
 }
 
-func TestARunThatWritesItsPidFileLateCounts(t *testing.T) {
+func TestLatePidFileCounts(t *testing.T) {
 	needRunc(t)
 	wrapper(t, place(t), "runc-late", `[ "$verb" = run ] && { "$runc" "$@"; mv "$8" "$8.late"; (sleep 0.3; mv "$8.late" "$8") >/dev/null 2>&1 & exit 0; }`)
 	ends(t, ExitDone, "failed 0/3", words("lifecycle late=./runc-late --ops run --rounds 3 --warmup 0 -q -o r.jsonl")...)
 }
 
-// job is what of GitLab's keywords is used; another one would be a mistake.
+// job has the GitLab keywords in use; any other keyword is a mistake.
 // https://docs.gitlab.com/ci/yaml/
 type job struct {
 	Stage        string
@@ -229,7 +229,7 @@ type job struct {
 	}
 }
 
-func TestTheJobForGitLabIsOne(t *testing.T) {
+func TestGitLabJobIsValid(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("../../docs/ci/gitlab-ci.yml"))(t)
 	var ci struct {
@@ -243,8 +243,8 @@ func TestTheJobForGitLabIsOne(t *testing.T) {
 	}
 }
 
-// What the files for CI call is understood, and the page says what they do.
-func TestWhatCIIsToldToCallIsThere(t *testing.T) {
+// Commands in the CI files are valid, and the page documents them.
+func TestCICommandsExist(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	for _, name := range []string{"gitlab-ci.yml", "github.yml"} {

@@ -23,8 +23,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// wrapper writes a runtime of that name that is runc but for what the given shell lines do
-// before it. $verb is the operation.
+// wrapper writes a runtime of the given name that runs shell lines and then runc. $verb
+// is the operation.
 func wrapper(t *testing.T, dir, name, lines string) string {
 	t.Helper()
 	runc := need.Tool(t, "runc")
@@ -34,7 +34,7 @@ func wrapper(t *testing.T, dir, name, lines string) string {
 	return path
 }
 
-// times counts the latencies of a target in a record.
+// times counts the latencies and returns the failures of a target in a record.
 func times(t *testing.T, path, name string) (times int, failures []record.Failure) {
 	t.Helper()
 	rec := recorded(t, path)
@@ -53,7 +53,7 @@ func times(t *testing.T, path, name string) (times int, failures []record.Failur
 	return times, failures
 }
 
-func TestARuntimeThatDiesMidwayCostsThoseRoundsOnly(t *testing.T) {
+func TestRuntimeCrashFailsOnlyItsRounds(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	count := filepath.Join(dir, "count")
@@ -72,7 +72,7 @@ func TestARuntimeThatDiesMidwayCostsThoseRoundsOnly(t *testing.T) {
 	check.Equal(t, "starts have a time", good, 3)
 }
 
-func TestASignalAmongAHundredLanesSavesAndCleans(t *testing.T) {
+func TestSignalWithHundredLanesSavesAndCleansUp(t *testing.T) {
 	needRunc(t)
 	for name, c := range map[string]struct {
 		signal os.Signal
@@ -82,13 +82,13 @@ func TestASignalAmongAHundredLanesSavesAndCleans(t *testing.T) {
 			dir := place(t)
 			cmd, stdout, stderr := started(t, dir, "lifecycle", "runc", "-n", c.lanes, "--rounds", "50", "-o", "r.jsonl")
 			awaitBatches(t, 2)
-			time.Sleep(200 * time.Millisecond) // into the middle of the next
+			time.Sleep(200 * time.Millisecond) // in the middle of the next batch
 			interrupted(t, c.signal, cmd, stdout, stderr)
 		})
 	}
 }
 
-// awaitBatches waits until r.jsonl holds that many batches.
+// awaitBatches waits until r.jsonl contains n batches.
 func awaitBatches(t *testing.T, n int) {
 	t.Helper()
 	await(t, fmt.Sprintf("%d batches", n), func() bool {
@@ -97,10 +97,10 @@ func awaitBatches(t *testing.T, n int) {
 	})
 }
 
-// TestAKilledRunIsFoundAndRemoved kills a run of the real program in the middle
-// of a batch. Its record reads, its leftovers are found by its id and removed,
-// and another run's are not touched.
-func TestAKilledRunIsFoundAndRemoved(t *testing.T) {
+// TestKilledRunIsFoundAndRemoved kills the real program in the middle of a batch. Its
+// record must be readable. Its leftovers are found by run id and removed; those of
+// another run stay.
+func TestKilledRunIsFoundAndRemoved(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t)
 	dir := place(t)
@@ -114,7 +114,7 @@ func TestAKilledRunIsFoundAndRemoved(t *testing.T) {
 	removed(t, rec.Header.RunID)
 }
 
-// isLeft tells whether there is something of a run that is over.
+// isLeft reports whether anything of a finished run is left.
 func isLeft(t *testing.T, id string) bool {
 	t.Helper()
 	left, _, err := workspace.Leftovers(workspace.DefaultRoots())
@@ -122,10 +122,10 @@ func isLeft(t *testing.T, id string) bool {
 	return slices.ContainsFunc(left, func(l workspace.Leftover) bool { return l.RunID == id })
 }
 
-// TestMain lets the tests use this very binary as tare, in processes of its own
-// that can be killed.
+// TestMain lets the tests run this binary as tare in separate processes that can be
+// killed.
 func TestMain(m *testing.M) {
-	if code, handled := load.Main(os.Args[1:]); handled { // a load's client or server
+	if code, handled := load.Main(os.Args[1:]); handled { // a load client or server
 		os.Exit(code)
 	}
 	if os.Getenv("TARE_TEST_AS_MAIN") != "" {
@@ -134,7 +134,7 @@ func TestMain(m *testing.M) {
 	engines.Main(m)
 }
 
-// program puts tare into a folder, where any user may run it.
+// program copies tare into a folder from which any user can run it.
 func program(t *testing.T, dir string) string {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
@@ -144,7 +144,7 @@ func program(t *testing.T, dir string) string {
 	return path
 }
 
-func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
+func TestFullDiskEndsTheRunAndKeepsResults(t *testing.T) {
 	need.Root(t)
 	dir := place(t)
 	small := filepath.Join(dir, "small")
@@ -155,16 +155,16 @@ func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
 	defer exec.Command("umount", small).Run()
 	out, _ := ends(t, ExitUsage, "no space left|r.jsonl", "lifecycle", "host", "--rounds", "200", "-o", filepath.Join(small, "r.jsonl"))
 	if !strings.Contains(out, "host") || !strings.Contains(out, "start") {
-		t.Errorf("what was measured is not shown:\n%s", out)
+		t.Errorf("the measured results are not shown:\n%s", out)
 	}
 	if n, _ := times(t, filepath.Join(small, "r.jsonl"), "host"); n == 0 {
-		t.Error("what was written does not read")
+		t.Error("the written record is unreadable")
 	}
 }
 
-// TestFoldersBelowThoseOfAnotherUserAreRefused has another user own a folder above one of
-// tare's, so that this user could put a probe of their own in the place of a run's.
-func TestFoldersBelowThoseOfAnotherUserAreRefused(t *testing.T) {
+// TestFoldersBelowAnotherUsersAreRefused makes another user the owner of a folder
+// above one of tare's. This user could replace the probe of a run.
+func TestFoldersBelowAnotherUsersAreRefused(t *testing.T) {
 	need.Root(t)
 	for _, variable := range []string{"TARE_DATA_DIR", "TARE_STATE_DIR"} {
 		place(t)
@@ -175,7 +175,7 @@ func TestFoldersBelowThoseOfAnotherUserAreRefused(t *testing.T) {
 		says := theirs + " belongs to uid 2002 with mode 755|chown it to yourself and chmod go-w it|set TARE_DATA_DIR and TARE_STATE_DIR"
 		ends(t, ExitUsage, says, "lifecycle", "host", "-o", "r.jsonl")
 		if _, err := os.Lstat(filepath.Dir(inner)); err == nil {
-			t.Errorf("%s: a folder was made in one of another user", variable)
+			t.Errorf("%s: a folder was created in another user's folder", variable)
 		}
 		must.OK(t, os.MkdirAll(inner, 0o700))
 		ends(t, ExitUsage, "look for leftovers of runs: "+theirs+" belongs to uid 2002", "clean")
@@ -183,7 +183,7 @@ func TestFoldersBelowThoseOfAnotherUserAreRefused(t *testing.T) {
 	}
 }
 
-func TestALabelForWhichThereIsNoRoomLeavesTheRecordAsItWas(t *testing.T) {
+func TestLabelOnFullDiskLeavesRecordUnchanged(t *testing.T) {
 	need.Root(t)
 	kept := must.Get(filepath.Abs("../../record/testdata/v1/lifecycle.jsonl"))(t)
 	const script = `mount -t tmpfs -o size=256k tare-test "$1" && cp "$3" "$1/r.jsonl" && dd if=/dev/zero of="$1/fill" bs=4k 2> /dev/null
@@ -196,7 +196,7 @@ cmp "$3" "$1/r.jsonl" && rm "$1/fill" && "$2" label "$1/r.jsonl" a=1 && "$2" rep
 	check.Contains(t, "label", string(out), "no space left on device; the record is unchanged", "exit 1\n", "r.jsonl: a=1\n")
 }
 
-func TestALabelDuringARunIsRefusedAndTheRecordIsWhole(t *testing.T) {
+func TestLabelDuringRunIsRefused(t *testing.T) {
 	dir := place(t)
 	cmd, stdout, stderr := started(t, dir, "lifecycle", "host", "--rounds", "100000", "-o", "r.jsonl")
 	awaitBatches(t, 2)
@@ -206,11 +206,11 @@ func TestALabelDuringARunIsRefusedAndTheRecordIsWhole(t *testing.T) {
 	ends(t, ExitDone, "a=1", "label", "r.jsonl", "a=1")
 }
 
-func TestADocumentForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
+func TestDocumentOnFullDiskLeavesNothing(t *testing.T) {
 	need.Root(t)
 	kept := must.Get(filepath.Abs("../../record/testdata/v1/lifecycle.jsonl"))(t)
 	dir := place(t)
-	for _, kib := range []string{"16", "64"} { // of which one holds no figure, and one some
+	for _, kib := range []string{"16", "64"} { // one size has no room for figures, the other has room for some
 		script := `mount -t tmpfs -o size=` + kib + `k tare-test "$1" && "$2" report "$3" -o "$1/doc"; echo exit $?; find "$1"`
 		small := filepath.Join(dir, kib)
 		must.OK(t, os.Mkdir(small, 0o755))
@@ -221,12 +221,12 @@ func TestADocumentForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWithoutRootTheHostIsWeighed(t *testing.T) {
-	need.Root(t) // so that there is something to give up
+func TestHostIsMeasuredWithoutRoot(t *testing.T) {
+	need.Root(t) // so that there are privileges to drop
 	dir := place(t)
 	tarePath := program(t, dir)
 	must.OK(t, os.Chmod(dir, 0o777|os.ModeSticky))
-	for p := dir; p != "/"; p = filepath.Dir(p) { // t.TempDir is private to root
+	for p := dir; p != "/"; p = filepath.Dir(p) { // only root can enter t.TempDir
 		info, err := os.Stat(p)
 		if err == nil && info.Mode().Perm()&0o005 == 0 {
 			os.Chmod(p, info.Mode().Perm()|0o055)
@@ -248,7 +248,7 @@ func TestWithoutRootTheHostIsWeighed(t *testing.T) {
 	}
 }
 
-func TestWhatARuntimeMountedIsNeverEmptied(t *testing.T) {
+func TestCleanDoesNotDeleteThroughMounts(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	precious := filepath.Join(dir, "precious")
@@ -262,7 +262,7 @@ func TestWhatARuntimeMountedIsNeverEmptied(t *testing.T) {
 	}
 }
 
-func TestAClosedTerminalOrPipeLeavesNothing(t *testing.T) {
+func TestClosedTerminalOrPipeLeavesNothing(t *testing.T) {
 	needRunc(t)
 	for name, c := range map[string]struct {
 		weighed []string
@@ -274,10 +274,10 @@ func TestAClosedTerminalOrPipeLeavesNothing(t *testing.T) {
 				time.Sleep(30 * time.Millisecond)
 			}
 		}},
-		// Of a runtime that waits more than it works.
-		"nobody reads the progress": {[]string{"slow=./slow"}, func(t *testing.T, cmd *exec.Cmd, stderr *os.File) {
+		// A runtime that mostly waits.
+		"closed progress pipe": {[]string{"slow=./slow"}, func(t *testing.T, cmd *exec.Cmd, stderr *os.File) {
 			stderr.Close()
-			time.Sleep(6 * time.Second) // a line of progress comes every five
+			time.Sleep(6 * time.Second) // progress is printed every five seconds
 			must.OK(t, cmd.Process.Signal(unix.SIGTERM))
 		}},
 	} {

@@ -24,8 +24,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// imageOfUser is an archive of an image whose user is not root. Its program lies in folders
-// that the layer does not name, and its working folder is in no layer.
+// imageOfUser returns an archive of an image with a non-root user. The layer has no
+// entries for the program's parent folders, and no layer contains the working folder.
 func imageOfUser(t *testing.T) string {
 	t.Helper()
 	var layer bytes.Buffer
@@ -42,7 +42,7 @@ func imageOfUser(t *testing.T) string {
 	return path
 }
 
-func TestAnImageWithAUserRunsWhateverTheUmask(t *testing.T) {
+func TestImageWithUserRunsUnderAnyUmask(t *testing.T) {
 	needRunc(t)
 	archive := imageOfUser(t)
 	targets := []string{"floor", "runc"}

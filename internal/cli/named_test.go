@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// threeRuns starts with three records in the default folder, the newest of which is "abcd3333".
+// threeRuns creates three records in the default folder; the newest is "abcd3333".
 func threeRuns(t *testing.T) {
 	t.Helper()
 	place(t)
@@ -23,12 +23,12 @@ func threeRuns(t *testing.T) {
 	}
 }
 
-func TestEveryCommandTakesARecordByWhatARunIsCalled(t *testing.T) {
+func TestEveryCommandAcceptsARunName(t *testing.T) {
 	threeRuns(t)
 	commands(t, "named", nil)
 }
 
-func TestShellsCompleteWhatThereIs(t *testing.T) {
+func TestShellCompletion(t *testing.T) {
 	threeRuns(t)
 	for _, row := range must.Rows(t, filepath.Join(testdata, "completed.tsv")) {
 		_, out, _ := tare(t, append([]string{"__complete"}, strings.Split(row[0], " ")...)...)

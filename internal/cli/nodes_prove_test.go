@@ -18,14 +18,13 @@ import (
 	"github.com/tare-bench/tare/internal/testing/thousand"
 )
 
-// What a report over a thousand nodes may take, each with ten thousand samples, on two
-// CPUs.
+// Limits for a report over a thousand nodes with ten thousand samples each, on two CPUs.
 const (
 	mostTime   = 20 * time.Second
 	mostMemory = 512 << 10 // KiB
 )
 
-// measured runs tare in a process of its own, on two CPUs, and says what it took.
+// measured runs tare in a separate process on two CPUs and returns its time and memory.
 func measured(t *testing.T, args ...string) (out string, took time.Duration, memory int64) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
@@ -43,7 +42,7 @@ func measured(t *testing.T, args ...string) (out string, took time.Duration, mem
 	return string(text), took, memory
 }
 
-func TestAThousandNodesAreReportedInTimeAndMemory(t *testing.T) {
+func TestThousandNodesAreReportedWithinLimits(t *testing.T) {
 	fleet := thousand.Fleet{Nodes: 1000, Lanes: []int{1, 104}, Rounds: 12, Name: "a"}
 	if n := fleet.Samples(); n < 10_000 {
 		t.Fatalf("%d samples", n)
@@ -67,7 +66,7 @@ func TestAThousandNodesAreReportedInTimeAndMemory(t *testing.T) {
 	}
 }
 
-func TestAThousandRecordsAreServed(t *testing.T) {
+func TestThousandRecordsAreServed(t *testing.T) {
 	dir, _ := fleetOf(t, thousand.Fleet{Nodes: 1000, Lanes: []int{1, 104}, Rounds: 12})
 	read, write := io.Pipe()
 	go func() { Execute(t.Context(), []string{"serve", dir}, Streams{Out: write, Err: t.Output()}) }()

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fleetOf writes the records of so many nodes.
+// fleetOf writes one record per node of the fleet.
 func fleetOf(t *testing.T, fleet thousand.Fleet) (string, *thousand.Fleet) {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,7 +25,7 @@ func fleetOf(t *testing.T, fleet thousand.Fleet) (string, *thousand.Fleet) {
 	return dir, &fleet
 }
 
-// outliersOf are the findings of a report over nodes in JSON, by the node.
+// outliersOf returns the findings of a JSON report over nodes, by node.
 func outliersOf(t *testing.T, out string) map[string]record.Finding {
 	t.Helper()
 	var documents []struct{ Findings []record.Finding }
@@ -40,14 +40,14 @@ func outliersOf(t *testing.T, out string) map[string]record.Finding {
 	return found
 }
 
-func TestManyNodesAreOneReportThatNamesTheOutliers(t *testing.T) {
+func TestManyNodesAreOneReportWithOutliers(t *testing.T) {
 	t.Parallel()
 	dir, fleet := fleetOf(t, thousand.Fleet{Nodes: 30, Lanes: []int{1, 4}, Rounds: 7})
 	out, stderr := ends(t, ExitDone, "starts on every node|lifecycle over 30 nodes|outliers: 5 of 30 nodes|AMD EPYC 9R14 × 8|Intel Xeon 8488C × 16|6.12.9-1-amd64|"+
 		"kernel is confounded with kernel build|failed 0/8400|governor|on every node", "report", dir)
 	check.Equal(t, "stderr", stderr, "")
 	if _, same, _ := tare(t, "report", dir, "--over", "node"); same != out {
-		t.Errorf("asked for it is another:\n%s", same)
+		t.Errorf("the report requested explicitly differs:\n%s", same)
 	}
 	_, out, _ = tare(t, "report", dir, "--over", "node", "--format", "json")
 	found := outliersOf(t, out)
@@ -59,7 +59,7 @@ func TestManyNodesAreOneReportThatNamesTheOutliers(t *testing.T) {
 		delete(found, node)
 	}
 	if len(found) > 0 {
-		t.Errorf("more are outliers: %+v", found)
+		t.Errorf("unexpected outliers: %+v", found)
 	}
 	_, out, _ = tare(t, "report", dir, "--over", "node", "--format", "csv")
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
@@ -69,32 +69,32 @@ func TestManyNodesAreOneReportThatNamesTheOutliers(t *testing.T) {
 	node, level := slices.Index(rows[0], "node"), slices.Index(rows[0], "nodes")
 	for _, row := range rows[1:] {
 		if (row[0] == "") != (row[level] != "") || row[0] != "" && row[node] == "" {
-			t.Fatalf("a figure of no node and not over all: %q", row)
+			t.Fatalf("figure belongs neither to a node nor to all nodes: %q", row)
 		}
 	}
 }
 
-func TestFewNodesAndOthersHaveAPageEachUnlessOneIsAskedFor(t *testing.T) {
+func TestFewNodesHaveSeparatePagesByDefault(t *testing.T) {
 	t.Parallel()
 	dir, _ := fleetOf(t, thousand.Fleet{Nodes: 9, Lanes: []int{1}, Rounds: 6})
 	last := filepath.Join(dir, "node-0008", "lifecycle.jsonl")
-	ends(t, ExitDone, "lifecycle over 9 nodes|not detectable with fewer than 10 nodes", "report", dir) // nine are many
+	ends(t, ExitDone, "lifecycle over 9 nodes|not detectable with fewer than 10 nodes", "report", dir) // nine nodes are enough for one report
 	tare(t, "label", last, "node=")
 	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 9 || strings.Contains(out, "over 9 nodes") {
-		t.Errorf("with one that has no label there is not a page each\n%.2000s", out)
+		t.Errorf("with an unlabelled record, the records have no separate pages\n%.2000s", out)
 	}
 	ends(t, ExitDone, "lifecycle over 9 nodes", "report", dir, "--over", "node")
-	ends(t, ExitDone, ",node-0008/lifecycle,", "report", dir, "--over", "rack", "--format", "csv") // one without the label is called by its file
+	ends(t, ExitDone, ",node-0008/lifecycle,", "report", dir, "--over", "rack", "--format", "csv") // a record without the label is listed by its file name
 	must.OK(t, os.Remove(last))
 	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 8 {
-		t.Errorf("eight have no page each\n%.2000s", out)
+		t.Errorf("eight records have no separate pages\n%.2000s", out)
 	}
 	for _, args := range [][]string{{"-o", filepath.Join(dir, "new")}, {"--against", "published/isulad-2020"}} {
 		refuses(t, append([]string{"report", dir, "--over", "node"}, args...), "--over")
 	}
 }
 
-func TestTwoFleetsAreComparedNodeByNode(t *testing.T) {
+func TestFleetsAreComparedNodeByNode(t *testing.T) {
 	t.Parallel()
 	a, _ := fleetOf(t, thousand.Fleet{Nodes: 12, Lanes: []int{1}, Rounds: 6, Name: "a"})
 	b, _ := fleetOf(t, thousand.Fleet{Nodes: 12, Lanes: []int{1}, Rounds: 6, Name: "b", Slower: 1.5})
@@ -108,7 +108,7 @@ func TestTwoFleetsAreComparedNodeByNode(t *testing.T) {
 		if row[column] != "" {
 			n++
 			if !strings.HasPrefix(row[shift], "0.") {
-				t.Errorf("half as long again is %q", row)
+				t.Errorf("a 50%% increase is %q", row)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func TestTwoFleetsAreComparedNodeByNode(t *testing.T) {
 	}
 }
 
-func TestFoldersAreReadBelowPastWhatIsNoRecordAndCopiesCountOnce(t *testing.T) {
+func TestFoldersAreReadRecursivelyWithoutDuplicates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	deep := filepath.Join(dir, "2026", "03")
@@ -134,17 +134,17 @@ func TestFoldersAreReadBelowPastWhatIsNoRecordAndCopiesCountOnce(t *testing.T) {
 	for verb, code := range map[string]int{"history": ExitRegressed, "report": ExitUsage} {
 		got, out, stderr := tare(t, verb, dir)
 		if got != code || out != want[verb] {
-			t.Errorf("tare %s: exit %d\n%s\nnot\n%s", verb, got, out, want[verb])
+			t.Errorf("tare %s: exit %d\n%s\nwant\n%s", verb, got, out, want[verb])
 		}
 		if strings.Count(stderr, "garbled.jsonl: not a tare record") != 1 || strings.Count(stderr, "it counts once") != 1 || strings.Contains(stderr, "notes") {
 			t.Errorf("tare %s says %s", verb, stderr)
 		}
 	}
-	ends(t, ExitUsage, "not a tare record", "history", filepath.Join(dir, "garbled.jsonl"), dir) // one that is named is not left out
+	ends(t, ExitUsage, "not a tare record", "history", filepath.Join(dir, "garbled.jsonl"), dir) // a file named explicitly is not skipped
 }
 
-// Which of several copies counts is tested in record.
-func TestOfTheFilesOfARunAWholeOneCounts(t *testing.T) {
+// Choosing between several copies is tested in package record.
+func TestCompleteFileOfARunIsPreferred(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole := must.Read(t, stored(t, t.TempDir(), "docker/runc", false))
@@ -163,13 +163,13 @@ func TestOfTheFilesOfARunAWholeOneCounts(t *testing.T) {
 		want := printed("one.jsonl")
 		for _, of := range []string{"a", "two.jsonl"} {
 			if got := printed(of); got != want || got == "" {
-				t.Errorf("%s of %s: %s\nnot\n%s", verb, of, got, want)
+				t.Errorf("%s of %s: %s\nwant\n%s", verb, of, got, want)
 			}
 		}
 	}
 }
 
-func TestANodeWhosePlanDidNotBeginLeavesNoRecord(t *testing.T) {
+func TestNodeWithoutStartedPlanHasNoRecord(t *testing.T) {
 	t.Parallel()
 	a, dir := newApp(Streams{}, all.Instruments, performers), t.TempDir()
 	whole := filepath.Join("..", "..", "record", "testdata", "v1", "app.jsonl")
@@ -182,15 +182,15 @@ func TestANodeWhosePlanDidNotBeginLeavesNoRecord(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name+".jsonl")
 		if err := a.joinNode(c.files, path, "node-1"); err == nil {
-			t.Errorf("%s: nothing is said of what is missing", name)
+			t.Errorf("%s: the missing file is not reported", name)
 		}
 		if there, _ := filepath.Glob(path); len(there) != c.left {
-			t.Errorf("%s: left are %q", name, there)
+			t.Errorf("%s: files left: %q", name, there)
 		}
 	}
 }
 
-func TestAScheduleRenderedAnewReplacesWhatItMadeBefore(t *testing.T) {
+func TestRenderedScheduleReplacesTheEarlierOne(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "nightly.yaml")
 	named := regexp.MustCompile(`(?m)^  name: (tare-\S+)$`)
@@ -216,12 +216,12 @@ func TestAScheduleRenderedAnewReplacesWhatItMadeBefore(t *testing.T) {
 	} {
 		for i := range other {
 			if other[i] == first[i] {
-				t.Errorf("of %s %q replaces a CronJob's", what, other[i])
+				t.Errorf("for %s, %q replaces the CronJob's", what, other[i])
 			}
 		}
 	}
 	path = filepath.Join(filepath.Dir(path), "weekly.yaml")
 	if other := render("12", "tare:1", "bench", "0 3 * * *"); slices.Equal(first, other) {
-		t.Errorf("two plans are both called %q", other)
+		t.Errorf("two plans have the same name %q", other)
 	}
 }

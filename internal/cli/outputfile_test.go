@@ -20,12 +20,12 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-func TestOutputReplacesOnlyWhatItMay(t *testing.T) {
+func TestOutputKeepsForeignFiles(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		is    func(t *testing.T, path string)
 		force bool
-		says  string // of the error, "" where the text is written
+		says  string // the expected error, "" if the text is written
 	}{
 		"a file that does not exist is made":     {func(*testing.T, string) {}, false, ""},
 		"a file that exists is kept":             {holds("theirs"), false, "exists; name another file with -o, or replace it with --force"},
@@ -33,7 +33,7 @@ func TestOutputReplacesOnlyWhatItMay(t *testing.T) {
 		"a record is kept, even with force":      {holds(`{"type":"header","schema":1}` + "\n"), true, "is a record and is not overwritten"},
 		"a compressed record is kept":            {holds("\x28\xb5\x2f\xfd rest"), true, "is a record and is not overwritten"},
 		"a folder is kept":                       {folder, true, "is a folder"},
-		"an own link leads to what is replaced":  {linkTo("theirs", -1), true, ""},
+		"a link of the same user is followed":    {linkTo("theirs", -1), true, ""},
 		"a link of another user is not followed": {linkTo("theirs", 65534), true, "is a link of another user"},
 		"a disk is not written to":               {toDisk, true, "is a disk or a socket"},
 	} {
@@ -55,9 +55,9 @@ func TestOutputReplacesOnlyWhatItMay(t *testing.T) {
 	}
 }
 
-// TestAFileThatAppearsMeanwhileIsKept makes the file when the text is written, as late as
+// TestConcurrentlyCreatedFileIsKept creates the file during the write, as late as
 // another program could.
-func TestAFileThatAppearsMeanwhileIsKept(t *testing.T) {
+func TestConcurrentlyCreatedFileIsKept(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(t *testing.T, path string){
 		"a file": holds("theirs"), "a folder": folder, "a link that leads nowhere": func(t *testing.T, path string) { must.OK(t, os.Symlink("/none", path)) },
@@ -78,9 +78,9 @@ func TestAFileThatAppearsMeanwhileIsKept(t *testing.T) {
 	}
 }
 
-// TestOfAKilledJoinOrRedactNoFileHasTheNameThatWasGiven kills them while they read a pipe
-// that gives a whole record and then nothing.
-func TestOfAKilledJoinOrRedactNoFileHasTheNameThatWasGiven(t *testing.T) {
+// TestKilledJoinOrRedactLeavesNoOutputFile kills the commands while they
+// read from a pipe that sends one complete record and then blocks.
+func TestKilledJoinOrRedactLeavesNoOutputFile(t *testing.T) {
 	text := must.Read(t, stored(t, t.TempDir(), "runc", false))
 	for _, verb := range []string{"join", "redact"} {
 		dir := place(t)
@@ -96,15 +96,15 @@ func TestOfAKilledJoinOrRedactNoFileHasTheNameThatWasGiven(t *testing.T) {
 			return len(parts) == 1
 		})
 		must.OK(t, cmd.Process.Kill())
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // killed above
 		if _, err := os.Lstat(to); err == nil {
-			t.Errorf("%s left a part\n%s", verb, stderr)
+			t.Errorf("%s left a partial file\n%s", verb, stderr)
 		}
-		ends(t, ExitUsage, "no record in this folder", "report", dir) // nor is the part taken for a record
+		ends(t, ExitUsage, "no record in this folder", "report", dir) // a partial file is not accepted as a record either
 	}
 }
 
-func TestOutputGoesIntoFIFOsAndDevicesAsTheyAre(t *testing.T) {
+func TestOutputIsWrittenToFIFOsAndDevices(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "fifo")
 	must.OK(t, unix.Mkfifo(path, 0o600))
@@ -113,7 +113,7 @@ func TestOutputGoesIntoFIFOsAndDevicesAsTheyAre(t *testing.T) {
 	must.OK(t, writeOutput(path, []byte("ours"), false))
 	text := make([]byte, 10)
 	if n, err := reader.Read(text); err != nil || string(text[:n]) != "ours" {
-		t.Errorf("the FIFO gave %q, %v", text[:n], err)
+		t.Errorf("read %q from the FIFO: %v", text[:n], err)
 	}
 	must.OK(t, writeOutput("/dev/null", []byte("ours"), true))
 	if info, err := os.Stat("/dev/null"); err != nil || info.Mode()&os.ModeCharDevice == 0 {
@@ -121,7 +121,7 @@ func TestOutputGoesIntoFIFOsAndDevicesAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAReportNeverReplacesTheRecordThatItReads(t *testing.T) {
+func TestReportNeverReplacesItsRecord(t *testing.T) {
 	t.Parallel()
 	run := stored(t, t.TempDir(), "runc", false)
 	before := must.Read(t, run)
@@ -135,7 +135,8 @@ func holds(text string) func(t *testing.T, path string) {
 
 func folder(t *testing.T, path string) { must.OK(t, os.Mkdir(path, 0o755)) }
 
-// linkTo makes a link to a file with a text. An owner below 0 leaves it to this user.
+// linkTo creates a link to a file with the given text. A negative owner keeps the current
+// user.
 func linkTo(text string, owner int) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		must.Write(t, path+".real", text)
@@ -152,7 +153,7 @@ func toDisk(t *testing.T, path string) {
 	must.OK(t, os.Symlink(node, path))
 }
 
-func TestWhatIsNotTakenOfARecordIsSaidAndAFileThatCannotBeWrittenOnce(t *testing.T) {
+func TestSkippedLinesAndWriteErrorsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := must.Read(t, stored(t, dir, "docker/runc", false))
@@ -164,15 +165,15 @@ func TestWhatIsNotTakenOfARecordIsSaidAndAFileThatCannotBeWrittenOnce(t *testing
 		ends(t, ExitDone, "line is incomplete", verb, cut, "-o", filepath.Join(dir, verb+".jsonl"))
 		code, _, stderr := tare(t, verb, cut, "-o", full)
 		if code != ExitUsage || strings.Count(stderr, "no space left") != 1 || !strings.Contains(stderr, "nothing was kept") || strings.Contains(stderr, "lines before") {
-			t.Errorf("%s to where there is no room: exit %d, %s", verb, code, stderr)
+			t.Errorf("%s to a full disk: exit %d, %s", verb, code, stderr)
 		}
 		if _, err := os.Lstat(full); err != nil {
-			t.Errorf("%s removes what is no file: %v", verb, err)
+			t.Errorf("%s removes a non-regular file: %v", verb, err)
 		}
 	}
 }
 
-func TestAnImportThatCannotBeWrittenIsToldOfOnce(t *testing.T) {
+func TestImportWriteErrorIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	notes, full := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "full.jsonl")
@@ -183,7 +184,7 @@ func TestAnImportThatCannotBeWrittenIsToldOfOnce(t *testing.T) {
 	}
 }
 
-func TestARunThatIsInAFileTwiceIsTold(t *testing.T) {
+func TestDuplicateRunInFileIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, both := stored(t, dir, "runc", false), filepath.Join(dir, "both.jsonl")
@@ -193,7 +194,7 @@ func TestARunThatIsInAFileTwiceIsTold(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeWrittenIsCalledByTheNameThatWasGiven(t *testing.T) {
+func TestWriteErrorNamesTheGivenFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none", "x.html")
 	if err := writeWhole(path, nil, 0o644, os.Rename); err == nil || !strings.HasPrefix(err.Error(), "open "+path+": no such file") {
@@ -202,7 +203,7 @@ func TestAFileThatCannotBeWrittenIsCalledByTheNameThatWasGiven(t *testing.T) {
 	refuses(t, []string{"report", stored(t, t.TempDir(), "runc", false), "--format", "csv", "-o", path}, "no such file or directory; name another file with -o")
 }
 
-func TestADocumentThatAnotherWritesMeanwhileIsLeftAlone(t *testing.T) {
+func TestConcurrentlyWrittenDocumentIsKept(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report.md")
 	must.OK(t, writeNew(path, []byte("theirs")))
@@ -212,14 +213,14 @@ func TestADocumentThatAnotherWritesMeanwhileIsLeftAlone(t *testing.T) {
 	}
 }
 
-// keptNotes is a text such as people keep.
+// keptNotes is an example of notes that users keep.
 const keptNotes = `a run on node 3:
 mytest: (g=0): rw=read, bs=512K-512K/512K-512K/512K-512K, ioengine=psync, iodepth=1
 mytest: (groupid=0, jobs=8): err= 0: pid=1: Wed
 read : io=8192.0MB, bw=749786KB/s, iops=1464, runt= 11188msec
 `
 
-func TestImportedNotesAreARecordOfStorage(t *testing.T) {
+func TestImportedNotesBecomeAStorageRecord(t *testing.T) {
 	place(t)
 	must.Write(t, "notes.txt", keptNotes)
 	golden.Lines(t, filepath.Join(testdata, "imported.txt"), func(t *testing.T, line string) (any, error) {
@@ -227,7 +228,7 @@ func TestImportedNotesAreARecordOfStorage(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "r.jsonl")
 		printed, _ := ends(t, ExitDone, "record: "+out, append(words(line), "-o", out)...)
 		if again, _ := ends(t, ExitDone, "", "report", out); again != printed {
-			t.Errorf("report: \n%s\nimport said\n%s", again, printed)
+			t.Errorf("report: \n%s\nimport printed\n%s", again, printed)
 		}
 		rec := recorded(t, out)
 		env := rec.Header.Environment
@@ -240,7 +241,7 @@ func TestImportedNotesAreARecordOfStorage(t *testing.T) {
 	})
 }
 
-// readFrom makes a file the standard input of the test.
+// readFrom makes a file the test's standard input.
 func readFrom(t *testing.T, path string) {
 	t.Helper()
 	f := must.Get(os.Open(path))(t)
@@ -249,7 +250,7 @@ func readFrom(t *testing.T, path string) {
 	t.Cleanup(func() { os.Stdin = own; f.Close() })
 }
 
-func TestTwoTextsAreTwoSidesOfOneRecord(t *testing.T) {
+func TestTwoTextsAreTwoTargetsOfOneRecord(t *testing.T) {
 	dir := place(t)
 	var args []string
 	for _, side := range []string{"host", "kata"} {
@@ -261,7 +262,7 @@ func TestTwoTextsAreTwoSidesOfOneRecord(t *testing.T) {
 	check.Equal(t, "stored", len(must.Get(filepath.Glob(filepath.Join(dir, "home", "tare", "records", "storage-*.jsonl")))(t)), 1)
 }
 
-func TestWhatCannotBeImportedIsRefusedWithWhatToDo(t *testing.T) {
+func TestInvalidImportIsRefusedWithAdvice(t *testing.T) {
 	place(t)
 	must.Write(t, "notes.txt", keptNotes)
 	must.Write(t, "poem.txt", "roses\n")
@@ -269,7 +270,7 @@ func TestWhatCannotBeImportedIsRefusedWithWhatToDo(t *testing.T) {
 	refusals(t, "import")
 }
 
-func TestTextsOfAllToolsAreImportedAtOnceAndABadOneCostsItself(t *testing.T) {
+func TestBadTextDoesNotStopImportOfOthers(t *testing.T) {
 	dir := must.Get(filepath.Abs(filepath.Join("..", "instrument")))(t)
 	place(t)
 	bad := filepath.Join(t.TempDir(), "bad.json")
@@ -284,9 +285,9 @@ func TestTextsOfAllToolsAreImportedAtOnceAndABadOneCostsItself(t *testing.T) {
 	refuses(t, append(args, "-o", bad+"l"), "results for 2 records")
 }
 
-func TestEveryOutputThatCannotBeReadIsToldOnRequest(t *testing.T) {
+func TestUnreadableOutputsAreListedOnRequest(t *testing.T) {
 	text := filepath.Join(place(t), "kata.txt")
-	const cut, many = "read : io=8192.0MB, bw=749786KB/s, iops=14\n", 30 // more than a finding names
+	const cut, many = "read : io=8192.0MB, bw=749786KB/s, iops=14\n", 30 // more than a finding lists
 	must.Write(t, text, keptNotes+strings.Repeat(cut, many))
 	for lines, args := range map[int][]string{0: {"import", text, "--format", "csv"}, many: {"import", "-v", text, "--format", "csv"}} {
 		code, _, stderr := tare(t, args...)
@@ -296,7 +297,7 @@ func TestEveryOutputThatCannotBeReadIsToldOnRequest(t *testing.T) {
 	}
 }
 
-// twoTares are files that pass for tare, one for each architecture.
+// twoTares creates fake tare binaries, one for each architecture.
 func twoTares(t *testing.T, dir string) {
 	t.Helper()
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
@@ -304,7 +305,7 @@ func twoTares(t *testing.T, dir string) {
 	}
 }
 
-func TestAnImageIsMadeOfGivenProgramsAndWhatItIsWithoutIsSaid(t *testing.T) {
+func TestImageReportsMissingPrograms(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	twoTares(t, dir)
@@ -317,6 +318,6 @@ func TestAnImageIsMadeOfGivenProgramsAndWhatItIsWithoutIsSaid(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
 	refuses(t, words("image -o no.tar "+both), "SOURCE_DATE_EPOCH")
 	if left, _ := filepath.Glob("no*"); len(left) > 0 {
-		t.Errorf("left by what failed: %q", left)
+		t.Errorf("left by the failed build: %q", left)
 	}
 }

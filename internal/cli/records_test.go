@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// says are parts of what the reports of examples say with their details, parted by |.
+// says lists expected parts of the detailed reports of examples, separated by |.
 var says = map[string]string{
 	"tare lifecycle host floor runc --rounds 6 -o run.jsonl":                                                                          "host|runc|create",
 	"tare overhead host runc --sandboxes 1,5":                                                                                         "runc|workload|residual|not what a kubelet runs|one more sandbox",
@@ -35,13 +35,13 @@ var says = map[string]string{
 
 var recordsAt = regexp.MustCompile(`(?m)^record: (.*)$`)
 
-// What a run prints is what its record says, in every format, at any time, and of each
-// instrument one is measured again, as it was asked for.
+// check compares the output of a run with its stored record in every format, at any time.
+// It also repeats one run of each instrument with the recorded options.
 func (again ranAgain) check(t *testing.T, line string, code int, args []string, out, stderr string) {
 	t.Helper()
 	paths := recordsAt.FindAllStringSubmatch(stderr, -1)
 	if len(paths) != 1 || args[0] == "gate" || slices.Contains(args, "--baseline") {
-		return // it has no record, or is a report of another kind
+		return // there is no record, or another kind of report
 	}
 	path := paths[0][1]
 	rec, err := record.Load(path)
@@ -63,7 +63,7 @@ func (again ranAgain) check(t *testing.T, line string, code int, args []string, 
 		form = append(form, "--details")
 	}
 	if now, again, stderr := tare(t, form...); now != code || again != out || stderr != "" {
-		t.Errorf("%s: exit %d; the stored record is reported otherwise\n%s\n%s\n%s", line, now, out, again, stderr)
+		t.Errorf("%s: exit %d; the report of the stored record differs\n%s\n%s\n%s", line, now, out, again, stderr)
 	}
 	experiment := rec.Header.Experiment
 	if experiment == "bpf" {
@@ -95,10 +95,10 @@ func (again ranAgain) check(t *testing.T, line string, code int, args []string, 
 	ends(t, ExitDone, "", run...)
 }
 
-// ranAgain are the instruments of which a record was measured again.
+// ranAgain is the set of instruments that were already repeated.
 type ranAgain map[string]bool
 
-// commits writes the records of so many, of which the second half took longer.
+// commits writes records of n commits. The second half is slower.
 func commits(t *testing.T, dir string, n int) {
 	t.Helper()
 	text := must.Read(t, stored(t, t.TempDir(), "docker/runc", false))
@@ -111,7 +111,7 @@ func commits(t *testing.T, dir string, n int) {
 	}
 }
 
-func TestAHistoryEndsWithWhetherAnythingBecameWorse(t *testing.T) {
+func TestHistoryExitsWithItsVerdict(t *testing.T) {
 	dir := t.TempDir()
 	commits(t, dir, 24)
 	t.Chdir(dir)
@@ -140,11 +140,11 @@ func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {
 		t.Error("a file of a join that failed was left")
 	}
 	if text, err := os.ReadFile("r.jsonl"); err != nil || strings.Contains(string(text), "1a2b") || strings.Contains(string(text), "/run/tare") {
-		t.Errorf("it still tells, %v", err)
+		t.Errorf("the redacted record still has the secret: %v", err)
 	}
 }
 
-func TestTheImageOfANeighbourIsHiddenWhereverItIsNamed(t *testing.T) {
+func TestNeighbourImageIsRedactedEverywhere(t *testing.T) {
 	t.Parallel()
 	text := must.Read(t, filepath.Join("..", "..", "record", "testdata", "v1", "app.jsonl"))
 	const own, image = "spin 2cpu", "acme.example/secret:7 /bin/job -t hush"
@@ -154,7 +154,7 @@ func TestTheImageOfANeighbourIsHiddenWhereverItIsNamed(t *testing.T) {
 		must.Write(t, from, strings.ReplaceAll(text, own, neighbour))
 		ends(t, ExitDone, "", "redact", from, "-o", to)
 		if got, err := os.ReadFile(to); err != nil || strings.Contains(string(got), neighbour) != stays || strings.Contains(string(got), `"neighbour":"neighbour-1"`) == stays {
-			t.Errorf("%s: it is there: %v, %v", neighbour, !stays, err)
+			t.Errorf("%s: contains it: %v, %v", neighbour, !stays, err)
 		}
 		if code, out, stderr := tare(t, "report", to); code != ExitDone || strings.Contains(out, "beside "+neighbour) != stays {
 			t.Errorf("%s: exit %d, %s\n%s", neighbour, code, stderr, out)
@@ -195,10 +195,10 @@ func TestSeveralRecordsAreReportedAtOnce(t *testing.T) {
 	for _, format := range []string{"text", "md", "csv", "json"} {
 		ends(t, ExitDone, "docker/runc|podman/runc", "report", docker, podman, "--format", format)
 	}
-	ends(t, ExitFailed, "", "report", docker, stored(t, dir, "isula/runc", true)) // of a failure in the second one
+	ends(t, ExitFailed, "", "report", docker, stored(t, dir, "isula/runc", true)) // the second record has a failure
 }
 
-func TestWhatCannotBeReadIsToldOfBesideTheOthers(t *testing.T) {
+func TestUnreadableRecordIsReportedWithTheOthers(t *testing.T) {
 	t.Parallel()
 	dir, empty := t.TempDir(), t.TempDir()
 	good, failed := stored(t, dir, "docker/runc", false), stored(t, dir, "isula/runc", true)
@@ -218,11 +218,11 @@ func TestWhatCannotBeReadIsToldOfBesideTheOthers(t *testing.T) {
 	}
 }
 
-func TestRecordsStandBesidePublishedFigures(t *testing.T) {
+func TestRecordsAreComparedWithPublishedFigures(t *testing.T) {
 	dir := t.TempDir()
 	docker, podman := stored(t, dir, "docker/runc", false), stored(t, dir, "podman/runc", false)
 	here := must.Get(os.Getwd())(t)
-	t.Chdir(dir) // the figures come with the program
+	t.Chdir(dir) // the published figures are embedded in the program
 	for _, format := range []string{"text", "md", "csv", "json"} {
 		theirs := map[string]string{"text": "287", "md": "287", "csv": "2.87e+08", "json": "287000000"}[format]
 		if _, stderr := ends(t, ExitDone, theirs+"|42|docker/runc|podman/runc", "report", docker, podman, "--against", "published/isulad-2020", "--format", format); stderr != "" {
@@ -243,7 +243,7 @@ func TestRecordsStandBesidePublishedFigures(t *testing.T) {
 	ends(t, ExitFailed, "", "report", stored(t, dir, "isula/runc", true), "--against", "published/isulad-2020")
 }
 
-func TestAnErrorThatPointsIntoALineKeepsItsColumns(t *testing.T) {
+func TestErrorKeepsColumnAlignment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	code, _, stderr := tare(t, "compare", stored(t, dir, "runc", false), stored(t, dir, "crun", false), "--filter", "quantity:(")
@@ -252,7 +252,7 @@ func TestAnErrorThatPointsIntoALineKeepsItsColumns(t *testing.T) {
 	}
 }
 
-func TestAFormatOfAnotherInstrumentIsCalledSo(t *testing.T) {
+func TestFormatOfAnotherInstrumentIsRefused(t *testing.T) {
 	t.Parallel()
 	refuses(t, []string{"report", stored(t, t.TempDir(), "runc", false), "--format", "chrome"}, "format chrome is supported by startup only, not by lifecycle")
 }

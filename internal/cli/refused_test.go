@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// testdata is the folder of that name, wherever a test works.
+// testdata is the absolute path of the testdata folder.
 var testdata = func() string {
 	dir, err := filepath.Abs("testdata")
 	if err != nil {
@@ -23,7 +23,7 @@ var testdata = func() string {
 	return dir
 }()
 
-func TestWhatCannotBeDoneIsRefusedWithWhatToDo(t *testing.T) {
+func TestInvalidCommandLinesAreRefusedWithAdvice(t *testing.T) {
 	place(t)
 	must.OK(t, unix.Mkfifo("pipe", 0o600))
 	must.Write(t, "taken.jsonl", "mine")
@@ -36,9 +36,9 @@ func TestWhatCannotBeDoneIsRefusedWithWhatToDo(t *testing.T) {
 	refusals(t, "refused-root")
 }
 
-// refusals checks that each command line of testdata/NAME.tsv is refused. A row is what
-// follows tare, and the parts of what is printed, separated by |. Pairs are placeholders in
-// the rows and their values.
+// refusals checks that each command line of testdata/NAME.tsv is refused. A row has the
+// arguments of tare and the expected parts of the output, separated by |. pairs are
+// placeholders in the rows and their values.
 func refusals(t *testing.T, name string, pairs ...string) {
 	t.Helper()
 	for _, row := range must.Rows(t, filepath.Join(testdata, name+".tsv")) {
@@ -48,9 +48,10 @@ func refusals(t *testing.T, name string, pairs ...string) {
 	}
 }
 
-// commands runs the command lines of testdata/NAME.tsv one after the other. A row is the
-// exit status, what follows tare, and the parts of what is printed, separated by |. Pairs
-// are placeholders in the rows and their values. After each line, check sees its output.
+// commands runs the command lines of testdata/NAME.tsv in order. A row has the exit
+// status, the arguments of tare and the expected parts of the output, separated by |.
+// pairs are placeholders in the rows and their values. check receives the output of each
+// line.
 func commands(t *testing.T, name string, check func(line, output string), pairs ...string) {
 	t.Helper()
 	for _, row := range must.Rows(t, filepath.Join(testdata, name+".tsv")) {
@@ -68,25 +69,25 @@ func commands(t *testing.T, name string, check func(line, output string), pairs 
 	}
 }
 
-// refuses runs a command line that is refused before anything runs, and without waiting.
+// refuses checks that a command line is refused immediately, before anything runs.
 func refuses(t *testing.T, args []string, says ...string) {
 	t.Helper()
 	began := time.Now()
 	out, stderr := ends(t, ExitUsage, strings.Join(says, "|"), args...)
 	if out != "" || strings.ContainsRune(stderr, 0x1b) || len(stderr) > 1000 {
-		t.Errorf("tare %q: what is foreign was printed as it is, or there is a report: %.1000q, %.2000q", args, out, stderr)
+		t.Errorf("tare %q: foreign text was printed unescaped, or there is a report: %.1000q, %.2000q", args, out, stderr)
 	}
 	if _, err := os.Stat("r.jsonl"); err == nil {
-		t.Errorf("tare %q: a run was begun", args)
+		t.Errorf("tare %q: a run was started", args)
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("tare %q: refused after %v", args, took)
 	}
 }
 
-// TestEveryCommandLineOfTheDocumentsIsUnderstood holds README and the pages to the
-// verbs and flags that there are. What the examples of help do is tested by doing it.
-func TestEveryCommandLineOfTheDocumentsIsUnderstood(t *testing.T) {
+// TestCommandLinesInDocumentsAreValid checks that README and the pages use
+// only existing verbs and flags. Examples in help are tested by running them.
+func TestCommandLinesInDocumentsAreValid(t *testing.T) {
 	t.Parallel()
 	pages := must.Get(filepath.Glob("../../docs/*.md"))(t)
 	seen := 0
@@ -94,7 +95,7 @@ func TestEveryCommandLineOfTheDocumentsIsUnderstood(t *testing.T) {
 		text := must.Read(t, page)
 		for line := range strings.Lines(text) {
 			line, found := strings.CutPrefix(line, "    tare ")
-			if !found || strings.Contains(line, "·") { // the head of a captured report
+			if !found || strings.Contains(line, "·") { // the first line of a captured report
 				continue
 			}
 			seen++

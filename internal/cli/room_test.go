@@ -28,9 +28,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// A line of the golden file is lanes of targets, and what there is: PIDs, memory, and PIDs
-// that the limit of tare's own group leaves; -1 is not known.
-func TestLanesAreHeldAgainstWhatTheMachineHas(t *testing.T) {
+// Each line of the golden file has the lanes of targets and the available resources:
+// PIDs, memory, and PIDs left under the limit of tare's own cgroup. -1 is unknown.
+func TestLanesAreCheckedAgainstAvailableResources(t *testing.T) {
 	t.Parallel()
 	config := func(via, runtime string) map[string]string { return map[string]string{"via": via, "runtime": runtime} }
 	targets := map[string]record.Target{
@@ -57,14 +57,14 @@ func TestLanesAreHeldAgainstWhatTheMachineHas(t *testing.T) {
 	})
 }
 
-// TestMoreLanesThanThereAreProcessesForAreRefused runs tare in a group that may not
-// have as many processes as the lanes are said to need; those that they do need it may.
-func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
+// TestLanesBeyondThePIDLimitAreRefused runs tare in a cgroup with a low pids
+// limit. The limit is below the estimate for the lanes but above their real need.
+func TestLanesBeyondThePIDLimitAreRefused(t *testing.T) {
 	need.Root(t)
 	hs := must.Get(cgroup.Hierarchies())(t)
 	h, ok := machine.Cgroups(hs).Find("pids")
 	if !ok {
-		t.Skip("no pids controller is mounted here")
+		t.Skip("the pids controller is not mounted")
 	}
 	dir := place(t)
 	group := filepath.Join(h.Mount, fmt.Sprintf("tare-test-%d", os.Getpid()))
@@ -75,7 +75,7 @@ func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
 	check.Error(t, os.WriteFile(filepath.Join(group, "pids.max"), []byte("145"), 0), "")
 	within := func(args ...string) (int, string) {
 		cmd := exec.Command("sh", append([]string{"-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, group, program(t, dir)}, args...)...)
-		out, _ := cmd.CombinedOutput() // the code says it
+		out, _ := cmd.CombinedOutput() // the exit code has the error
 		return cmd.ProcessState.ExitCode(), string(out)
 	}
 	code, out := within("lifecycle", "host", "-n", "50", "--rounds", "1", "-o", "r.jsonl")
@@ -83,7 +83,7 @@ func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	if _, err := os.Stat("r.jsonl"); err == nil {
-		t.Error("a record was begun")
+		t.Error("a record was created")
 	}
 	code, out = within("lifecycle", "host", "-n", "50", "--rounds", "1", "--force", "-o", "r.jsonl")
 	rec, err := record.Load("r.jsonl")
@@ -92,7 +92,7 @@ func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
 	}
 }
 
-// handler is a target of which no more is known than what it says.
+// handler is a target that knows only its own info.
 type handler struct {
 	subject.Target
 	info record.Target
@@ -100,7 +100,7 @@ type handler struct {
 
 func (h handler) Info() record.Target { return h.info }
 
-func TestDoctorNamesWhoWouldRunKata(t *testing.T) {
+func TestDoctorNamesTargetsForKata(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	of := func(name, config string) find.Found {
 		return find.Found{Name: name, Target: handler{info: record.Target{Name: name, Config: map[string]string{
@@ -113,13 +113,13 @@ func TestDoctorNamesWhoWouldRunKata(t *testing.T) {
 		status doctor.Status
 		why    string
 	}{
-		"one works":                  {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b")}, map[string]error{"cri+containerd/kata": errors.New("no initrd"), "containerd/kata": nil}, doctor.OK, "available as"},
-		"none works":                 {[]find.Found{of("cri+containerd/kata", "/a")}, map[string]error{"cri+containerd/kata": errors.New("no initrd")}, doctor.Missing, "available as"},
-		"pods need a network":        {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, nil, doctor.NotTried, "available as cri+containerd/kata, containerd/kata; to measure it: tare overhead cri+containerd/kata --network bridge"},
-		"a handler without its shim": {[]find.Found{of("cri+containerd/runc", ""), lacking}, nil, doctor.Missing, "no engine here can run it, although these handlers are configured: cri+containerd/kata-clh"},
-		"files of the VM are not there": {[]find.Found{{Name: "containerd/kata", Target: handler{info: record.Target{Config: map[string]string{"kata config": "/a", kata.Absent: "initrd /b"}}}}}, nil, doctor.Missing,
+		"one works":                {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b")}, map[string]error{"cri+containerd/kata": errors.New("no initrd"), "containerd/kata": nil}, doctor.OK, "available as"},
+		"none works":               {[]find.Found{of("cri+containerd/kata", "/a")}, map[string]error{"cri+containerd/kata": errors.New("no initrd")}, doctor.Missing, "available as"},
+		"no pod network":           {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, nil, doctor.NotTried, "available as cri+containerd/kata, containerd/kata; to measure it: tare overhead cri+containerd/kata --network bridge"},
+		"handler without its shim": {[]find.Found{of("cri+containerd/runc", ""), lacking}, nil, doctor.Missing, "no engine here can run it, although these handlers are configured: cri+containerd/kata-clh"},
+		"missing VM files": {[]find.Found{{Name: "containerd/kata", Target: handler{info: record.Target{Config: map[string]string{"kata config": "/a", kata.Absent: "initrd /b"}}}}}, nil, doctor.Missing,
 			"no engine here can run it, although these handlers are configured: containerd/kata (its configuration names missing files: initrd /b)"},
-		"none, where nothing is installed": {nil, nil, doctor.Missing, "no engine here can run it; "},
+		"nothing installed": {nil, nil, doctor.Missing, "no engine here can run it; "},
 	} {
 		if got := kataCheck(c.found, c.tried); got.Status != c.status || !strings.Contains(got.Why, c.why) {
 			t.Errorf("%s: %+v", name, got)
@@ -130,7 +130,7 @@ func TestDoctorNamesWhoWouldRunKata(t *testing.T) {
 	}
 }
 
-func TestDoctorCallsWhatIsKnownToFailMissing(t *testing.T) {
+func TestDoctorReportsBrokenTargetsAsMissing(t *testing.T) {
 	for name, want := range map[string]doctor.Status{"containerd/crun": doctor.Missing, "cri+cri-o/crun": doctor.Missing, "podman/crun": doctor.NotTried, "crun": doctor.NotTried, "containerd/runc": doctor.NotTried} {
 		f := find.Found{Name: name, Target: handler{info: record.Target{Name: name}}}
 		check.Equal(t, name+" where cgroups are hybrid", targetCheck(f, nil, true).Status, want)
@@ -139,7 +139,7 @@ func TestDoctorCallsWhatIsKnownToFailMissing(t *testing.T) {
 	}
 }
 
-func TestACPULimitOfTaresOwnIsSaidBeforeAndAfterARun(t *testing.T) {
+func TestOwnCPULimitIsReportedBeforeAndAfterARun(t *testing.T) {
 	t.Parallel()
 	limit := machine.CPULimit{CPUs: 0.05, Group: "/ci/job", Lift: "echo max > /sys/fs/cgroup/ci/job/cpu.max", Periods: 10, Throttled: 2, Held: 1e9}
 	with := func(change func(*machine.CPULimit)) machine.CPULimit {
@@ -150,12 +150,12 @@ func TestACPULimitOfTaresOwnIsSaidBeforeAndAfterARun(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		was, is       machine.CPULimit
-		before, after string // parts of the messages; "" for no finding
+		before, after string // expected parts of the messages; "" for no finding
 	}{
 		{"no limit", machine.CPULimit{}, machine.CPULimit{}, "", ""},
-		{"a limit of more CPUs than there are", with(func(l *machine.CPULimit) { l.CPUs = 1e4 }), limit, "", ""},
-		{"a limit that was not reached", limit, with(func(l *machine.CPULimit) { l.Periods = 99 }), "/ci/job may use no more than 0.05 CPUs", ""},
-		{"a limit that held the run back", limit, with(func(l *machine.CPULimit) { l.Periods, l.Throttled, l.Held = 85, 64, 3_500_000_000 }),
+		{"limit above the number of CPUs", with(func(l *machine.CPULimit) { l.CPUs = 1e4 }), limit, "", ""},
+		{"limit not reached", limit, with(func(l *machine.CPULimit) { l.Periods = 99 }), "/ci/job may use no more than 0.05 CPUs", ""},
+		{"throttled run", limit, with(func(l *machine.CPULimit) { l.Periods, l.Throttled, l.Held = 85, 64, 3_500_000_000 }),
 			"/ci/job may use no more than 0.05 CPUs", "was throttled in 62 of 75 periods of the run, for 2.5s in all"},
 		{"tare was moved", limit, with(func(l *machine.CPULimit) { l.Group, l.Throttled = "/", 99 }), "/ci/job", ""},
 	} {
@@ -177,7 +177,7 @@ func TestACPULimitOfTaresOwnIsSaidBeforeAndAfterARun(t *testing.T) {
 	}
 }
 
-func TestARuntimeIsOKOnlyOnceAWorkloadRanOnIt(t *testing.T) {
+func TestRuntimeIsOKOnlyAfterRunningAWorkload(t *testing.T) {
 	need.Long(t)
 	needRunc(t)
 	untouched.Alone(t)
@@ -205,7 +205,7 @@ func TestARuntimeIsOKOnlyOnceAWorkloadRanOnIt(t *testing.T) {
 	ends(t, ExitDone, "nothing was left", "clean")
 }
 
-func TestAMissingTargetThatComparisonsNameIsReplacedByItsOtherWayOrSaid(t *testing.T) {
+func TestMissingBaselineIsReplacedOrReported(t *testing.T) {
 	of := func(names ...string) (all []subject.Target) {
 		for _, name := range names {
 			all = append(all, handler{info: record.Target{Name: name}})
@@ -227,7 +227,7 @@ func TestAMissingTargetThatComparisonsNameIsReplacedByItsOtherWayOrSaid(t *testi
 	}
 }
 
-func TestADocumentHasPublishedTablesBesideWhatWasMeasured(t *testing.T) {
+func TestDocumentHasPublishedTables(t *testing.T) {
 	dir := place(t)
 	plan := filepath.Join(dir, "plan.yaml")
 	must.Write(t, plan, "version: 1\nmeasure:\n  - lifecycle: {targets: [host], ops: [run], lanes: [1], rounds: 1, warmup: 0}\n")

@@ -29,7 +29,7 @@ import (
 
 const threeMeasures = "version: 1\nmeasure:\n- overhead: {phases: [10M, 1G]}\n- lifecycle: {title: x}\n- storage: {jobs: [read]}\n- bpf: {idle: 4s}\n"
 
-// laid is what flags make of a plan, and what is said meanwhile.
+// laid returns the plan after applying flags, and the text printed.
 func laid(t *testing.T, text string, args ...string) ([]plan.Measure, string, error) {
 	t.Helper()
 	p, err := plan.Parse("plan.yaml", []byte(text), all.Instruments)
@@ -46,7 +46,7 @@ func laid(t *testing.T, text string, args ...string) ([]plan.Measure, string, er
 	return p.Measure, said.String(), err
 }
 
-func TestEveryMeasureOfAPlanTakesAScale(t *testing.T) {
+func TestEveryMeasureAcceptsAScale(t *testing.T) {
 	m, said, err := laid(t, threeMeasures, "--scale", "0.1", "--rounds", "2")
 	must.OK(t, err)
 	o, s, b := m[0].Options.(*overhead.Options), m[2].Options.(*storage.Options), m[3].Options.(*bpf.Options)
@@ -56,10 +56,10 @@ func TestEveryMeasureOfAPlanTakesAScale(t *testing.T) {
 	check.Equal(t, "said", said, "--rounds: for all measures\n--scale: for overhead (1), storage (3), bpf (4); not for lifecycle (2)\n")
 }
 
-// A case is flags of tare run, and the measures of a plan. An image that is named is a
-// program's, whose own command then counts and not that of the plan's; beside targets of a
-// cluster it is theirs, unless it can only be a program's. ARCHIVE is a file.
-func TestFlagsAreLaidOverPlansOrRefused(t *testing.T) {
+// Each case has flags of tare run and the measures of a plan. An image passed by flag
+// uses its own command instead of the plan's. For targets of a cluster it is the
+// cluster's image, unless it can only be a program. ARCHIVE is a file.
+func TestFlagsOverridePlansOrAreRefused(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "app.tar")
 	must.Write(t, archive, "")
 	golden.Cases(t, filepath.Join(testdata, "plans.txt"), func(t *testing.T, input string) string {
@@ -74,20 +74,20 @@ func TestFlagsAreLaidOverPlansOrRefused(t *testing.T) {
 	})
 }
 
-func TestAPathThatCannotBeWhatItIsTakenForIsRefusedWithAdvice(t *testing.T) {
+func TestPathOfWrongKindIsRefusedWithAdvice(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	page := filepath.Join(dir, "x.html")
 	if _, _, err := newApp(Streams{}, all.Instruments, nil).createRecord(page, "storage", "id"); err == nil || !strings.Contains(err.Error(), "tare report RECORD --format FORMAT") {
-		t.Errorf("a report for a record: %v", err)
+		t.Errorf("report path used as a record: %v", err)
 	}
 	if _, err := os.Stat(page); err == nil {
-		t.Error("the record was made")
+		t.Error("the record was created")
 	}
 	refuses(t, []string{"run", dir}, "tare report "+dir+" makes")
 }
 
-// afar is a target whose containers are on another machine, or not.
+// afar is a target whose containers may run on another machine.
 type afar struct {
 	fake.Target
 	why string
@@ -95,7 +95,7 @@ type afar struct {
 
 func (a *afar) Elsewhere() string { return a.why }
 
-func TestWhatIsOnAnotherMachineIsNotCalledCold(t *testing.T) {
+func TestRemoteTargetIsNotReportedAsCold(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	here := []subject.Target{&fake.Target{Name: "runc"}, &afar{Target: fake.Target{Name: "docker/runc"}}}
@@ -106,18 +106,18 @@ func TestWhatIsOnAnotherMachineIsNotCalledCold(t *testing.T) {
 	}
 }
 
-// TestAfterARebootNoContainerIsSaidToRun makes the folder of a run that was killed on
-// an engine which does not answer.
-func TestAfterARebootNoContainerIsSaidToRun(t *testing.T) {
+// TestNoContainerIsReportedRunningAfterReboot creates the folder of a killed run on an engine
+// that does not respond.
+func TestNoContainerIsReportedRunningAfterReboot(t *testing.T) {
 	untouched.Alone(t)
 	now := must.Read(t, "/proc/sys/kernel/random/boot_id")
 	for name, c := range map[string]struct {
-		boot   string // what the mark says behind the run's id
+		boot   string // the boot line of the mark, after the run's id
 		reboot bool
 	}{
-		"in another boot":               {"boot 00000000-0000-4000-8000-000000000000\n", true},
-		"in this boot":                  {"boot " + now, false},
-		"by a version that did not say": {"", false},
+		"in another boot":        {"boot 00000000-0000-4000-8000-000000000000\n", true},
+		"in this boot":           {"boot " + now, false},
+		"mark without a boot id": {"", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t)
@@ -134,7 +134,7 @@ func TestAfterARebootNoContainerIsSaidToRun(t *testing.T) {
 			}
 			ends(t, ExitDone, id+": removed", "clean", "--forget")
 			if _, err := os.Stat(own); err == nil {
-				t.Error("it is still kept in mind")
+				t.Error("it is still listed")
 			}
 		})
 	}

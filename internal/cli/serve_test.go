@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
+func TestServeShowsAFolderUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	stored(t, dir, "docker/runc", false)
@@ -27,9 +27,9 @@ func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
 		flags       []string
 		query, says string
 	}{
-		"on loopback":          {nil, "", ""},
-		"with a token of ours": {[]string{"--token-file", kept}, "?token=0123456789abcdef", ""},
-		"to others":            {[]string{"--listen", "127.0.0.1:0"}, "", "everybody on the way"},
+		"on loopback":        {nil, "", ""},
+		"with a given token": {[]string{"--token-file", kept}, "?token=0123456789abcdef", ""},
+		"to others":          {[]string{"--listen", "127.0.0.1:0"}, "", "everybody on the way"},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		read, write := io.Pipe()
@@ -41,7 +41,7 @@ func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
 		at := must.Get(bufio.NewReader(read).ReadString('\n'))(t)
 		at = strings.TrimSpace(at)
 		if !strings.HasPrefix(at, "http://127.0.0.1:") || (test.query == "") != strings.Contains(at, "?token=") {
-			t.Errorf("%s: it is told of as %q", name, at)
+			t.Errorf("%s: printed as %q", name, at)
 		}
 		jar, _ := cookiejar.New(nil) // never fails
 		answer := must.Get((&http.Client{Jar: jar}).Get(at + test.query))(t)
@@ -57,7 +57,7 @@ func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
+func TestServeRefusesInsecureSettings(t *testing.T) {
 	place(t)
 	const good = "0123456789abcdef"
 	for name, text := range map[string]string{"short": "abc", "words": "0123456789 abcdef", "good": good, "open": good} {
@@ -67,7 +67,7 @@ func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
 	refusals(t, "serve")
 }
 
-func TestATokenOfAnotherUserIsRefused(t *testing.T) {
+func TestTokenFileOfAnotherUserIsRefused(t *testing.T) {
 	need.Root(t)
 	theirs := filepath.Join(t.TempDir(), "token")
 	must.OK(t, os.WriteFile(theirs, []byte("0123456789abcdef"), 0o600))

@@ -26,7 +26,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// realLogs is where the logs are that other tests read, too.
+// realLogs is the folder of the real logs, shared with other tests.
 var realLogs = func() string {
 	dir, err := filepath.Abs("../instrument/startup/logs/testdata")
 	if err != nil {
@@ -47,7 +47,7 @@ func writeLog(t *testing.T, dir, name string, text []byte) string {
 	return path
 }
 
-// startsOf reads logs into a record.
+// startsOf imports logs into a record.
 func startsOf(t *testing.T, args ...string) *record.Record {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "r.jsonl")
@@ -58,7 +58,7 @@ func startsOf(t *testing.T, args ...string) *record.Record {
 	return recorded(t, out)
 }
 
-// told are the findings of a code.
+// told returns the findings with a given code.
 func told(rec *record.Record, code string) (all []string) {
 	for _, f := range rec.Findings {
 		if f.Code == code {
@@ -68,7 +68,7 @@ func told(rec *record.Record, code string) (all []string) {
 	return all
 }
 
-// calls are the calls of a start, and what they took together.
+// callsOf returns the names of a start's calls and their total duration.
 func callsOf(s *record.Start) (names []string, took time.Duration) {
 	for _, x := range s.Spans {
 		if x.Kind == record.KindCall {
@@ -79,7 +79,7 @@ func callsOf(s *record.Start) (names []string, took time.Duration) {
 	return names, took
 }
 
-func TestLogsInOneFileAreReadLikeLogsInSeveral(t *testing.T) {
+func TestLogsInOneFileReadLikeLogsInSeveral(t *testing.T) {
 	dir := t.TempDir()
 	kata, engine := logText(t, "cripod.kata.log"), logText(t, "cripod.containerd.log")
 	apart := startsOf(t, "--log", writeLog(t, dir, "kata.log", kata), "--log", writeLog(t, dir, "containerd.log", engine))
@@ -91,7 +91,7 @@ func TestLogsInOneFileAreReadLikeLogsInSeveral(t *testing.T) {
 	names, took := callsOf(a)
 	others, same := callsOf(b)
 	if a.Ended-a.Began != b.Ended-b.Began || took != same || strings.Join(names, ",") != strings.Join(others, ",") || a.Events != b.Events {
-		t.Errorf("%v of %v, and %v of %v", names, took, others, same)
+		t.Errorf("%v (%v) and %v (%v)", names, took, others, same)
 	}
 	lines := bytes.Count(kata, []byte("\n"))
 	if b.Source != fmt.Sprintf("all.log:%d", lines+1) || len(together.Logs.Files) != 1 {
@@ -99,11 +99,11 @@ func TestLogsInOneFileAreReadLikeLogsInSeveral(t *testing.T) {
 	}
 	alone := startsOf(t, "--log", filepath.Join(dir, "kata.log"))
 	if _, took := callsOf(&alone.Starts[0]); took.Round(10*time.Millisecond) != 8770*time.Millisecond {
-		t.Errorf("the runtime's log alone gives its calls %v", took)
+		t.Errorf("the runtime's log alone has calls of %v", took)
 	}
 }
 
-func TestLinesInDisorderArePutInOrder(t *testing.T) {
+func TestUnorderedLinesAreSorted(t *testing.T) {
 	dir := t.TempDir()
 	lines := bytes.SplitAfter(logText(t, "cripod.kata.log"), []byte("\n"))
 	var shuffled, backward []byte
@@ -123,7 +123,7 @@ func TestLinesInDisorderArePutInOrder(t *testing.T) {
 	}
 }
 
-func TestTimesWithoutAZoneAreOfTheOneThatWasAskedFor(t *testing.T) {
+func TestTimesWithoutZoneUseTheRequestedZone(t *testing.T) {
 	path := writeLog(t, t.TempDir(), "node.log", []byte(`I0102 03:04:05.000000    1234 kubelet.go:2405] "SyncLoop ADD" source="api" pods=["shop/web"]
 I0102 03:04:07.300000    1234 kubelet.go:2405] "SyncLoop (PLEG): event for pod" pod="shop/web" event={"ID":"u","Type":"ContainerStarted","Data":"f667548134d1"}
 `))
@@ -151,9 +151,9 @@ func packed(t *testing.T, how string, text []byte) []byte {
 	return b.Bytes()
 }
 
-// What was read of it before stays, too.
-func TestAFileThatIsCutCostsNoOther(t *testing.T) {
-	for how, checksum := range map[string]int{"gz": 6, "zst": 2} { // so far before the end a byte of it lies
+// The part read before the cut is kept.
+func TestTruncatedFileDoesNotAffectOthers(t *testing.T) {
+	for how, checksum := range map[string]int{"gz": 6, "zst": 2} { // position of the checksum, in bytes from the end
 		whole := packed(t, how, bytes.Repeat(logText(t, "cripod.kata.log"), 3))
 		broken := bytes.Clone(whole)
 		broken[len(broken)-checksum] ^= 0xff
@@ -165,7 +165,7 @@ func TestAFileThatIsCutCostsNoOther(t *testing.T) {
 					t.Errorf("%d starts, %+v, %q", len(rec.Starts), missing, all)
 				}
 				if name == "cut.log.gz" && !strings.Contains(fmt.Sprintf("%+v", missing), "unexpected EOF") {
-					t.Errorf("why is not said: %+v", missing)
+					t.Errorf("the reason is missing: %+v", missing)
 				}
 			})
 		}
@@ -176,7 +176,7 @@ func TestAFileThatIsCutCostsNoOther(t *testing.T) {
 	}
 }
 
-func TestLogsThatCannotBeReadAreRefusedWithWhatToDo(t *testing.T) {
+func TestUnreadableLogsAreRefusedWithAdvice(t *testing.T) {
 	kata := logText(t, "cripod.kata.log")
 	dir := place(t)
 	writeLog(t, dir, "kata.log", kata)
@@ -192,8 +192,8 @@ func TestLogsThatCannotBeReadAreRefusedWithWhatToDo(t *testing.T) {
 	refusals(t, "startup-logs")
 }
 
-// A pipe in which nothing comes must not keep anybody from leaving.
-func TestASilentPipeIsLeft(t *testing.T) {
+// A pipe without data must not block the exit.
+func TestSilentPipeDoesNotBlockExit(t *testing.T) {
 	dir := t.TempDir()
 	silent := filepath.Join(dir, "silent")
 	must.OK(t, syscall.Mkfifo(silent, 0o600))
@@ -215,24 +215,24 @@ func TestASilentPipeIsLeft(t *testing.T) {
 			select {
 			case code := <-done:
 				if code == ExitDone {
-					t.Error("it says that it is done")
+					t.Error("it reports success")
 				}
 			case <-time.After(time.Minute):
-				t.Fatal("it waits on")
+				t.Fatal("it is still waiting")
 			}
 			if _, err := os.Stat(record); err == nil {
-				t.Error("a record of nothing is left")
+				t.Error("an empty record is left")
 			}
 		})
 	}
-	// Whoever still waits for a writer gets one.
+	// Unblock a reader that still waits for a writer.
 	if w, err := os.OpenFile(silent, os.O_RDWR, 0); err == nil {
 		w.Close()
 	}
 }
 
-// Files cost a block each while they are read, whatever they hold.
-func TestManyFilesCostLittle(t *testing.T) {
+// Reading a file needs one block of memory, whatever the file's size.
+func TestManyFilesUseLittleMemory(t *testing.T) {
 	dir := t.TempDir()
 	text := bytes.Repeat(append(bytes.Repeat([]byte("x"), 1023), '\n'), 5<<10) // 5 MiB
 	all := []string{"-q"}
@@ -245,7 +245,7 @@ func TestManyFilesCostLittle(t *testing.T) {
 		}
 		all = append(all, "--log", path)
 	}
-	// What the collector found in use, with what was allocated while it looked.
+	// Heap in use according to the collector, plus allocations during its cycle.
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	inUse := func() int64 {
 		runtime.GC()
@@ -273,8 +273,8 @@ func TestManyFilesCostLittle(t *testing.T) {
 	}
 }
 
-// Another pod's start stands in the same log, before the run.
-func TestTheLogOfARealRunStandsBelowItsDaemonAndItsShim(t *testing.T) {
+// The log also has another pod's start, before the run.
+func TestRealRunLogIsAssignedToDaemonAndShim(t *testing.T) {
 	d := engines.Containerd(t, engines.V2)
 	out := filepath.Join(t.TempDir(), "r.jsonl")
 	args := []string{"startup", "cri+containerd/runc", "--cri", d.Address, "--rounds", "1", "--warmup", "1", "-q", "-o", out, "--log", filepath.Join(d.Dir, "log")}
@@ -301,25 +301,26 @@ func TestTheLogOfARealRunStandsBelowItsDaemonAndItsShim(t *testing.T) {
 			"shim started → RunPodSandbox returned": "containerd/shim start/containerd-shim-runc-v2/shim started → RunPodSandbox returned",
 		} {
 			if r.Name == span && way != want {
-				t.Errorf("%s stands at %s", span, way)
+				t.Errorf("%s is at %s", span, way)
 			}
 		}
 	}
-	// runc is called for the container while the engine says that it starts it.
+	// runc is called for the container between the engine's events for the start.
 	if started, run := at["StartContainer"], at["runc start"]; started.Ended == 0 || run.Began < started.Began || run.Ended > started.Ended {
 		t.Errorf("StartContainer from %d to %d, runc start from %d to %d", started.Began, started.Ended, run.Began, run.Ended)
 	}
 }
 
-// The command writes what Kata and containerd wrote of a start, at today's time.
-func TestAPlanAsksForLogs(t *testing.T) {
+// The command writes the log lines of Kata and containerd for one start, with today's
+// time.
+func TestPlanImportsLogs(t *testing.T) {
 	need.Root(t)
 	dir := place(t)
 	log := writeLog(t, dir, "kata.log", nil)
 	for name, c := range map[string]struct {
 		keys string
 		code int
-		says string // by tare where the plan is refused
+		says string // the error of tare if the plan is refused
 	}{
 		"one":             {"log: " + log, ExitDone, ""},
 		"several":         {"log: [" + log + "]", ExitDone, ""},

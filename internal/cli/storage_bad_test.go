@@ -18,38 +18,38 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// What a job file may have is tested in package tool; here, that it is asked before
-// anything runs, and what is shown of it.
-func TestAnEvilJobFileIsRefusedByLineBeforeAnythingRuns(t *testing.T) {
+// Package tool tests the options that a job file may have. This test checks that the file
+// is validated before anything runs, and how errors are shown.
+func TestMaliciousJobFileIsRefusedBeforeAnythingRuns(t *testing.T) {
 	dir := place(t)
 	witness := filepath.Join(dir, "witness")
 	for name, c := range map[string]struct {
 		text string
 		says []string
 	}{
-		"a program before the job":      {"[a]\nexec_prerun=touch " + witness + "\n", []string{"line 2", "exec_prerun", "runs a program"}},
-		"a command in a number":         {"[a]\nsize=`touch " + witness + "`\n", []string{"line 2"}},
-		"a name with a control sign":    {"[a\x1b[2J]\nrw=read\n", []string{"line 1"}},
-		"an option with a control sign": {"[a]\nrw=\x1b[2J\n", []string{"line 2"}},
-		"a file beyond any file system": {"[a]\nrw=write\nsize=9000000T\n", []string{"line 3 of the job file", "it is above 16T"}},
-		"more files than a file system": {"[a]\nrw=write\nsize=1m\nnrfiles=1000000000\n", []string{"1000000000 files", "too many files"}},
-		"more than can be read":         {strings.Repeat("# no\n", 1<<18), []string{"1 MiB"}},
-		"a binary":                      {"\x7fELF\x02\x01\x01\x00\x00", []string{"line 1"}},
+		"a program before the job":         {"[a]\nexec_prerun=touch " + witness + "\n", []string{"line 2", "exec_prerun", "runs a program"}},
+		"a command in a number":            {"[a]\nsize=`touch " + witness + "`\n", []string{"line 2"}},
+		"control character in a name":      {"[a\x1b[2J]\nrw=read\n", []string{"line 1"}},
+		"control character in an option":   {"[a]\nrw=\x1b[2J\n", []string{"line 2"}},
+		"file larger than any file system": {"[a]\nrw=write\nsize=9000000T\n", []string{"line 3 of the job file", "it is above 16T"}},
+		"too many files":                   {"[a]\nrw=write\nsize=1m\nnrfiles=1000000000\n", []string{"1000000000 files", "too many files"}},
+		"job file too large":               {strings.Repeat("# no\n", 1<<18), []string{"1 MiB"}},
+		"a binary":                         {"\x7fELF\x02\x01\x01\x00\x00", []string{"line 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must.Write(t, "my.fio", c.text)
 			refuses(t, append([]string{"storage", "host", "--volume", "bind", "--jobfile", "my.fio"}, short...), append(c.says, "--job")...)
 			if _, err := os.Stat(witness); err == nil {
-				t.Error("its program was run, or its file made")
+				t.Error("its program was run or its file was created")
 			}
 		})
 	}
 }
 
-// With a comment, a global section, line ends of another system, two jobs, of which one
-// has several files and the other several processes and a queue, and options that tare
-// sets itself.
-func TestAJobFileThatPeopleHaveRunsOnEveryTarget(t *testing.T) {
+// The job file has a comment, a global section, CRLF line ends and options that tare sets
+// itself. One of its two jobs has several files; the other has several processes and a
+// queue.
+func TestTypicalJobFileRunsOnEveryTarget(t *testing.T) {
 	need.Tool(t, "fio")
 	needRunc(t)
 	place(t)
@@ -67,7 +67,7 @@ func TestAJobFileThatPeopleHaveRunsOnEveryTarget(t *testing.T) {
 	}
 }
 
-func TestAJobFileThatNoDiskHoldsFailsItsCellsOnly(t *testing.T) {
+func TestJobFileTooLargeForDiskFailsOnlyItsCells(t *testing.T) {
 	need.Tool(t, "fio")
 	need.Root(t)
 	place(t)
@@ -84,7 +84,7 @@ func TestAJobFileThatNoDiskHoldsFailsItsCellsOnly(t *testing.T) {
 	}
 }
 
-func TestAToolThatIsNotHereSaysWhatToInstall(t *testing.T) {
+func TestMissingToolReportsWhatToInstall(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	runc := need.Tool(t, "runc")
@@ -105,17 +105,16 @@ func TestAToolThatIsNotHereSaysWhatToInstall(t *testing.T) {
 	}
 }
 
-// What else can be wrong in a plan is refused by package plan, and by tool what can be in
-// a job's options.
-func TestAStoragePlanIsHeldToWhatItMayDoHere(t *testing.T) {
+// Package plan tests other invalid plans. Package tool tests invalid job options.
+func TestStoragePlanIsRestricted(t *testing.T) {
 	place(t)
 	for name, c := range map[string]struct {
-		line string // the seventh, of a storage measure
+		line string // the seventh line of a storage measure
 		says []string
 	}{
-		"a device nobody gave away": {"      volumes: [device=/dev/vda]", []string{"/dev/vda", "--i-know-this-destroys /dev/vda"}},
-		"an evil option":            {`      jobs: [{name: a, options: [{name: x, options: [{name: exec_prerun, value: id}]}]}]`, []string{"exec_prerun", "runs a program"}},
-		"an evil section":           {`      jobs: [{name: a, options: [{name: ../x, options: [{name: rw, value: read}]}]}]`, []string{"../x", "it is part of file names"}},
+		"device without consent": {"      volumes: [device=/dev/vda]", []string{"/dev/vda", "--i-know-this-destroys /dev/vda"}},
+		"an evil option":         {`      jobs: [{name: a, options: [{name: x, options: [{name: exec_prerun, value: id}]}]}]`, []string{"exec_prerun", "runs a program"}},
+		"an evil section":        {`      jobs: [{name: a, options: [{name: ../x, options: [{name: rw, value: read}]}]}]`, []string{"../x", "it is part of file names"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must.Write(t, "mistake.yaml", fmt.Sprintf("version: 1\nname: x\nmeasure:\n  - storage:\n      targets: [host]\n      timeout: 1m\n%s\n", c.line))
@@ -124,7 +123,7 @@ func TestAStoragePlanIsHeldToWhatItMayDoHere(t *testing.T) {
 	}
 }
 
-// asked lays a command line over options.
+// asked applies a command line to options.
 func asked(t *testing.T, o option.Options, args ...string) error {
 	t.Helper()
 	set := option.Of(o)
@@ -134,7 +133,7 @@ func asked(t *testing.T, o option.Options, args ...string) error {
 	return set.Finish(t.Context())
 }
 
-func TestFlagsDecideWhatIsMeasured(t *testing.T) {
+func TestFlagsSelectTheCells(t *testing.T) {
 	golden.Lines(t, filepath.Join(testdata, "measured.txt"), func(t *testing.T, line string) (any, error) {
 		verb, flags, _ := strings.Cut(line, " ")
 		switch verb {
@@ -157,14 +156,14 @@ func TestFlagsDecideWhatIsMeasured(t *testing.T) {
 	})
 }
 
-func TestARecordOfStorageStandsBesideNothing(t *testing.T) {
+func TestStorageRecordHasNoPublishedFigures(t *testing.T) {
 	kept := filepath.Join(place(t), "notes.txt")
 	must.Write(t, kept, keptNotes)
 	ends(t, ExitDone, "", "import", kept, "-o", "kept.jsonl")
 	refuses(t, []string{"report", "kept.jsonl", "--against", "published/isulad-2020"}, "--against: ")
 }
 
-func TestAnEmptyImportSpeaksOfNoResults(t *testing.T) {
+func TestEmptyImportReportsNoResults(t *testing.T) {
 	broken := filepath.Join(place(t), "notes.txt")
 	must.Write(t, broken, "99999999999999999999999 bytes (42 GB) copied, 376.446 s, 111 MB/s\n")
 	code, _, stderr := tare(t, "import", broken)

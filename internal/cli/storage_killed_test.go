@@ -18,16 +18,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// uncommon is a size, in bytes, by which the layout of a file is told from that of
-// other tests at the same time.
+// uncommon is a unique file size, in bytes. It identifies a file's layout among
+// concurrent tests.
 var uncommon = int64(512<<20) + int64(os.Getpid())%4096*4096
 
-// held is the name of a job that runs until it is stopped, by which its process
-// is told from others.
+// held is the name of a job that runs until it is stopped. The name identifies its
+// process.
 var held = fmt.Sprintf("held-%d", os.Getpid())
 
-// twoJobs writes a plan of a job that is done at once on each target, and of
-// another that is not.
+// twoJobs writes a plan with two jobs per target: the first ends at once, the second does
+// not.
 func twoJobs(t *testing.T, targets, volume, settings, second string) {
 	t.Helper()
 	text := fmt.Sprintf(`version: 1
@@ -48,14 +48,14 @@ measure:
 
 const noCeiling = "ceiling: 0s"
 
-// Jobs that last: one in being laid out, one in running.
+// Long jobs: one spends its time in the layout, one in the run.
 var (
 	large   = fmt.Sprintf("{name: large, rw: read, bs: 4k, size: %d}", uncommon)
 	lasting = fmt.Sprintf("{name: %s, rw: randread, bs: 4k, size: 4M, runtime: 60s, time_based: true}", held)
 )
 
-// running lists the processes with a text on their command line, whose arguments
-// end in a zero each.
+// running lists the processes with a text on their command line. Each argument ends with
+// a NUL byte.
 func running(text string) []string {
 	var found []string
 	for _, pid := range procs.All() {
@@ -66,23 +66,23 @@ func running(text string) []string {
 	return found
 }
 
-// await waits until something is so.
+// await waits until a condition is true.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("three minutes went by without %s", what)
+			t.Fatalf("timed out after 3 minutes: %s", what)
 		}
 	}
 }
 
-// cells counts the cells that r.jsonl holds by now.
+// cells returns how many cells r.jsonl contains so far.
 func cells() int {
 	b, _ := os.ReadFile("r.jsonl")
 	return strings.Count(string(b), `"type":"cell"`)
 }
 
-// started runs tare in a process of its own, which does not outlive the test.
+// started starts tare in a separate process that does not outlive the test.
 func started(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout, stderr *strings.Builder) {
 	t.Helper()
 	cmd = exec.Command(program(t, dir), args...)
@@ -98,14 +98,14 @@ func started(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout, s
 	return cmd, stdout, stderr
 }
 
-// interrupted asks a run to end, as Ctrl-C does, and returns what it then saved in
-// r.jsonl. It leaves nothing.
+// interrupted sends a run the signal and returns the contents of r.jsonl. The run must
+// leave nothing behind.
 func interrupted(t *testing.T, signal os.Signal, cmd *exec.Cmd, stdout, stderr fmt.Stringer) *record.Record {
 	t.Helper()
 	must.OK(t, cmd.Process.Signal(signal))
 	began := time.Now()
-	_ = cmd.Wait()                                       // the code says it
-	if took := time.Since(began); took > 3*time.Minute { // it does not hang, however busy the machine is
+	_ = cmd.Wait()                                       // the exit code has the error
+	if took := time.Since(began); took > 3*time.Minute { // it does not hang, even on a busy machine
 		t.Errorf("it took %v to end", took)
 	}
 	if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
@@ -121,13 +121,13 @@ func interrupted(t *testing.T, signal os.Signal, cmd *exec.Cmd, stdout, stderr f
 	return rec
 }
 
-// killed kills a run, which is let be until then, and returns what it saved in r.jsonl,
-// with the exit code and the text of its report.
+// killed kills a run and returns its record r.jsonl, with the exit code and output of its
+// report.
 func killed(t *testing.T, cmd *exec.Cmd) (rec *record.Record, code int, out string) {
 	t.Helper()
 	ends(t, ExitDone, "is active", "clean", "--dry-run")
 	must.OK(t, cmd.Process.Kill())
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // killed above
 	if rec = loaded(t); rec.End != nil {
 		t.Errorf("its record has an end: %+v", rec.End)
 	}
@@ -138,7 +138,7 @@ func killed(t *testing.T, cmd *exec.Cmd) (rec *record.Record, code int, out stri
 	return rec, code, out
 }
 
-// removed has tare clean find what a killed run left, and remove it.
+// removed checks that tare clean finds and removes the leftovers of a killed run.
 func removed(t *testing.T, id string, what ...string) {
 	t.Helper()
 	ends(t, ExitDone, strings.Join(append(what, id, "would remove"), "|"), "clean", "--dry-run")
@@ -147,11 +147,11 @@ func removed(t *testing.T, id string, what ...string) {
 	}
 	ends(t, ExitDone, id+": removed", "clean")
 	if isLeft(t, id) {
-		t.Error("something is still there")
+		t.Error("something is still left")
 	}
 }
 
-func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
+func TestSignalDuringStorageRunSavesAndCleansUp(t *testing.T) {
 	need.Tool(t, "fio")
 	needRunc(t)
 	filling := func(string) bool { return len(running(fmt.Sprintf("fill\x00%d\x00", uncommon))) > 0 }
@@ -159,7 +159,7 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 	for name, c := range map[string]struct {
 		target, volume, settings, second string
 		moment                           func(dir string) bool
-		cells                            int // that are saved at least
+		cells                            int // minimum number of saved cells
 	}{
 		"while the host lays out a file":         {"host", "bind", noCeiling, large, filling, 1},
 		"while a sandbox lays out a file":        {"runc", "rootfs", noCeiling, large, filling, 1},
@@ -179,11 +179,11 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 			}
 			for _, x := range rec.Cells {
 				if x.Job != "quick" || x.Reported == nil || x.Failure != nil {
-					t.Errorf("a cell that was not measured to its end is saved: %+v", x)
+					t.Errorf("an incomplete cell was saved: %+v", x)
 				}
 			}
 			if c.cells > 0 && !strings.Contains(stdout.String(), "quick") {
-				t.Errorf("what was measured is not shown:\n%s", stdout)
+				t.Errorf("the measured results are not shown:\n%s", stdout)
 			}
 			if left := running(held); len(left) > 0 {
 				t.Errorf("still running: %q", left)
@@ -192,7 +192,7 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledStorageRunLeftIsFoundAndRemoved(t *testing.T) {
+func TestLeftoversOfKilledStorageRunAreFoundAndRemoved(t *testing.T) {
 	need.Tool(t, "fio")
 	needRunc(t)
 	untouched.Alone(t)

@@ -18,10 +18,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// short are the flags of a storage run that takes no longer than its jobs.
+// short are the flags of a storage run without time for anything but its jobs.
 var short = []string{"--rounds", "1", "--ceiling", "0", "--settle", "0", "--drop", "files", "-q", "-o", "r.jsonl"}
 
-// weighed runs tare storage, and returns its record beside what it said.
+// weighed runs tare storage and returns its record and output.
 func weighed(t *testing.T, args ...string) (code int, rec *record.Record, stdout, stderr string) {
 	t.Helper()
 	code, stdout, stderr = tare(t, slices.Concat([]string{"storage"}, args, short)...)
@@ -32,8 +32,9 @@ func weighed(t *testing.T, args ...string) (code int, rec *record.Record, stdout
 	return code, rec, stdout, stderr
 }
 
-// Each tool is tested in storage/run; here, what flags make of one that every machine has.
-func TestAToolGivesFiguresOnHostAndRunc(t *testing.T) {
+// Package storage/run tests each tool. This test checks flags, with a tool that every
+// machine has.
+func TestToolReportsFiguresOnHostAndRunc(t *testing.T) {
 	needRunc(t)
 	place(t)
 	code, rec, out, stderr := weighed(t, "host", "runc", "--tool", "dd", "--volume", "bind", "--jobs", "write,read", "--size", "4M")
@@ -47,7 +48,7 @@ func TestAToolGivesFiguresOnHostAndRunc(t *testing.T) {
 	}
 }
 
-func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
+func TestUnconfirmedDeviceIsRefusedBeforeAnythingRuns(t *testing.T) {
 	need.Root(t)
 	dir := place(t)
 	free, image := loopdev.In(t, dir, 8<<20)
@@ -62,7 +63,7 @@ func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
+func TestConfirmedFreeDeviceIsMeasured(t *testing.T) {
 	need.Tool(t, "fio")
 	needRunc(t)
 	dir := place(t)
@@ -82,7 +83,7 @@ func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
 	}
 	b, err := os.ReadFile(image)
 	if err != nil || strings.Trim(string(b[:4<<20]), "\x00") == "" || strings.Trim(string(b[4<<20:]), "\x00") != "" {
-		t.Errorf("not the first 4 MiB of the device were written to, and no more: %v", err)
+		t.Errorf("the run did not write exactly the first 4 MiB of the device: %v", err)
 	}
 	for _, p := range rec.Places {
 		if unsupported := p.Target == "runsc"; unsupported != strings.Contains(p.Absent, "unsupported") || unsupported && !strings.Contains(p.Absent, "gVisor") {
@@ -92,7 +93,7 @@ func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
 	check.Equal(t, "places", len(rec.Places), len(targets))
 }
 
-func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
+func TestNFSVolumeIsUnsupportedWithoutNFSClient(t *testing.T) {
 	need.Tool(t, "fio")
 	need.Root(t)
 	text := must.Read(t, "/proc/filesystems")
@@ -105,10 +106,10 @@ func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
 		code, cells      int
 		level            string
 	}{
-		"the others go on and the run has failed":   {"nfs=localhost:/x,bind", "fail", ExitFailed, 1, "error"},
-		"it may be missing":                         {"nfs=localhost:/x,bind", "skip", ExitDone, 1, "note"},
-		"nothing else is there":                     {"nfs=localhost:/x", "skip", ExitUsage, 0, "note"},
-		"nothing else is there and it was required": {"nfs=localhost:/x", "fail", ExitUsage, 0, "error"},
+		"other volumes run and the run fails": {"nfs=localhost:/x,bind", "fail", ExitFailed, 1, "error"},
+		"optional volume is missing":          {"nfs=localhost:/x,bind", "skip", ExitDone, 1, "note"},
+		"no other volume":                     {"nfs=localhost:/x", "skip", ExitUsage, 0, "note"},
+		"no other volume and it is required":  {"nfs=localhost:/x", "fail", ExitUsage, 0, "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			place(t)
@@ -125,9 +126,9 @@ func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
 	}
 }
 
-// TestADiskThatFailsInsideCostsItsCellsOnly has a runtime whose containers find
-// another disk at /data than the one that was looked at before.
-func TestADiskThatFailsInsideCostsItsCellsOnly(t *testing.T) {
+// TestDiskFailureInContainerFailsOnlyItsCells uses a runtime that mounts a different disk
+// at /data than the one checked before.
+func TestDiskFailureInContainerFailsOnlyItsCells(t *testing.T) {
 	need.Tool(t, "fio")
 	needRunc(t)
 	for name, c := range map[string]struct {

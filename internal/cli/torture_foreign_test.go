@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// recordsThatAreNone hands files to tare report that are no records, or not whole.
+// recordsThatAreNone passes invalid and truncated records to tare report.
 func recordsThatAreNone(t *testing.T) {
 	header := `{"type":"header","schema":1,"run_id":"aaaaaaaa","experiment":"lifecycle","plan":{"targets":["host"],"lanes":[1],"ops":["run"],"rounds":1,"warmup":0,"seed":1}}` + "\n"
 	target := `{"type":"target","name":"host","kind":"host","clock":"host","operations":{"run":{"command":"x","done":"exited","means":"y"}}}` + "\n"
@@ -42,25 +42,25 @@ func recordsThatAreNone(t *testing.T) {
 		{"an empty file", "r.jsonl", ""},
 		{"a line of 200 MB", "r.jsonl", header + `{"type":"batch","target":"` + strings.Repeat("x", 200<<20) + `"}` + "\n"},
 		{"a line without an end", "r.jsonl", header + strings.Repeat("x", 64<<20)},
-		{"numbers beyond all bounds", "r.jsonl", header + target + strings.Replace(batch, `"makespan":10`, `"makespan":1e400`, 1)},
-		{"numbers below 0", "r.jsonl", header + target + strings.Replace(batch, `"makespan":10`, `"makespan":-9223372036854775808`, 1)},
-		{"words for numbers", "r.jsonl", header + target + strings.Replace(batch, `"lanes":1`, `"lanes":"one"`, 1)},
-		{"lists for words", "r.jsonl", header + strings.Replace(target, `"host"`, `["host"]`, 1)},
+		{"numbers out of range", "r.jsonl", header + target + strings.Replace(batch, `"makespan":10`, `"makespan":1e400`, 1)},
+		{"negative numbers", "r.jsonl", header + target + strings.Replace(batch, `"makespan":10`, `"makespan":-9223372036854775808`, 1)},
+		{"strings instead of numbers", "r.jsonl", header + target + strings.Replace(batch, `"lanes":1`, `"lanes":"one"`, 1)},
+		{"lists instead of strings", "r.jsonl", header + strings.Replace(target, `"host"`, `["host"]`, 1)},
 		{"null everywhere", "r.jsonl", `{"type":"header","schema":null,"run_id":null,"experiment":null,"plan":null}` + "\n"},
-		{"a version to come", "r.jsonl", strings.Replace(header, `"schema":1`, `"schema":999999`, 1)},
+		{"a future version", "r.jsonl", strings.Replace(header, `"schema":1`, `"schema":999999`, 1)},
 		{"a lane of 2^62", "r.jsonl", header + target + strings.Replace(batch, `"lane":0`, `"lane":4611686018427387904`, 1)},
 		{"deep nesting", "r.jsonl", header + deep + "\n"},
-		{"cut in the midst of a line", "r.jsonl", (header + target + batch)[:len(header)+len(target)+40]},
+		{"cut in the middle of a line", "r.jsonl", (header + target + batch)[:len(header)+len(target)+40]},
 		{"a million empty lines", "r.jsonl", header + strings.Repeat("\n", 1_000_000)},
 		{"escape sequences in names", "r.jsonl", header + strings.Replace(target, `"name":"host"`, `"name":"\u001b[2J\u001b]0;x\u0007host"`, 1)},
-		{"bytes of no text", "r.jsonl", header + string([]byte{0xff, 0xfe, 0, 0x80, '\n'})},
+		{"binary data", "r.jsonl", header + string([]byte{0xff, 0xfe, 0, 0x80, '\n'})},
 		{"zeroes", "r.jsonl", strings.Repeat("\x00", 1<<20)},
-		{"a bomb of zstd", "r.jsonl.zst", bomb(2 << 30)},
-		{"a bomb of zstd behind a record", "r.jsonl.zst", packed(header+target+batch) + strings.Repeat(packed(strings.Repeat(strings.Repeat(" ", 1<<10-1)+"\n", 32<<10)), 30)},
+		{"a zstd bomb", "r.jsonl.zst", bomb(2 << 30)},
+		{"a zstd bomb after a record", "r.jsonl.zst", packed(header+target+batch) + strings.Repeat(packed(strings.Repeat(strings.Repeat(" ", 1<<10-1)+"\n", 32<<10)), 30)},
 		{"a batch 90,000 times", "r.jsonl", header + target + strings.Repeat(batch, 90_000)},
 		{"a label that is a formula", "r.jsonl", header + target + batch + `{"type":"label","key":"=cmd|'/C calc'!A0","value":"\u001b[2J"}` + "\n"},
-		{"zstd cut off", "r.jsonl.zst", bomb(1 << 20)[:20]},
-		{"no zstd at all", "r.jsonl.zst", "this is not zstd"},
+		{"truncated zstd", "r.jsonl.zst", bomb(1 << 20)[:20]},
+		{"not zstd", "r.jsonl.zst", "this is not zstd"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			dir := t.TempDir()
@@ -88,8 +88,7 @@ type zeroes struct{}
 
 func (zeroes) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// peak is the most memory that a process occupied while something was done, as far as
-// it was looked at.
+// peak returns the highest sampled memory of a process while do runs.
 func peak(t *testing.T, pid int, do func()) (most int64) {
 	t.Helper()
 	end, ended := make(chan bool), make(chan bool)
@@ -115,8 +114,8 @@ func peak(t *testing.T, pid int, do func()) (most int64) {
 	return most
 }
 
-// daemonsThatDoNotAnswer stand where engines' sockets are: tare has to say so in time,
-// and to go on with the host.
+// daemonsThatDoNotAnswer replaces engines' sockets with broken servers. tare must report
+// this in time and continue with the host.
 func daemonsThatDoNotAnswer(t *testing.T) {
 	answers := []struct {
 		what string
@@ -124,7 +123,7 @@ func daemonsThatDoNotAnswer(t *testing.T) {
 	}{
 		{"never answers", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }},
 		{"hangs up", func(c net.Conn) {}},
-		{"answers with rubbish", func(c net.Conn) { _, _ = c.Write(bytes.Repeat([]byte{0x1b, '[', '2', 'J', 0xff}, 1000)) }},
+		{"answers with garbage", func(c net.Conn) { _, _ = c.Write(bytes.Repeat([]byte{0x1b, '[', '2', 'J', 0xff}, 1000)) }},
 		{"answers without end", func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nApi-Version: 1.41\r\n\r\n[")
 			for {
@@ -145,7 +144,7 @@ func daemonsThatDoNotAnswer(t *testing.T) {
 	engines := map[string][]string{"docker": {"docker/runc", "--docker-host"}, "containerd": {"containerd/runc", "--containerd-address"}, "CRI": {"cri+containerd/runc", "--cri"}}
 	for _, a := range answers {
 		for engine, args := range engines {
-			if !torturing && (engine != "docker" || a.what == "never answers") { // which is waited for
+			if !torturing && (engine != "docker" || a.what == "never answers") { // the short test waits only for this one
 				continue
 			}
 			t.Run(engine+" "+a.what, func(t *testing.T) {

@@ -12,20 +12,20 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// lie is a runtime of testdata/lies.yaml.
+// lie is a misbehaving runtime from testdata/lies.yaml.
 type lie struct {
 	What, Lines string
-	Version     string // lines that say the version, "" for runc's own
-	Args        string // further arguments of tare
+	Version     string // shell lines that print the version, "" for runc's own
+	Args        string // extra arguments of tare
 	Kind, Says  string // of every failure; "" for any
-	Times       bool   // some operations are as they should be
-	Fine        bool   // all are: tare ends with 0
-	Refused     string // nothing is begun, and this is said
-	Long        bool   // for make torture only
+	Times       bool   // some operations succeed
+	Fine        bool   // all operations succeed: tare exits with 0
+	Refused     string // the error if nothing is started
+	Long        bool   // only for make torture
 }
 
-// runtimesThatLie weighs each of them beside the host: none yields a time that is not
-// so, the others go on, nothing of theirs reaches the terminal, and nothing stays.
+// runtimesThatLie measures each of them together with the host. No runtime may yield a
+// wrong time, disturb the others, print to the terminal or leave anything behind.
 func runtimesThatLie(t *testing.T) {
 	var lies []lie
 	must.OK(t, yaml.UnmarshalWithOptions([]byte(must.Read(t, filepath.Join(testdata, "lies.yaml"))), &lies, yaml.Strict()))
@@ -54,7 +54,7 @@ func runtimesThatLie(t *testing.T) {
 				t.Errorf("exit %d\n%.4000s%.4000s", code, out, stderr)
 			}
 			if strings.ContainsRune(out+stderr, 0x1b) || len(out)+len(stderr) > 1<<20 {
-				t.Errorf("control signs or %d bytes reached the terminal", len(out)+len(stderr))
+				t.Errorf("control characters or %d bytes reached the terminal", len(out)+len(stderr))
 			}
 			n, failures := times(t, "r.jsonl", "bad")
 			if (n != 0) != c.Times || len(failures) == 0 != c.Fine {
@@ -69,10 +69,10 @@ func runtimesThatLie(t *testing.T) {
 				t.Errorf("host: %d times, failures %v", n, failures)
 			}
 			if !c.Fine && (!strings.Contains(out, "bad") || !strings.Contains(out, "failed")) {
-				t.Errorf("the report does not tell of it:\n%s", out)
+				t.Errorf("the report does not mention it:\n%s", out)
 			}
 			if _, err := os.Stat(filepath.Join(precious, "folder")); err != nil {
-				t.Errorf("what is not the run's was removed: %v", err)
+				t.Errorf("a foreign file was removed: %v", err)
 			}
 			if code, out, stderr := tare(t, "clean"); code != ExitDone {
 				t.Errorf("clean: exit %d\n%s%s", code, out, stderr)

@@ -2,6 +2,6 @@
 
 package cli
 
-// torturing is whether make torture asked for every trial, which takes an hour, or
-// make test for the first few.
+// torturing reports whether make torture requested all trials, which take an hour. make
+// test runs only the first few.
 const torturing = false

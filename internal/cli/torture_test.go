@@ -23,8 +23,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// TestTorture ends tare at any moment, hands it runtimes that lie, records that are
-// none and daemons that do not answer. Make test does the first of each.
+// TestTorture ends tare at random moments. It also uses misbehaving runtimes, invalid
+// records and unresponsive daemons. make test runs only the first case of each.
 func TestTorture(t *testing.T) {
 	need.Long(t)
 	needRunc(t)
@@ -43,34 +43,34 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// hands are tests of what other users and programs do at a bad moment, and of what a disk, a
-// umask or an address does. Make test runs them by themselves.
+// hands are tests of interference by other users and programs, and of full disks, umasks
+// and addresses. make test runs them separately.
 func hands() map[string]func(*testing.T) {
 	return map[string]func(*testing.T){
-		"folders of another user":          TestFoldersBelowThoseOfAnotherUserAreRefused,
-		"a file that appears":              TestAFileThatAppearsMeanwhileIsKept,
-		"outputs onto what is there":       TestOutputReplacesOnlyWhatItMay,
-		"join and redact, killed":          TestOfAKilledJoinOrRedactNoFileHasTheNameThatWasGiven,
-		"a label during a run":             TestALabelDuringARunIsRefusedAndTheRecordIsWhole,
-		"a label on a full disk":           TestALabelForWhichThereIsNoRoomLeavesTheRecordAsItWas,
-		"a run on a full disk":             TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured,
-		"a document on a full disk":        TestADocumentForWhichThereIsNoRoomLeavesNothing,
-		"an image with a user and a umask": TestAnImageWithAUserRunsWhateverTheUmask,
-		"a token of another user":          TestATokenOfAnotherUserIsRefused,
+		"folders of another user":          TestFoldersBelowAnotherUsersAreRefused,
+		"a file that appears":              TestConcurrentlyCreatedFileIsKept,
+		"outputs onto what is there":       TestOutputKeepsForeignFiles,
+		"join and redact, killed":          TestKilledJoinOrRedactLeavesNoOutputFile,
+		"a label during a run":             TestLabelDuringRunIsRefused,
+		"a label on a full disk":           TestLabelOnFullDiskLeavesRecordUnchanged,
+		"a run on a full disk":             TestFullDiskEndsTheRunAndKeepsResults,
+		"a document on a full disk":        TestDocumentOnFullDiskLeavesNothing,
+		"an image with a user and a umask": TestImageWithUserRunsUnderAnyUmask,
+		"a token of another user":          TestTokenFileOfAnotherUserIsRefused,
 	}
 }
 
-// ending is a run that is ended at a moment by chance.
+// ending is a run that is ended at a random moment.
 type ending struct {
 	what    string
 	args    []string
-	longest time.Duration // from its start to its end
+	longest time.Duration // maximum duration of the run
 }
 
-// storing is a plan's worth of flags: short jobs, again and again.
+// storing are the flags of a run with many short jobs.
 var storing = []string{"--volume", "bind,rootfs", "--cache", "buffered", "--jobs", "write,randread", "--bs", "64k", "--size", "8M", "--ceiling", "0", "--drop", "files", "--settle", "0s", "--rounds", "100"}
 
-// instruments are those that weigh a target, for as long as it takes to be ended.
+// instruments returns the runs that measure a target for longer than the test lets them.
 func instruments(what string, longest time.Duration, target ...string) (all []ending) {
 	for _, args := range [][]string{
 		append([]string{"lifecycle", "-n", "3", "--rounds", "1000", "--warmup", "0"}, target...),
@@ -83,7 +83,7 @@ func instruments(what string, longest time.Duration, target ...string) (all []en
 	return all
 }
 
-// bare are runs without an engine.
+// bare returns the runs without an engine.
 func bare() []ending {
 	all := instruments("runc", 3*time.Second, "host", "runc")
 	all = append(all, ending{"bpf", []string{"bpf", "load", "--datapath", "reference", "-c", "10", "-t", "200ms", "--idle", "100ms", "--rounds", "100", "-q", "-o", "r.jsonl"}, 3 * time.Second})
@@ -93,7 +93,7 @@ func bare() []ending {
 	return all
 }
 
-// behind are runs on every engine.
+// behind returns the runs on every engine.
 func (m everything) behind() (all []ending) {
 	for _, target := range []string{"docker/runc", "podman/runc", "containerd/runc"} {
 		all = append(all, instruments(target, 8*time.Second, target)...)
@@ -105,7 +105,8 @@ func (m everything) behind() (all []ending) {
 	return all
 }
 
-// endings ends every run in each way at moments by chance, cleans once, and takes stock.
+// endings ends every run with each signal at a random moment, runs tare clean once and
+// checks for leftovers.
 func endings(t *testing.T, all []ending, m *everything) {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("TARE_TORTURE_SEED"); s != "" {
@@ -114,7 +115,7 @@ func endings(t *testing.T, all []ending, m *everything) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("again with TARE_TORTURE_SEED=%d", seed)
+	t.Logf("repeat with TARE_TORTURE_SEED=%d", seed)
 	moments := rand.New(rand.NewPCG(seed, 0))
 	signals := []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGKILL, unix.SIGHUP, unix.SIGKILL, unix.SIGINT}
 	if !torturing {
@@ -132,12 +133,12 @@ func endAndClean(t *testing.T, e ending, signal unix.Signal, after time.Duration
 	dir := place(t)
 	before := m.stock(t)
 	cmd, stdout, stderr := started(t, dir, e.args...)
-	time.Sleep(after) // a moment by chance is the trial
+	time.Sleep(after) // the random delay is part of the test
 	ended := time.Now()
 	if err := cmd.Process.Signal(signal); err != nil {
 		t.Fatalf("it ended by itself: %v\n%s%s", err, stdout, stderr)
 	}
-	_ = cmd.Wait() // it was ended
+	_ = cmd.Wait() // ended by the signal
 	wrong := signal != unix.SIGKILL && cmd.ProcessState.ExitCode() != ExitInterrupted && cmd.ProcessState.Exited()
 	if took := time.Since(ended); wrong || took > 2*time.Minute {
 		t.Errorf("%v after %v: exit %d after %v\n%s%s", signal, after, cmd.ProcessState.ExitCode(), took, stdout, stderr)
@@ -155,11 +156,11 @@ func endAndClean(t *testing.T, e ending, signal unix.Signal, after time.Duration
 		t.Errorf("%v after %v: left behind after one clean:\n  %s\nclean said:\n%s", signal, after, strings.Join(left, "\n  "), out)
 	}
 	if _, err := record.Load("r.jsonl"); err != nil && !errors.Is(err, os.ErrNotExist) && after > time.Second {
-		t.Errorf("its record does not read: %v", err)
+		t.Errorf("its record is unreadable: %v", err)
 	}
 }
 
-// idsBelow are the runs that have a folder there.
+// idsBelow returns the ids of runs with a folder in dir.
 func idsBelow(dir string) (ids []string) {
 	folders, _ := filepath.Glob(filepath.Join(dir, "*", "????????"))
 	for _, f := range folders {
@@ -169,7 +170,7 @@ func idsBelow(dir string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// namesOf are the processes and cgroups that bear the id of one of the runs.
+// namesOf returns the processes and cgroups whose name contains one of the ids.
 func namesOf(ids []string) (found []string) {
 	for _, id := range ids {
 		for _, pid := range procs.All() {
@@ -190,8 +191,7 @@ func namesOf(ids []string) (found []string) {
 	return found
 }
 
-// stock is everything that there is on the engines, by their own lists and by what the
-// machine shows of them.
+// stock lists everything on the engines, according to the engines and to the machine.
 func (m *everything) stock(t *testing.T) []string {
 	t.Helper()
 	if m == nil {
@@ -216,7 +216,7 @@ func (m *everything) stock(t *testing.T) []string {
 		}
 		text := must.Read(t, fmt.Sprintf("/proc/%d/mountinfo", daemon))
 		for line := range strings.Lines(text) {
-			// Podman's storage mounts its own folder as long as it is used.
+			// Podman's storage keeps its own folder mounted while in use.
 			if f := strings.Fields(line); len(f) > 4 && f[4] != root+"/root/overlay" && (strings.Contains(f[4], "netns") || strings.Contains(line, root)) {
 				all = append(all, "mount "+f[4])
 			}
@@ -229,13 +229,13 @@ func (m *everything) stock(t *testing.T) []string {
 	return all
 }
 
-// isShim tells what stands beside containers, and runtimes under way, from daemons.
+// isShim reports whether a program is a shim, monitor or runtime rather than a daemon.
 func isShim(program string) bool {
 	name := filepath.Base(program)
 	return strings.HasPrefix(name, "containerd-shim") || name == "conmon" || name == "runc" || name == "crun"
 }
 
-// beyond is what was not there before.
+// beyond returns the elements of after that are missing in before.
 func beyond(before, after []string) []string {
 	return slices.DeleteFunc(after, func(s string) bool { return slices.Contains(before, s) })
 }

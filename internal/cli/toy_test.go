@@ -23,8 +23,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// echo is an instrument as somebody would add one: options, a line of the record, a
-// judgement with figures and a page, and a run.
+// echo is a complete custom instrument: options, a record line, a judgement with figures
+// and a page, and a run.
 var echo = instrument.Instrument{
 	Name: "echo", Help: "How long an answer takes.", Short: "Time answers", Long: "Time answers.", Example: "  tare echo --shouts 2",
 	New:   func() option.Options { return &echoOptions{Shouts: 3, Word: "hello"} },
@@ -83,7 +83,7 @@ func (e *echoes) Result() (failed, total int, findings []record.Finding) {
 	return 0, len(e.answers), e.rec.Findings
 }
 
-// nobody is the session of a run that opens no target.
+// nobody is the session of a run without targets.
 type nobody struct{}
 
 func (nobody) Close(context.Context) error { return nil }
@@ -104,9 +104,9 @@ func shout(ctx context.Context, s *app, o echoOptions, out outputFlags) error {
 	})
 }
 
-// An instrument that is added by a line in each of the two tables has everything that
-// the others have.
-func TestAnInstrumentIsAddedByALine(t *testing.T) {
+// An instrument added with one line in each of the two tables supports everything that
+// the others do.
+func TestInstrumentNeedsOneLinePerTable(t *testing.T) {
 	dir := place(t)
 	with := func(args ...string) string {
 		t.Helper()
@@ -162,11 +162,11 @@ func TestAnInstrumentIsAddedByALine(t *testing.T) {
 	}
 }
 
-func TestEveryInstrumentIsPerformed(t *testing.T) {
+func TestEveryInstrumentHasARunFunction(t *testing.T) {
 	t.Parallel()
 	for _, one := range all.Instruments {
 		if performers[one.Name].perform == nil {
-			t.Errorf("nothing performs %s", one.Name)
+			t.Errorf("no run function for %s", one.Name)
 		}
 	}
 	check.Equal(t, "are performed", len(performers), len(all.Instruments))

@@ -43,7 +43,7 @@ func TestFacilities(t *testing.T) {
 		Check string
 		Is    Status
 		Why   string // a part of it
-		Fix   string // all of it
+		Fix   string // the complete text
 	}
 	must.OK(t, yaml.UnmarshalWithOptions([]byte(must.Read(t, "testdata/facilities.yaml")), &all, yaml.Strict()))
 	for _, c := range all {
@@ -135,7 +135,7 @@ func TestFreeDiskOfAFolderThatIsNotMadeYet(t *testing.T) {
 	check.That(t, err == nil && free != 0, "got %d, %v", free, err)
 }
 
-// fakeKernel answers as told; its zero value allows everything to root.
+// fakeKernel returns scripted answers; its zero value allows everything to root.
 type fakeKernel struct {
 	uid                           int
 	bpf, stats, clock, cycles, rt error
@@ -170,10 +170,10 @@ func failure(name string) error {
 	return errors.New(name)
 }
 
-// files are texts by their paths below a root; an empty text removes the file.
+// files are file contents by path below a root; an empty content removes the file.
 type files map[string]string
 
-// healthy returns the root of a machine on which everything can be weighed, with some
+// healthy returns the root of a machine on which everything can be measured, with some
 // files changed.
 func healthy(t *testing.T, changed files) machine.Root {
 	t.Helper()

@@ -76,11 +76,11 @@ func TestEveryNodeOfManyIsReported(t *testing.T) {
 	}
 }
 
-// tooSlow is what is said of a node for which nothing was done in time.
+// tooSlow is the message about a node that made no progress in time.
 var tooSlow = regexp.MustCompile("the node is not ready|its pod is not scheduled|its Job has no pod")
 
-// dispatched is how many requests of service accounts the API server has answered, which
-// are tare's alone; exec is not among them.
+// dispatched returns the number of requests of service accounts, which only tare uses
+// here, that the API server has answered. exec is not included.
 func (r *rig) dispatched(t *testing.T) (n float64) {
 	t.Helper()
 	text, err := r.Client.REST().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -97,7 +97,7 @@ func (r *rig) dispatched(t *testing.T) (n float64) {
 }
 
 // most counts the Jobs of runs and reads the memory of a process until ctx is done. The
-// function that it returns gives the maximum of both.
+// returned function returns both maxima.
 func (r *rig) most(ctx context.Context, t *testing.T, pid int) func() (int, string) {
 	most, memory := 0, ""
 	var over sync.WaitGroup
@@ -122,8 +122,8 @@ func (r *rig) most(ctx context.Context, t *testing.T, pid int) func() (int, stri
 	}
 }
 
-// TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly has it die between two rounds of the
-// command, and come back when that has ended.
+// TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly kills the kubelet between two
+// rounds and restarts it after the run has ended.
 func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 	r := newRig(t, cluster.Options{Nodes: 2})
 	path := filepath.Join(t.TempDir(), "run.jsonl")
@@ -141,7 +141,7 @@ func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 		_ = c.Wait()
 		close(ended)
 	}()
-	t.Cleanup(func() { <-ended }) // before its cluster ends
+	t.Cleanup(func() { <-ended }) // wait before its cluster is stopped
 	for done := false; !done; time.Sleep(50 * time.Millisecond) {
 		all, _ := samples(path)
 		done = len(all["kubernetes/runc"]) > 0
@@ -166,11 +166,11 @@ func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 	}
 	check.That(t, len(all["host"]) == rounds && failed != 0 && strings.Contains(said.String(), "is not ready"),
 		"%d of %d samples of host, %d failures with the node's reason: %s", len(all["host"]), rounds, failed, said.String())
-	r.Empty(t) // while the node is still away
+	r.Empty(t) // while the node is still down
 	r.StartKubelet(t, 1)
 }
 
-// samples are those of the operation run of each target that a record has so far.
+// samples returns the samples of the operation run per target in a record so far.
 func samples(path string) (all map[string][]record.Sample, rec *record.Record) {
 	all = map[string][]record.Sample{}
 	rec, err := record.Load(path)
@@ -202,6 +202,6 @@ func TestANodeThatDiesIsToldOfAndTheOthersFinish(t *testing.T) {
 	isRecord(t, results[0].Path, "node-0")
 	check.Contains(t, "node-1", fmt.Sprint(results[1].Err), "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.")
 	r.StartKubelet(t, 1)
-	r.Kubectl(t, "delete", "lease", "tare-"+f.RunID) // as tare clean --kube does behind all else
+	r.Kubectl(t, "delete", "lease", "tare-"+f.RunID) // tare clean --kube deletes it last
 	r.Empty(t)
 }

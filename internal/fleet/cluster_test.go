@@ -56,7 +56,7 @@ func newRig(t *testing.T, o cluster.Options) *rig {
 	return r
 }
 
-// documented is the smallest Role, as the documents have it.
+// documented returns the minimal Role in the documents.
 func documented(t *testing.T) string {
 	t.Helper()
 	text := must.Get(os.ReadFile("../../docs/kubernetes.md"))(t)
@@ -67,7 +67,7 @@ func documented(t *testing.T) string {
 	return roles
 }
 
-// fleet is one within this process, which is patient for as long as a test may be.
+// fleet returns a fleet in this process with a timeout suitable for tests.
 func (r *rig) fleet(t *testing.T, kubeconfig, targets string) *Fleet {
 	t.Helper()
 	client := must.Get(kube.Connect(kube.Options{Kubeconfig: kubeconfig, Namespace: "default"}))(t)
@@ -81,7 +81,7 @@ func (r *rig) fleet(t *testing.T, kubeconfig, targets string) *Fleet {
 	return f
 }
 
-// does runs a fleet on nodes and wants of each what it says, "" for a record.
+// does runs a fleet on nodes and checks the message of each, "" for a record.
 func (r *rig) does(t *testing.T, f *Fleet, want map[string]string) {
 	t.Helper()
 	var nodes []string
@@ -101,7 +101,7 @@ func (r *rig) does(t *testing.T, f *Fleet, want map[string]string) {
 	r.Empty(t)
 }
 
-// isRecord wants a whole record with the name of its node.
+// isRecord checks for a complete record with the name of its node.
 func isRecord(t *testing.T, path, node string) {
 	t.Helper()
 	rec, err := record.Load(path)
@@ -114,9 +114,8 @@ func isRecord(t *testing.T, path, node string) {
 		"%s: %+v, %+v", path, rec.End, labels)
 }
 
-// command is tare as it is called, with a long plan or a short one.
-// tool is the command, which is asked to end when ctx is done, and has a minute to remove
-// what it made.
+// command is the tare command line, with a long or a short plan.
+// tool runs the command. It is interrupted when ctx is done and has a minute to clean up.
 func (r *rig) tool(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, r.tare, args...)
 	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
@@ -133,7 +132,7 @@ func (r *rig) command(t *testing.T, rounds string, more ...string) *exec.Cmd {
 		"--requests", "cpu=100m", "--kubeconfig", r.kubeconfig, "--namespace", "default"}, more...)...)
 }
 
-// underWay starts a command that lasts, and waits until its pods run.
+// underWay starts a long command and waits until its pods run.
 func (r *rig) underWay(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := r.command(t, "100000", "-o", filepath.Join(t.TempDir(), "out"))
@@ -159,7 +158,7 @@ func (r *rig) underWay(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 	}
 }
 
-// cuts lets a connection through as far as some bytes, and then breaks it.
+// cuts is a connection that breaks after n bytes.
 type cuts struct {
 	to   io.Writer
 	most int
@@ -257,7 +256,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 	})
 	t.Run("though connections break and the API server is restarted", func(t *testing.T) {
 		f := r.fleet(t, r.kubeconfig, "host")
-		f.patience = time.Minute // permissions are read again, too
+		f.patience = time.Minute // permissions are re-read as well
 		var once sync.Once
 		f.Progress = func(text string) {
 			if strings.Contains(text, running) {
@@ -273,7 +272,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 	})
 }
 
-// enforce sets the level of Pod Security of the namespace.
+// enforce sets the Pod Security level of the namespace.
 func (r *rig) enforce(t *testing.T, level string) {
 	t.Helper()
 	_, err := kube.Of[corev1.Namespace, corev1.NamespaceList](r.Client.REST(), "namespaces", "").Patch(t.Context(), "default", types.MergePatchType,

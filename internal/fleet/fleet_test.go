@@ -48,7 +48,7 @@ type fate struct {
 	job    func(*batchv1.Job)
 	refuse error                                         // of the Job
 	pod    func(p *corev1.Pod)                           // nil: there is none
-	exec   func(call int, from int64, w io.Writer) error // of its record
+	exec   func(call int, from int64, w io.Writer) error // exec call for its record
 	says   string                                        // the expected message; "" for none
 	record bool
 }
@@ -68,7 +68,7 @@ func done(code int32) func(p *corev1.Pod) {
 	}
 }
 
-// send sends the whole record, as tare does in the pod, but as far as most.
+// send sends the record as tare does in the pod, up to most bytes.
 func send(w io.Writer, from int64, most int) error {
 	path := filepath.Join(os.TempDir(), "sent-"+strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(path, sent, 0o600); err != nil {
@@ -145,7 +145,7 @@ var fates = map[string]fate{
 	"silent-a-while": {pod: done(0), record: true},
 }
 
-// world is a cluster in which every node has its fate.
+// world is a cluster with a scripted fate per node.
 func world(t *testing.T, all map[string]fate) (*Fleet, *kubetest.Cluster) {
 	t.Helper()
 	c := must.Get(kubetest.New())(t)
@@ -240,7 +240,7 @@ func add(t *testing.T, c *kubetest.Cluster, o runtime.Object) {
 	check.Error(t, c.Tracker.Add(o), "")
 }
 
-// left is all that bears the label of a run.
+// left lists the objects with the label of a run.
 func left(t *testing.T, c *kubetest.Cluster) (all []string) {
 	t.Helper()
 	list := metav1.ListOptions{LabelSelector: engine.RunLabel}
@@ -356,7 +356,7 @@ func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
 		leave("theirs", owner, kube.Labels("theirs"))
 		leave("applied", nil, map[string]string{engine.RunLabel: "applied"}) // by others
 		leave("unknown", nil, kube.Labels("unknown"))
-		time.Sleep(usual.silent) // a live one waits as long for an API server that does not answer it
+		time.Sleep(usual.silent) // a live run waits as long for an unresponsive API server
 		all, live, err := Leftovers(t.Context(), client)
 		must.That(t, err == nil && slices.Equal(live, []string{"dead", "lives"}) && len(all) == 1 && all[0].RunID == "unknown" && !all[0].Leased,
 			"while it may wait: %v, live %v, %v", all, live, err)
@@ -414,7 +414,7 @@ func TestWhatANodeLogsIsTakenInBoundsOfTimeAndLength(t *testing.T) {
 			api := must.Get(kube.NewAPI(&rest.Config{Host: server.URL}))(t)
 			f := &Fleet{Client: &kube.Client{API: api}, times: times{patience: 10 * time.Second}}
 			if says == 0 {
-				f.patience = 6 * time.Second // in which the server is reached
+				f.patience = 6 * time.Second // enough to reach the server
 			}
 			got := f.says(t.Context(), "p")
 			check.That(t, len(got) == says && <-left, "%d bytes were taken, of an answer that was heard to its end", len(got))

@@ -21,7 +21,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// A plan is given of a node what it takes and no more; flags mean what kubectl's mean.
+// A plan gets only the node resources that it needs; flags have the same meaning as
+// kubectl's.
 func TestWhatFlagsAndPlansAskFor(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/asked.txt", func(t *testing.T, line string) (any, error) {
@@ -57,7 +58,7 @@ func TestNamesAreRightWhateverNodesAndPlansAreCalled(t *testing.T) {
 	for _, node := range []string{"a", "ip-10-0-0-1.eu.example", "ip-10-0-0-1-eu.example", strings.Repeat("long.", 40), "../../etc/passwd", "a\x1b[2J", "-x", ".", "A", "a_b"} {
 		job, file := jobName("abcdefgh", node), FileName(node)
 		errs := validation.IsDNS1123Label(job)
-		check.That(t, errs == nil && len(job) <= 52, "%q: %s: %v", node, job, errs) // which the API server takes for a CronJob
+		check.That(t, errs == nil && len(job) <= 52, "%q: %s: %v", node, job, errs) // accepted by the API server for a CronJob
 		check.That(t, !strings.ContainsAny(file, "/\x1b") && file[0] != '.' && file[0] != '-' && len(file) <= 255, "%q: %q", node, file)
 		check.That(t, seen[job] == "" && seen[file] == "", "%q is called as another: %s, %s", node, job, file)
 		seen[job], seen[file] = node, node
@@ -69,9 +70,9 @@ func TestNamesAreRightWhateverNodesAndPlansAreCalled(t *testing.T) {
 	}
 }
 
-// The golden files show that a pod of host alone is restricted and has no token, that what
-// it writes goes to volumes, that no folder of the node is mounted, and that the records of
-// a schedule never meet.
+// The golden files show: a pod with only the host target is restricted and has no token,
+// its output goes to volumes, no folder of the node is mounted, and the records of a
+// schedule do not collide.
 func TestManifestsAreAsReviewedAndReadBack(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(s *Spec){

@@ -21,13 +21,13 @@ func TestMain(m *testing.M) { engines.Main(m) }
 
 const testName = "localhost/tare-image-test:1"
 
-// archive is the tar of an image of this tree's tare, and of a file that passes for it
-// on the other architecture.
+// archive is the tar file of an image with this tree's tare and a fake tare for the other
+// architecture.
 func archive(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	own, path := filepath.Join(dir, "tare"), filepath.Join(dir, "tare.tar")
-	build := exec.Command("go", "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", own, command) // as scripts/go-test does, so that it is compiled once
+	build := exec.Command("go", "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", own, command) // the flags of scripts/go-test, so that it is compiled only once
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	must.That(t, err == nil, "%v\n%s", err, out)
@@ -50,7 +50,7 @@ func archive(t *testing.T) string {
 	return path
 }
 
-// says runs a command, which must end as it should and print some words.
+// says runs a command and checks its exit code and output.
 func says(t *testing.T, words string, fails bool, argv ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput()
@@ -62,13 +62,13 @@ func TestTareRunsInItsImageOnEachEngine(t *testing.T) {
 	docker, podman, containerd := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V2)
 	tar := archive(t)
 
-	// Docker's store has no index: the image of this architecture has a name of its own.
+	// Docker's store has no index, so the image of this architecture has its own name.
 	d := []string{docker.Command, "-H", docker.Host}
 	name := testName + "-" + runtime.GOARCH
 	says(t, "Loaded image: "+name, false, append(d, "load", "-i", tar)...)
 	in := append(d, "run", "--rm", "--network", "none")
 	weigh := []string{name, "lifecycle", "host", "floor", "--ops", "run", "--rounds", "1", "--warmup", "0", "-o", "/tmp/r.jsonl"}
-	// As --privileged gives them, which this machine may not have all of.
+	// The capabilities of --privileged, some of which this machine may not have.
 	rights := []string{"--cap-add", "SYS_ADMIN", "--cap-add", "SYS_PTRACE", "--cap-add", "NET_ADMIN", "--security-opt", "seccomp=unconfined",
 		"--security-opt", "apparmor=unconfined", "--pid", "host"}
 	groups := []string{"-v", "/sys/fs/cgroup:/sys/fs/cgroup"}
@@ -83,7 +83,7 @@ func TestTareRunsInItsImageOnEachEngine(t *testing.T) {
 	says(t, "tare ", false, podman.Command, "run", "--rm", "--network", "none", testName, "version")
 
 	c := []string{containerd.Ctr, "-a", containerd.Address, "-n", "image"}
-	// What it shows of its progress may end before its last words do.
+	// Its progress output may end before its last message.
 	says(t, "", false, append(c, "images", "import", tar)...)
 	says(t, testName, false, append(c, "images", "ls", "-q")...)
 	says(t, "tare ", false, append(c, "run", "--rm", testName, "version", Program, "version")...)

@@ -38,7 +38,7 @@ import (
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// program opens one that passes for tare.
+// program opens a fake tare binary.
 func program(t *testing.T, arch string, change func(*debug.BuildInfo)) *Binary {
 	t.Helper()
 	info := imagetest.Info(arch)
@@ -60,7 +60,7 @@ func both(t *testing.T, o Options) *Image {
 	return must.Get(New(o, program(t, "arm64", nil), program(t, "amd64", nil)))(t)
 }
 
-// written is the index as another library reads it from the folder.
+// written is the index as read from the folder by another library.
 func written(t *testing.T, i *Image) ggcr.ImageIndex {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tare.oci")
@@ -101,7 +101,7 @@ func hash(d v1.Descriptor) ggcr.Hash {
 	return ggcr.Hash{Algorithm: string(d.Digest.Algorithm()), Hex: d.Digest.Encoded()}
 }
 
-// unpacked are the names and modes in the one layer of an image.
+// unpacked returns the names and modes in the single layer of an image.
 func unpacked(t *testing.T, i ggcr.Image) (files []string) {
 	t.Helper()
 	layers, err := i.Layers()
@@ -193,7 +193,7 @@ func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
 		must.That(t, m.Subject != nil && m.Subject.Digest == i.Index.Digest && m.Subject.Size == i.Index.Size && m.ArtifactType == billType &&
 			m.Config.MediaType == v1.MediaTypeEmptyJSON && len(m.Layers) == 1, "%s", raw)
 		layers := must.Get(one.Layers())(t)
-		content, err := layers[0].Compressed() // as it is
+		content, err := layers[0].Compressed() // without decompression
 		must.OK(t, err)
 		text := must.Get(io.ReadAll(content))(t)
 		validBill(t, text)

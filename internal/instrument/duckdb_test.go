@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// answer is a row of what the queries of docs/formats.md ask for.
+// answer is a result row of the queries in docs/formats.md.
 type answer struct {
 	Target, Op, Kernel, Node string
 	CPU                      string `json:"cpu_model"`
@@ -27,7 +27,7 @@ type answer struct {
 	Rounds                   int
 }
 
-// duckdb asks a query in a folder, of the DuckDB that scripts/install-tests fetches.
+// duckdb runs a query in a folder with the DuckDB from scripts/install-tests.
 func duckdb(t *testing.T, dir, sql string) (rows []answer) {
 	t.Helper()
 	need.Tools(t, "DuckDB")
@@ -44,7 +44,7 @@ func duckdb(t *testing.T, dir, sql string) (rows []answer) {
 	return rows
 }
 
-func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
+func TestDuckDBQueriesMatchReports(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("../../docs/formats.md"))(t)
 	queries := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
@@ -90,7 +90,7 @@ func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
 	check.That(t, len(rows) == len(held) && len(rows) != 0, "%d rows of %d targets", len(rows), len(held))
 }
 
-func TestDuckDBFindsTheOutliersOfManyNodes(t *testing.T) {
+func TestDuckDBFindsNodeOutliers(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("../../docs/compare.md"))(t)
 	query := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(string(text))

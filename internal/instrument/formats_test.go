@@ -34,10 +34,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Every format is read back by somebody else's reader, from stored records into which
-// hostile text was put, and its values are those of the figures.
+// Every format is parsed by a third-party reader. The inputs are stored records with
+// hostile text, and the values must match the figures.
 
-// valued are the figures of a record that have a value.
+// valued returns the figures of a record that have a value.
 func valued(t *testing.T, rec *record.Record) (out []figure.Figure) {
 	t.Helper()
 	j := judged(t, rec)
@@ -49,10 +49,10 @@ func valued(t *testing.T, rec *record.Record) (out []figure.Figure) {
 	return out
 }
 
-// near allows for one rounding, of a unit.
+// near allows one rounding error from a unit conversion.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
 
-// called is what formats call a figure that know it by a name.
+// called returns the name of a figure in formats that use one name.
 func called(f *figure.Figure) string {
 	text := f.Experiment + " " + f.Quantity
 	for _, l := range f.Labels {
@@ -61,7 +61,7 @@ func called(f *figure.Figure) string {
 	return text
 }
 
-// eachPoisoned does a test for every stored record.
+// eachPoisoned runs a test for every stored record with hostile text.
 func eachPoisoned(t *testing.T, format string, check func(t *testing.T, rec *record.Record, text string, figures []figure.Figure)) {
 	t.Helper()
 	t.Parallel()
@@ -117,7 +117,8 @@ func TestBenchstatReadsTheSameMedians(t *testing.T) {
 	})
 }
 
-// seriesOf are the series in a text of OpenMetrics with their values, as Prometheus reads them.
+// seriesOf parses OpenMetrics text as Prometheus does and returns the series with their
+// values.
 func seriesOf(t *testing.T, text string) iter.Seq2[labels.Labels, float64] {
 	return func(yield func(labels.Labels, float64) bool) {
 		in := textparse.NewOpenMetricsParser([]byte(text), labels.NewSymbolTable())
@@ -142,7 +143,7 @@ func seriesOf(t *testing.T, text string) iter.Seq2[labels.Labels, float64] {
 func TestPrometheusReadsEveryValueWithItsBounds(t *testing.T) {
 	eachPoisoned(t, "openmetrics", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
 		problems, err := promlint.New(strings.NewReader(text)).Lint()
-		check.That(t, err == nil && problems == nil, "promtool would say: %v, %v", problems, err) // what promtool check metrics does
+		check.That(t, err == nil && problems == nil, "promtool would say: %v, %v", problems, err) // the check of promtool check metrics
 		got, seen := map[string][]float64{}, map[string]bool{}
 		for series, value := range seriesOf(t, text) {
 			check.That(t, !seen[series.String()], "there are two of %s", series)
@@ -166,7 +167,7 @@ func TestPrometheusReadsEveryValueWithItsBounds(t *testing.T) {
 	})
 }
 
-// sortedWith are the values of all that are called so, whatever their unit.
+// sortedWith returns the values of all figures with a given name, in any unit.
 func sortedWith(values map[string][]float64, start string) (out []float64) {
 	for name, v := range values {
 		if strings.HasPrefix(name, start) {
@@ -176,7 +177,7 @@ func sortedWith(values map[string][]float64, start string) (out []float64) {
 	return out
 }
 
-func TestHyperfinesFormHasTheTimesOfRounds(t *testing.T) {
+func TestHyperfineHasTheTimesOfRounds(t *testing.T) {
 	eachPoisoned(t, "hyperfine", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
 		var d struct {
 			Results []struct {
@@ -207,7 +208,7 @@ func TestHyperfinesFormHasTheTimesOfRounds(t *testing.T) {
 func TestOpenTelemetryReadsEveryValueWithItsEnvironment(t *testing.T) {
 	eachPoisoned(t, "otlp-metrics", func(t *testing.T, rec *record.Record, text string, figures []figure.Figure) {
 		var d metrics.MetricsData
-		must.OK(t, protojson.Unmarshal([]byte(text), &d)) // which refuses what it does not know
+		must.OK(t, protojson.Unmarshal([]byte(text), &d)) // rejects unknown fields
 		resource := map[string]string{}
 		for _, a := range d.ResourceMetrics[0].Resource.Attributes {
 			resource[a.Key] = a.Value.GetStringValue()
@@ -228,7 +229,7 @@ func TestOpenTelemetryReadsEveryValueWithItsEnvironment(t *testing.T) {
 	})
 }
 
-func TestJUnitFailsWhereTheExitStatusDoes(t *testing.T) {
+func TestJUnitFailsLikeTheExitStatus(t *testing.T) {
 	eachPoisoned(t, "junit", func(t *testing.T, rec *record.Record, text string, figures []figure.Figure) {
 		var d struct {
 			Suites []struct {
@@ -264,7 +265,7 @@ func TestJUnitFailsWhereTheExitStatusDoes(t *testing.T) {
 	})
 }
 
-func TestBenchmarkServicesGetEveryFigureOnce(t *testing.T) {
+func TestBenchmarkFormatsHaveEveryFigureOnce(t *testing.T) {
 	for word, better := range map[string]figure.Direction{"customSmallerIsBetter": figure.Less, "customBiggerIsBetter": figure.More} {
 		t.Run(word, func(t *testing.T) {
 			eachPoisoned(t, word, func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
@@ -305,7 +306,7 @@ func TestBenchmarkServicesGetEveryFigureOnce(t *testing.T) {
 	})
 }
 
-// inParquet are columns of docs/formats.md.
+// inParquet are the columns in docs/formats.md.
 type inParquet struct {
 	Run      *string  `parquet:"run_id,optional"`
 	Quantity *string  `parquet:"quantity,optional"`
@@ -358,7 +359,7 @@ func samplesOf(f *figure.Figure) []float64 {
 	return f.Series.Values
 }
 
-func TestNoInstrumentsOwnFormatIsHidden(t *testing.T) {
+func TestInstrumentFormatsAreNotHidden(t *testing.T) {
 	t.Parallel()
 	for _, one := range all.Instruments {
 		for name := range one.Formats {
@@ -368,7 +369,7 @@ func TestNoInstrumentsOwnFormatIsHidden(t *testing.T) {
 	}
 }
 
-func TestFiguresInJSONAreAsTheirSchemaSays(t *testing.T) {
+func TestJSONFiguresMatchTheirSchema(t *testing.T) {
 	t.Parallel()
 	text := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(export.Schema)))(t)
 	c := jsonschema.NewCompiler()

@@ -25,8 +25,7 @@ import (
 
 const dashboardFile = "../../docs/grafana/tare.json"
 
-// opened is the dashboard as Grafana's own types have it, which take nothing that they
-// do not know.
+// opened is the dashboard in Grafana's own types, which reject unknown fields.
 func opened(text []byte) (*dashboard.Dashboard, error) {
 	runtime := cog.NewRuntime()
 	runtime.RegisterPanelcfgVariant(stat.VariantConfig())
@@ -37,7 +36,7 @@ func opened(text []byte) (*dashboard.Dashboard, error) {
 	return d, errors.Join(d.UnmarshalJSONStrict(text), d.Validate())
 }
 
-// exported are the series of all stored records, by the names of their metrics.
+// exported returns the series of all stored records by metric name.
 func exported(t *testing.T) map[string][]labels.Labels {
 	t.Helper()
 	out := map[string][]labels.Labels{}
@@ -49,10 +48,10 @@ func exported(t *testing.T) map[string][]labels.Labels {
 	return out
 }
 
-// given has a value in place of each of the dashboard's variables.
+// given replaces each dashboard variable with a value.
 var given = strings.NewReplacer("$plan", ".*", "$target", ".*", "$op", ".*", "$sandboxes", "1")
 
-// selected are the selectors of a query.
+// selected matches the selectors of a query.
 func selected(t *testing.T, query string) (out []*parser.VectorSelector) {
 	t.Helper()
 	expr, err := parser.ParseExpr(given.Replace(query))
@@ -69,10 +68,10 @@ func selected(t *testing.T, query string) (out []*parser.VectorSelector) {
 var (
 	legend   = regexp.MustCompile(`\{\{([a-z_]+)\}\}`)
 	bound    = regexp.MustCompile("_(lower|upper)_")                                       // of few rounds, as some stored records have, there is none
-	notOfAll = map[string]bool{"plan": true, "measure": true, "node": true, "cache": true} // labels that /metrics of tare serve adds, and that of cold runs
+	notOfAll = map[string]bool{"plan": true, "measure": true, "node": true, "cache": true} // labels added by /metrics of tare serve, and the label of cold runs
 )
 
-func TestTheDashboardIsGrafanasAndShowsWhatIsExported(t *testing.T) {
+func TestDashboardMatchesExportedMetrics(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile(dashboardFile))(t)
 	d := must.Get(opened(text))(t)

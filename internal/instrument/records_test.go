@@ -18,13 +18,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// linesOf are the lines of a stored record, the header first.
+// linesOf returns the lines of a stored record, header first.
 func linesOf(t *testing.T, name string) []string {
 	t.Helper()
 	return slices.Collect(strings.Lines(must.Read(t, stored+"/"+name+".jsonl")))
 }
 
-// judgedOf judges a record of lines, and returns the codes of its findings.
+// judgedOf judges a record of lines and returns the codes of its findings.
 func judgedOf(t *testing.T, lines []string) (instrument.Judged, []string) {
 	t.Helper()
 	types := must.Get(all.Instruments.Lines())(t)
@@ -38,8 +38,8 @@ func judgedOf(t *testing.T, lines []string) (instrument.Judged, []string) {
 	return j, codes
 }
 
-// A cut may be in the middle of a line.
-func TestARecordThatIsCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
+// The cut may be in the middle of a line.
+func TestTruncatedRecordIsJudgedUpToTheCut(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		lines, whole := linesOf(t, name), load(t, name)
@@ -55,11 +55,11 @@ func TestARecordThatIsCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
 	}
 }
 
-func TestLinesThatAreThereTwiceCountOnce(t *testing.T) {
+func TestDuplicateLinesCountOnce(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		if strings.HasPrefix(name, "startup") || name == "storage" {
-			continue // starts and a volume's places have no number by which two are one
+			continue // starts and a volume's places have no number that identifies duplicates
 		}
 		lines := linesOf(t, name)
 		once, _ := judgedOf(t, lines)
@@ -80,7 +80,7 @@ func TestLinesThatAreThereTwiceCountOnce(t *testing.T) {
 	}
 }
 
-func TestEveryInstrumentJudgesItsOwnRecordsWithAPlan(t *testing.T) {
+func TestEveryInstrumentJudgesItsRecords(t *testing.T) {
 	t.Parallel()
 	for _, one := range all.Instruments {
 		for _, h := range []record.Header{{Experiment: "another", Plan: []byte("{}")}, {Experiment: one.Name, Plan: []byte("[1]")}} {
@@ -90,7 +90,7 @@ func TestEveryInstrumentJudgesItsOwnRecordsWithAPlan(t *testing.T) {
 	}
 }
 
-// redacted is a record with pseudonyms.
+// redacted returns a record with pseudonyms.
 func redacted(t *testing.T, rec *record.Record) (*record.Record, *record.Redaction) {
 	t.Helper()
 	r, out := &record.Redaction{}, &record.Record{}
@@ -119,7 +119,7 @@ func redacted(t *testing.T, rec *record.Record) (*record.Record, *record.Redacti
 	return out, r
 }
 
-// digits are all that is measured in a figure.
+// digits matches the measured parts of a figure.
 func digits(t *testing.T, f figure.Figure) string {
 	t.Helper()
 	f.Labels, f.Reasons = nil, nil
@@ -127,7 +127,7 @@ func digits(t *testing.T, f figure.Figure) string {
 	return string(text)
 }
 
-func TestARedactionKeepsEveryFigureAndNoName(t *testing.T) {
+func TestRedactionKeepsFiguresAndHidesNames(t *testing.T) {
 	t.Parallel()
 	tells := regexp.MustCompile(`/(usr|var|run|tmp|home|sys|proc|root|mnt|etc|dev)/|--[a-z]+|\.(sock|log|json|md|txt)\b|\b[0-9]*[a-f][0-9a-f]{11,}|[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+`)
 	for _, name := range names(t) {
@@ -159,10 +159,10 @@ func TestARedactionKeepsEveryFigureAndNoName(t *testing.T) {
 	}
 }
 
-// pageOfFigures is where make docs writes the catalogues.
+// pageOfFigures is the page to which make docs writes the catalogues.
 const pageOfFigures = "../../docs/figures.md"
 
-func TestThePageOfFiguresHasTheRowsOfEveryCatalogue(t *testing.T) {
+func TestFiguresPageHasEveryCatalogue(t *testing.T) {
 	t.Parallel()
 	text := must.Read(t, pageOfFigures)
 	for _, one := range all.Instruments {
@@ -175,7 +175,7 @@ func TestThePageOfFiguresHasTheRowsOfEveryCatalogue(t *testing.T) {
 	golden.Same(t, pageOfFigures, text)
 }
 
-func TestEveryFigureIsMadeByItsCatalogue(t *testing.T) {
+func TestEveryFigureIsInItsCatalogue(t *testing.T) {
 	t.Parallel()
 	files := must.Get(filepath.Glob("*/*.go"))(t)
 	for _, file := range files {
@@ -185,7 +185,7 @@ func TestEveryFigureIsMadeByItsCatalogue(t *testing.T) {
 	}
 }
 
-func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
+func TestFiguresPageHasEveryQuantityAndLabel(t *testing.T) {
 	t.Parallel()
 	text := must.Read(t, pageOfFigures)
 	for _, name := range names(t) {

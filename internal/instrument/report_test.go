@@ -27,12 +27,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What every report promises is held here once, for all instruments, on the stored
-// records that have to open for ever.
+// These tests check the properties common to all reports. They use the stored records,
+// which every later version must be able to open.
 
 const stored = "../../record/testdata/v1"
 
-// names are the stored records.
+// names lists the stored records.
 func names(t *testing.T) (out []string) {
 	t.Helper()
 	for _, one := range all.Instruments {
@@ -51,14 +51,14 @@ func load(t *testing.T, name string) *record.Record {
 	return must.Get(lines.Load(filepath.Join(stored, name+".jsonl")))(t)
 }
 
-// judged is a record and what its instrument makes of it.
+// judged is a record and its judgement.
 func judged(t *testing.T, rec *record.Record) instrument.Judged {
 	t.Helper()
 	j := must.Get(all.Instruments.Judge(rec))(t)
 	return instrument.Judged{Record: rec, Judgement: j}
 }
 
-// everything is all stored records, judged.
+// everything judges all stored records.
 func everything(t *testing.T) (out []instrument.Judged) {
 	t.Helper()
 	for _, name := range names(t) {
@@ -67,7 +67,7 @@ func everything(t *testing.T) (out []instrument.Judged) {
 	return out
 }
 
-// report makes a report of a record that is judged anew.
+// report judges a record and renders its report.
 func report(t *testing.T, rec *record.Record, format string, o page.Options) string {
 	t.Helper()
 	return together(t, format, o, judged(t, rec))
@@ -80,7 +80,7 @@ func together(t *testing.T, format string, o page.Options, of ...instrument.Judg
 	return out.String()
 }
 
-// formsOf are the formats of a record's instrument.
+// formsOf returns the formats of a record's instrument.
 func formsOf(rec *record.Record) []string {
 	forms := slices.Clone(page.Formats)
 	for _, f := range export.Formats {
@@ -92,12 +92,13 @@ func formsOf(rec *record.Record) []string {
 		}
 	}
 	slices.Sort(forms)
-	// A kubelet runs none of these targets.
+	// None of these targets is run by a kubelet.
 	bare := slices.ContainsFunc(rec.Targets, func(t record.Target) bool { return t.Kind == "oci" })
 	return slices.DeleteFunc(forms, func(name string) bool { return bare && name == "runtimeclass" })
 }
 
-// goldens are the reports that are kept, as Markdown; of some records more than the usual one.
+// goldens are the stored Markdown reports. Some records have more than the default
+// report.
 func goldens(t *testing.T) map[string]page.Options {
 	t.Helper()
 	files := must.Get(filepath.Glob("testdata/*.md"))(t)
@@ -112,24 +113,24 @@ func goldens(t *testing.T) map[string]page.Options {
 	return all
 }
 
-// storedOf is the record of a kept report.
+// storedOf returns the record of a golden report.
 func storedOf(t *testing.T, name string) *record.Record {
 	t.Helper()
 	return load(t, strings.TrimSuffix(name, "-verbose"))
 }
 
-func TestStoredRecordsAreReportedToTheDigit(t *testing.T) {
+func TestStoredReportsGolden(t *testing.T) {
 	t.Parallel()
 	for name, o := range goldens(t) {
 		t.Run(name, func(t *testing.T) {
 			golden.Same(t, "testdata/"+name+".md", report(t, storedOf(t, name), "md", o))
 		})
 	}
-	// Text has a picture of its own.
+	// The text form has its own chart.
 	golden.Same(t, "testdata/startup.txt", report(t, load(t, "startup"), "text", page.Options{Width: 120}))
 }
 
-func TestTheFirstLineOfEveryReportNamesAnEmulatedVM(t *testing.T) {
+func TestReportsNameEmulatedVMInTheFirstLine(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := load(t, name)
@@ -150,10 +151,10 @@ func TestTheFirstLineOfEveryReportNamesAnEmulatedVM(t *testing.T) {
 	}
 }
 
-// mostLines is what a report of a few targets may take of a terminal.
+// mostLines is the maximum number of terminal lines of a report on a few targets.
 const mostLines = 40
 
-func TestAReportBeginsAndEndsWithItsAnswer(t *testing.T) {
+func TestReportBeginsAndEndsWithItsSummary(t *testing.T) {
 	t.Parallel()
 	for name := range goldens(t) {
 		if strings.Contains(name, "verbose") || strings.Contains(name, "import") {
@@ -173,8 +174,8 @@ func TestAReportBeginsAndEndsWithItsAnswer(t *testing.T) {
 	}
 }
 
-// Pictures are drawn in either by its own means, and are left out.
-func TestEveryCellOfTheTextIsInTheMarkdown(t *testing.T) {
+// Text and Markdown draw charts differently, so charts are excluded.
+func TestMarkdownHasEveryCellOfTheText(t *testing.T) {
 	t.Parallel()
 	cells := regexp.MustCompile(`\s{2,}`)
 	for name, o := range goldens(t) {
@@ -185,7 +186,7 @@ func TestEveryCellOfTheTextIsInTheMarkdown(t *testing.T) {
 				shown.Sections[i].Picture, shown.Sections[i].Charts = nil, nil
 			}
 			texts := map[string]string{}
-			o.Verbose = true // of the text: with its details
+			o.Verbose = true // details of the text form
 			for _, format := range []string{"text", "md"} {
 				var out bytes.Buffer
 				must.OK(t, page.Write(&out, format, []*page.Page{shown}, o))
@@ -194,7 +195,7 @@ func TestEveryCellOfTheTextIsInTheMarkdown(t *testing.T) {
 			md := strings.Join(strings.Fields(html.UnescapeString(strings.ReplaceAll(texts["md"], `\`, ""))), " ")
 			for line := range strings.Lines(texts["text"]) {
 				if strings.HasSuffix(line, ": --details\n") || strings.HasPrefix(line, "→ ") {
-					continue // the way to the rest, and the answer once more
+					continue // the hint on how to get the rest, and the repeated summary
 				}
 				for _, cell := range cells.Split(strings.TrimSpace(line), -1) {
 					check.That(t, strings.Contains(md, cell), "the Markdown has no %q of %q", cell, line)
@@ -204,13 +205,13 @@ func TestEveryCellOfTheTextIsInTheMarkdown(t *testing.T) {
 	}
 }
 
-func TestTextStaysWithinTheWidth(t *testing.T) {
+func TestTextFitsTheWidth(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := load(t, name)
 		for _, width := range []int{80, 100, 120, 200} {
 			for line := range strings.Lines(report(t, rec, "text", page.Options{Width: width})) {
-				// A command to be pasted is never broken.
+				// Commands for copying are not wrapped.
 				if n := term.Width(strings.TrimSuffix(line, "\n")); n > width && !strings.Contains(line, "--") && !strings.Contains(line, "://") && !strings.Contains(line, "/") {
 					t.Errorf("%s at %d: %d columns: %s", name, width, n, line)
 				}
@@ -219,7 +220,7 @@ func TestTextStaysWithinTheWidth(t *testing.T) {
 	}
 }
 
-func TestTheSameRecordGivesTheSameReport(t *testing.T) {
+func TestReportsAreDeterministic(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := load(t, name)
@@ -233,10 +234,10 @@ func TestTheSameRecordGivesTheSameReport(t *testing.T) {
 	}
 }
 
-// harmful is what may stand wherever a text comes from others.
+// harmful is hostile text for any field with external content.
 const harmful = "x\x1b[31m<b>|`x`[link](u)\n# heading\u202e=1+1"
 
-// poisoned is a stored record with hostile text wherever there can be some.
+// poisoned is a stored record with hostile text in every possible field.
 func poisoned(t *testing.T, name string) *record.Record {
 	t.Helper()
 	rec := load(t, name)
@@ -244,7 +245,7 @@ func poisoned(t *testing.T, name string) *record.Record {
 	return rec
 }
 
-func TestNoFormatPassesOnWhatATerminalObeys(t *testing.T) {
+func TestFormatsEscapeTerminalControls(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := poisoned(t, name)
@@ -252,7 +253,7 @@ func TestNoFormatPassesOnWhatATerminalObeys(t *testing.T) {
 			for _, o := range []page.Options{{Width: 80}, {Verbose: true}} {
 				out := report(t, rec, format, o)
 				if f, _ := export.FormatOf(format); f.Binary {
-					continue // no terminal is shown it
+					continue // not printed to a terminal
 				}
 				obeyed := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) })
 				must.That(t, obeyed < 0, "%s as %s: a control character is passed on: %q", name, format, out[max(obeyed, 0):min(len(out), obeyed+20)])
@@ -263,7 +264,7 @@ func TestNoFormatPassesOnWhatATerminalObeys(t *testing.T) {
 	}
 }
 
-func TestMarkdownShowsTextOfOthersAndDoesNotObeyIt(t *testing.T) {
+func TestMarkdownEscapesForeignText(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		out, columns, fenced := report(t, poisoned(t, name), "md", page.Options{Verbose: true}), 0, false
@@ -272,7 +273,7 @@ func TestMarkdownShowsTextOfOthersAndDoesNotObeyIt(t *testing.T) {
 				fenced = !fenced
 			}
 			if fenced {
-				continue // shown as it stands
+				continue // shown verbatim
 			}
 			for _, bad := range []string{"<b>", "`x`", "[link]", "x|"} {
 				check.That(t, !strings.Contains(strings.ReplaceAll(line, `\[link\]`, ""), bad), "%s: %q stands in it as it came: %s", name, bad, line)
@@ -289,7 +290,7 @@ func TestMarkdownShowsTextOfOthersAndDoesNotObeyIt(t *testing.T) {
 	}
 }
 
-func TestHTMLHasEveryFigureOfThePageToTheDigit(t *testing.T) {
+func TestHTMLHasEveryFigure(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec, o := poisoned(t, name), page.Options{Verbose: true}
@@ -313,7 +314,7 @@ func TestHTMLHasEveryFigureOfThePageToTheDigit(t *testing.T) {
 	}
 }
 
-func TestProgramsReadEveryFigureOfEveryInstrument(t *testing.T) {
+func TestMachineFormatsHaveEveryFigure(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := poisoned(t, name)
@@ -347,7 +348,7 @@ func TestProgramsReadEveryFigureOfEveryInstrument(t *testing.T) {
 	}
 }
 
-func TestNoTwoFiguresOfARunAreCalledTheSame(t *testing.T) {
+func TestFigureNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		j := judged(t, load(t, name))
@@ -360,7 +361,7 @@ func TestNoTwoFiguresOfARunAreCalledTheSame(t *testing.T) {
 	}
 }
 
-// full is a disk that is.
+// full is a writer that returns ENOSPC.
 type full struct{ left int }
 
 var errFull = errors.New("no space left")
@@ -372,7 +373,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAWriteThatFailsIsNotLost(t *testing.T) {
+func TestWriteErrorsAreReturned(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := load(t, name)
@@ -387,7 +388,7 @@ func TestAWriteThatFailsIsNotLost(t *testing.T) {
 	}
 }
 
-func TestRecordsOfAllInstrumentsAreReportedTogether(t *testing.T) {
+func TestRecordsOfAllInstrumentsInOneReport(t *testing.T) {
 	t.Parallel()
 	records := everything(t)
 	var documents []struct {

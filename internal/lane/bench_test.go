@@ -10,9 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// BenchmarkOutsideTheWindow reports what an operation takes besides the time
-// that is measured: from the call to the lane's start, and from the command's
-// end to the return of the call.
+// BenchmarkOutsideTheWindow reports the time of an operation outside the measured window:
+// from the call to the lane's start, and from the command's end to the return.
 func BenchmarkOutsideTheWindow(b *testing.B) {
 	defer Settle()()
 	p := must.Get(NewPool(Options{Lanes: 1}))(b)

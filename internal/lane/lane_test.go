@@ -89,7 +89,8 @@ func TestATimeOutKillsTheWholeProcessGroup(t *testing.T) {
 	p := newPool(t, 1)
 	mark := filepath.Join(t.TempDir(), "pid")
 	var pid []byte
-	// What had not begun its child when its time was over is given more of it.
+	// A command that had not started its child at the timeout is repeated with a longer
+	// one.
 	for timeout := 2 * time.Second; len(pid) == 0; timeout *= 2 {
 		r := do(t, p, Order{Kind: Exec, Timeout: timeout,
 			Args: []string{"/bin/sh", "-c", "sleep 600 & echo $! > " + mark + "; wait"}})
@@ -224,13 +225,13 @@ func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 	})
 }
 
-// A pool of many runs would have no descriptors left.
+// Otherwise a pool would run out of descriptors after many runs.
 func TestOutputThatCannotBeKeptLeavesNoDescriptors(t *testing.T) {
 	open := func() int {
 		entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 		return len(entries)
 	}
-	p := &Pool{procs: []int{os.Getpid()}} // which has other than two pipes
+	p := &Pool{procs: []int{os.Getpid()}} // not a valid pair of pipes
 	for range 3 {
 		r, w, err := os.Pipe()
 		must.OK(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// terminal opens one, see pts(4): the side a person sits at, and the other.
+// terminal opens a pseudo-terminal, see pts(4), and returns both sides.
 func terminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
@@ -41,7 +41,7 @@ func terminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// until reads what is drawn to a text.
+// until reads the drawn output up to a text.
 func until(t *testing.T, person *os.File, text string) string {
 	t.Helper()
 	_ = person.SetReadDeadline(time.Now().Add(time.Minute))
@@ -55,9 +55,9 @@ func until(t *testing.T, person *os.File, text string) string {
 	return string(seen)
 }
 
-// sheet is a view that tells of its size, of how often it was read (in words of which no
-// letter stays, since what stays is not drawn again), and of keys; q ends it, p is a fault,
-// n wants to be read.
+// sheet is a view that shows its size, the number of readings and the pressed keys. The
+// number is spelled so that no letter stays the same, because unchanged text is not
+// redrawn. q quits, p fails and n requests a reading.
 func sheet(told chan<- string, read func(context.Context) (int, error)) *Watch[int] {
 	reads := 0
 	return &Watch[int]{
@@ -153,7 +153,7 @@ func TestAReadingIsWantedAndWaitedFor(t *testing.T) {
 			return n, nil
 		}
 		close(begun)
-		<-ctx.Done() // a long one
+		<-ctx.Done() // a slow reading
 		closed = true
 		return n, ctx.Err()
 	})

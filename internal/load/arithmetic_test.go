@@ -62,7 +62,7 @@ func TestQuantilesOfClientsTogetherAreThoseOfAllTimes(t *testing.T) {
 	check.That(t, got.P50 == 0 && got.Mean == 0 && got.Histogram != nil, "nothing together is %+v", got)
 }
 
-// Nine of ten requests were answered at once, and the tenth never.
+// Nine of ten requests were answered immediately, the tenth never.
 func TestWhatWasNeverAnsweredIsInTheQuantilesOfClientsTogether(t *testing.T) {
 	one := Result{
 		Sent:      record.Sent{Requests: 95, Errors: 5, OpenLoop: true, Unsent: 5, Mean: 109, Max: 1000},
@@ -126,8 +126,8 @@ func TestAnAnswerIsWholeOrSaidNotToBe(t *testing.T) {
 	check.Equal(t, "an answer that fills the buffer", judge([]byte("HTTP/1.1 200 OK\r\n\r\n"+strings.Repeat("x", buffer))), answerLarge)
 }
 
-// A line has ip_local_port_range, ip_local_reserved_ports and somaxconn as the kernel has
-// them, and the Need as JSON.
+// Each line has the kernel's ip_local_port_range, ip_local_reserved_ports and somaxconn,
+// and the Need as JSON.
 func TestPortsAndQueuesTooSmallAreSaidWithTheCommand(t *testing.T) {
 	golden.Lines(t, "testdata/needs.txt", func(t *testing.T, line string) (any, error) {
 		s, cells := system{t.TempDir()}, strings.Split(line, "; ")

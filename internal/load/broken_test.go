@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// raw is a server that does anything with a connection, counted from 1.
+// raw is a server that calls a function for each connection, counted from 1.
 func raw(t *testing.T, with func(net.Conn, int64)) string {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -35,7 +35,7 @@ func raw(t *testing.T, with func(net.Conn, int64)) string {
 	return "http://" + l.Addr().String() + "/"
 }
 
-// says answers every request with the same, and closes.
+// says sends the same response to every request and closes the connection.
 func says(text string) func(net.Conn, int64) {
 	return func(c net.Conn, _ int64) {
 		_, _ = c.Read(make([]byte, 4096))
@@ -45,11 +45,11 @@ func says(text string) func(net.Conn, int64) {
 }
 
 func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
-	// The port of a connection is taken, and no process listens on it.
+	// The port is in use by a connection, but nothing listens on it.
 	taken := must.Get(net.Dial("tcp4", strings.Trim(strings.TrimPrefix(raw(t, func(net.Conn, int64) {}), "http:"), "/")))(t)
 	t.Cleanup(func() { taken.Close() })
 	closed := "http://" + taken.LocalAddr().String()
-	// A busy machine must not cause a time-out in cases without one.
+	// A busy machine must not cause a timeout in the other cases.
 	const short, long = 300 * time.Millisecond, 20 * time.Second
 	for name, c := range map[string]struct {
 		url, want string
@@ -120,8 +120,8 @@ func full(t *testing.T) string {
 }
 
 func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
-	// How many it answers before it stalls: few, since a crowded machine answers few in the
-	// duration, and in a time-out that is long for them.
+	// Number of answers before the server stalls. It is small, because a busy machine
+	// answers few within the duration and its timeouts.
 	const answered, duration, timeout = 8, 2 * time.Second, 6 * time.Second
 	for name, o := range map[string]ClientOptions{
 		"closed": {Connections: 4, KeepAlive: true},
@@ -162,7 +162,7 @@ func TestSomeErrorsAreCountedBesideTheAnswers(t *testing.T) {
 	check.That(t, s.CPU() > 0, "the server took %d ns of CPU time", s.CPU())
 }
 
-// shrink makes the queue of a listener as short as it can be.
+// shrink sets the queue of a listener to its minimum length.
 func shrink(t *testing.T, l *net.TCPListener) syscall.RawConn {
 	t.Helper()
 	raw := must.Get(l.SyscallConn())(t)

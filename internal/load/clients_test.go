@@ -42,7 +42,7 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 				o.URL = s.URL + "/" + o.URL
 			}
 			if o.QPS == 0 {
-				o.Duration = time.Second // in which a client that waits for a CPU sends something, too
+				o.Duration = time.Second // long enough for a client that waits for a CPU to send a request
 			}
 			r := must.Get(sent(t, o))(t)
 			if n := s.requests.Load(); n != r.Requests || r.Errors != 0 {
@@ -63,14 +63,14 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 	}
 }
 
-// What else the machine does, requests see besides the delay, and those of the same load
-// on a server that has a short one for all run at the same time and see it, too. What one load
-// alone meets is in its longest.
+// Requests are delayed by the server and by other work on the machine. A reference load
+// on a server with a uniform short delay runs at the same time and has only the latter.
+// Disturbances of a single load appear in its maximum.
 func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 	const long, short, off = 300 * time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond
 	for name, c := range map[string]struct {
 		every         int64         // which of the requests takes long
-		p50, p90, p99 time.Duration // at least
+		p50, p90, p99 time.Duration // minimum
 	}{
 		"always the same":         {1, long, long, long},
 		"every fifth is long":     {5, short, long, long},
@@ -87,7 +87,8 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 				for what, v := range map[string][2]time.Duration{
 					"p50": {time.Duration(r.P50), c.p50}, "p90": {time.Duration(r.P90), c.p90}, "p99": {time.Duration(r.P99), c.p99},
 				} {
-					// If answers are late by more than the long delay, the delays are indistinguishable.
+					// If answers are late by more than the long delay, the delays are
+					// indistinguishable.
 					if v[0] < v[1] || others < long && v[0] > v[1]+others+off && what != "p99" {
 						t.Errorf("%s is %s, and was %s, where others took up to %s", what, v[0], v[1], others)
 					}
@@ -97,8 +98,7 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 	}
 }
 
-// delayed sends a load to a server with a long first request, and each n-th
-// after it.
+// delayed sends a load to a server that delays the first and then every n-th request.
 func delayed(t *testing.T, o ClientOptions, every int64, long, short time.Duration) Result {
 	var n atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -120,14 +120,13 @@ func delayed(t *testing.T, o ClientOptions, every int64, long, short time.Durati
 	return r
 }
 
-// A server stands still for a while. Whoever waits for an answer before it asks again
-// sees that once on each connection; users who come at their own pace see it in half of
-// their requests.
+// A server stalls for a while. In a closed loop each connection sees the stall once. In
+// an open loop half of the requests see it.
 func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 	const connections, standstill = 4, 500 * time.Millisecond
 	for name, c := range map[string]struct {
 		qps   float64
-		after int64 // how many requests it stands still
+		after int64 // number of requests before the stall
 	}{
 		"open":   {1000, 200},
 		"closed": {0, 8},
@@ -135,7 +134,7 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var gate sync.RWMutex
-			var n, held, stood atomic.Int64 // that came, that met the standstill, and the longest that one was kept
+			var n, held, stood atomic.Int64 // received requests, requests during the stall, and the longest wait of one
 			s := serving(t, func(http.ResponseWriter, *http.Request) {
 				begun := time.Now()
 				if n.Add(1) == c.after {
@@ -165,15 +164,15 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 				}
 			}
 			if c.qps == 0 {
-				// What one connection waited for it waited for one after the other: with the
-				// standstill in requests that were not sent would exceed the time.
+				// The waits of one connection are sequential. If they included unsent
+				// requests, they would exceed the run time.
 				if sum := time.Duration(r.Mean * r.Requests); held.Load() > connections || total(r.Missing) > 0 || sum > connections*time.Duration(r.Elapsed) {
 					t.Errorf("%d requests of %d met the standstill, and all waited for %s in %s", held.Load(), r.Requests, sum, time.Duration(r.Elapsed))
 				}
 				return
 			}
-			// The 200th came 0.2 s after the beginning or later, when no more than 203 had an
-			// answer, and a thousand a second were due then and in the next half of a second.
+			// The 200th request arrived after at least 0.2 s, when at most 203 had been
+			// answered. 1000 requests per second were due then and in the next 0.5 s.
 			if p90, p999 := time.Duration(r.P90), time.Duration(r.P999); slow < 240 || p90 < 300*time.Millisecond || p999 < 480*time.Millisecond {
 				t.Errorf("%d of %d requests took 250ms and more, p90 is %s and p99.9 %s, of a standstill of %s", slow, r.Requests, p90, p999, standstill)
 			}
@@ -181,7 +180,7 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 	}
 }
 
-// A server keeps up that answers all that is due, however late the last of it.
+// A server keeps up if it answers all due requests, however late the last answer is.
 func TestARateIsThatOfWhatWasAskedHoweverLateTheLastAnswer(t *testing.T) {
 	t.Parallel()
 	const takes = time.Second
@@ -193,14 +192,14 @@ func TestARateIsThatOfWhatWasAskedHoweverLateTheLastAnswer(t *testing.T) {
 		"%d requests, %d errors, %g a second in %s", r.Requests, r.Errors, r.QPS, time.Duration(r.Elapsed))
 }
 
-// The second request is sent long after the duration is over, and is waited for until
-// long after that and a time-out are. Each has a connection of its own, since fortio tries
-// once more what it has no answer to on one that it kept.
+// The second request is sent long after the duration ends. Its answer is awaited for a
+// full timeout after that. Each request has its own connection, because fortio retries
+// unanswered requests on a reused one.
 func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second
 	begun := time.Now()
-	var n, first atomic.Int64 // that came, and when the first was answered
+	var n, first atomic.Int64 // received requests, and the time of the first answer
 	gone := make(chan time.Duration, 9)
 	s := serving(t, func(_ http.ResponseWriter, r *http.Request) {
 		if n.Add(1) == 1 {
@@ -218,7 +217,7 @@ func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 	check.That(t, waited >= timeout, "it was sent after the first was answered, and given up %s after that", waited)
 }
 
-// fortio sends it once more on another connection, where it is answered at once.
+// fortio retries the request on another connection and gets an immediate answer.
 func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second
@@ -249,20 +248,20 @@ func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 	could := connections * (r.Elapsed/int64(takes) + 1)
 	check.That(t, r.Requests+r.Unsent == 200 && r.Unsent >= 150 && r.Requests-r.Errors <= could,
 		"%d requests, %d errors, %d unsent, where %d can be answered", r.Requests, r.Errors, r.Unsent, could)
-	// The last was due a time-out before the end of all, and nine of ten before that.
+	// The last request was due one timeout before the end, and nine of ten before that.
 	p := time.Duration(r.P50)
 	check.That(t, p >= timeout+100*time.Millisecond, "p50 is %s, and most requests were waited for longer", p)
 	p = time.Duration(r.P90)
 	check.That(t, p >= timeout+300*time.Millisecond, "p90 is %s, and a tenth of all requests was waited for longer", p)
 }
 
-// What is never answered took at least as long as it was waited for. A closed loop
-// has no time for it, because no request would have been sent in that time.
+// An unanswered request took at least as long as the wait. A closed loop has no such
+// time, because it would not have sent a request in that time.
 func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
-	const timeout = 6 * time.Second // than which no answer takes longer, whatever else the machine does
+	const timeout = 6 * time.Second // longer than any answer takes on a busy machine
 	for name, c := range map[string]struct {
 		qps float64
-		min time.Duration // of p90
+		min time.Duration // minimum of p90
 	}{
 		"open, timed out":           {100, timeout},
 		"closed, and so not in any": {0, 0},
@@ -331,7 +330,7 @@ func TestAKilledClientEndsTheLoadWithAnError(t *testing.T) {
 	gone(t, pids(c)...)
 }
 
-// It gets its CPU when the time in which it should have loaded is long over.
+// The client is scheduled only after its planned duration has passed.
 func TestAClientThatBeginsLateLoadsAsLong(t *testing.T) {
 	t.Parallel()
 	const duration = 300 * time.Millisecond

@@ -23,8 +23,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// The tests' own program is what is executed again. Some tests need a process with
-// limits or a fate of its own: those are the verbs here.
+// The test binary is executed again. These verbs are for tests that need a process with
+// its own limits or lifetime.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		if verb, ok := testVerbs[os.Args[1]]; ok {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // they wait most of the time
+	_ = flag.Set("test.parallel", "8") // they mostly wait
 	code := m.Run()
 	if left := children(); left != "" && code == 0 {
 		fmt.Fprintln(os.Stderr, "processes are left running:", left)
@@ -60,12 +60,12 @@ var testVerbs = map[string]func([]string){
 		})
 		fmt.Println(err)
 	},
-	// imports is what there is before anything of ours has run.
+	// imports prints the state before any of our code has run.
 	"-imports": func([]string) {
 		fmt.Println(runtime.NumGoroutine())
 		flag.VisitAll(func(f *flag.Flag) { fmt.Println(f.Name) })
 	},
-	// -orphans says which processes it has started and waits to be killed.
+	// -orphans prints the processes it has started and waits to be killed.
 	"-orphans": func([]string) {
 		s, err := Serve(context.Background())
 		if err != nil {
@@ -81,7 +81,7 @@ var testVerbs = map[string]func([]string){
 		_, err = c.Run(context.Background())
 		fmt.Println(err)
 	},
-	// These say what a client never would.
+	// These print what no client prints.
 	"-nonsense": func([]string) { say("x\n") },
 	"-flood":    func([]string) { say(strings.Repeat(" ", 2*longestLine)) },
 	"-silent":   func([]string) { time.Sleep(time.Minute) },
@@ -89,7 +89,7 @@ var testVerbs = map[string]func([]string){
 		fmt.Fprintln(os.Stderr, "it is\x1b[31m broken")
 		os.Exit(3)
 	},
-	// -few-ports makes 100 ports and sends thousands of requests through them.
+	// -few-ports provides 100 ports and sends thousands of requests through them.
 	"-few-ports": func([]string) {
 		s, err := Serve(context.Background())
 		if err != nil {
@@ -114,7 +114,7 @@ func say(text string) {
 	time.Sleep(time.Minute)
 }
 
-// itself runs one of those verbs and returns what it prints.
+// itself runs one of those verbs and returns its output.
 func itself(t *testing.T, attr *syscall.SysProcAttr, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
@@ -124,7 +124,7 @@ func itself(t *testing.T, attr *syscall.SysProcAttr, args ...string) string {
 	return string(out)
 }
 
-// children are the processes that this one has, waited for or not.
+// children returns all children of this process, including zombies.
 func children() string {
 	var all []string
 	tasks, _ := os.ReadDir("/proc/self/task")
@@ -135,7 +135,7 @@ func children() string {
 	return strings.Join(all, " ")
 }
 
-// pids are the clients' processes.
+// pids returns the pids of the clients.
 func pids(c *Clients) (out []int) {
 	for _, one := range c.all {
 		out = append(out, one.cmd.Process.Pid)
@@ -165,7 +165,7 @@ func echo(t *testing.T) *Server {
 	return s
 }
 
-// started are the clients of one test.
+// started returns the clients of one test.
 func started(t *testing.T, o ClientOptions) *Clients {
 	t.Helper()
 	c := must.Get(Start(t.Context(), o))(t)
@@ -173,7 +173,7 @@ func started(t *testing.T, o ClientOptions) *Clients {
 	return c
 }
 
-// sent does one load.
+// sent sends one load.
 func sent(t *testing.T, o ClientOptions) (Result, error) {
 	t.Helper()
 	c := started(t, o)
@@ -183,7 +183,7 @@ func sent(t *testing.T, o ClientOptions) (Result, error) {
 	return r, err
 }
 
-// counting is a server in this process, which counts what comes.
+// counting is a server in this process that counts requests.
 type counting struct {
 	*httptest.Server
 	requests, connections atomic.Int64

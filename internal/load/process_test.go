@@ -33,7 +33,7 @@ func TestTheyDieWithTare(t *testing.T) {
 	var pids [3]int
 	_, err := fmt.Sscan(line, &pids[0], &pids[1], &pids[2])
 	must.That(t, err == nil, "%q: %v", line, err)
-	time.Sleep(100 * time.Millisecond) // the load has begun
+	time.Sleep(100 * time.Millisecond) // the load has started
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	gone(t, pids[:]...)
@@ -77,7 +77,7 @@ func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
 			check.That(t, err == nil && strings.TrimSpace(string(b)) == strconv.Itoa(pid), "%s has %q, not %d: %v", dir, b, pid, err)
 		}
 	}
-	// What ends a cgroup ends them.
+	// Killing the cgroup kills them.
 	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(pids(c)[0], unix.SIGKILL) })
 	_, err := c.Run(t.Context())
 	check.That(t, err != nil, "a load with an emptied cgroup has no error")
@@ -113,7 +113,7 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 		cmd.Stdin = strings.NewReader(in)
 		var said strings.Builder
 		cmd.Stderr = &said
-		_ = cmd.Run() // the code says it
+		_ = cmd.Run() // the exit code has the error
 		return fmt.Sprintf("exit %d: %s", cmd.ProcessState.ExitCode(), strings.TrimSpace(said.String()))
 	}
 	golden.Cases(t, "testdata/hidden.txt", client)
@@ -155,11 +155,11 @@ func TestThousandsOfConnectionsGoThroughAHundredPorts(t *testing.T) {
 func TestImportingItStartsNothing(t *testing.T) {
 	for i, line := range strings.Fields(itself(t, nil, "-imports")) {
 		check.That(t, i != 0 || line == "1", "%s goroutines", line)
-		check.That(t, i == 0 || strings.HasPrefix(line, "test.") || line == "update", "a flag: %s", line) // which is of package golden
+		check.That(t, i == 0 || strings.HasPrefix(line, "test.") || line == "update", "a flag: %s", line) // a flag of package golden
 	}
 }
 
-// A container's server may listen on its own loopback and nowhere else.
+// A container's server may listen only on its own loopback.
 func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
 	need.Root(t)
 	var inside *os.File

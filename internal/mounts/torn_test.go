@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// TestNoMountIsMissedWhileOthersMount reads the list while it changes all the time:
-// one that stays is in each.
+// TestNoMountIsMissedWhileOthersMount reads the list while it constantly changes. A
+// permanent mount must be in every reading.
 func TestNoMountIsMissedWhileOthersMount(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
 	_, err := os.Lstat(link)
 	check.That(t, err != nil, "the link is still there")
 	check.Equal(t, "mounted", len(must.Get(Below(theirs))(t)), 1)
-	// A link on the way is followed.
+	// Links in parent folders are followed.
 	must.OK(t, os.Symlink(dir, link))
 	must.OK(t, RemoveTree(filepath.Join(link, "theirs")))
 	_, err = os.Lstat(theirs)

@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// everything sets every field of every instrument to what is not its default.
+// everything sets every field of every instrument to a value other than its default.
 const everything = "testdata/everything.plan"
 
 func ready(t *testing.T) []string {
@@ -41,8 +41,8 @@ func load(path string) (*Plan, error) {
 	return Parse(path, text, all.Instruments)
 }
 
-// Each testdata/<mistake>.yaml holds mistakes, and <mistake>.golden is what
-// Parse says about them: the very text, since it is what people act on.
+// Each testdata/<mistake>.yaml has mistakes, and <mistake>.golden has Parse's exact error
+// text, because users act on it.
 func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -87,7 +87,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return must.Get(c.Compile("plan.json"))(t)
 }
 
-// document is a YAML file as a schema sees it.
+// document decodes a YAML file as a schema validator does.
 func document(t *testing.T, file string) any {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -166,8 +166,8 @@ func TestLoadSaysWhatItTriedToRead(t *testing.T) {
 	}
 }
 
-// Whatever is in a file, it is a plan that can be run and written down again,
-// or there is a mistake with a place in the file.
+// Any input either is a plan that can be run and encoded again, or has an error with a
+// position in the file.
 func FuzzParse(f *testing.F) {
 	files := must.Get(filepath.Glob("testdata/*.[yp]*"))(f)
 	for _, file := range files {
@@ -195,8 +195,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A record's plan is a plan again, and asks for the same, but for a device to overwrite,
-// which only a command line gives.
+// The plan in a record parses to the same plan. The exception is a device to overwrite,
+// which is only accepted on the command line.
 func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 	t.Parallel()
 	files := must.Get(filepath.Glob("../../record/testdata/v1/*.jsonl"))(t)
@@ -222,7 +222,7 @@ func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 	check.That(t, err == nil && len(p.Measure[0].Options.(*storage.Options).Destroys) == 0, "%v, %+v", err, p)
 }
 
-// ofRecord is the plan of a record.
+// ofRecord returns the plan of a record.
 func ofRecord(name string, h *record.Header) (*Plan, error) {
 	text, err := Again(name, []*record.Header{h}, all.Instruments)
 	if err != nil {
@@ -231,7 +231,7 @@ func ofRecord(name string, h *record.Header) (*Plan, error) {
 	return Parse(name, text, all.Instruments)
 }
 
-// What its report found lies under one limit, which the plan has to ask for.
+// The findings of its report depend on one limit, which the plan must set.
 func TestPodsOfTheKataPlanAreLimitedAsItPromises(t *testing.T) {
 	t.Parallel()
 	p := must.Get(load("../../plans/kata-overhead.yaml"))(t)

@@ -62,8 +62,8 @@ func TestAProbeSaysWhenItBeganAndBecomesAProgram(t *testing.T) {
 	}
 }
 
-// ignored is the line of the signals that a program inherits as ignored from here, but for
-// SIGINT and SIGTERM: those are the probe's own, and it leaves their defaults.
+// ignored lists the ignored signals that a program inherits from here, except SIGINT and
+// SIGTERM. Those belong to the probe, which restores their defaults.
 func ignored(t *testing.T) string {
 	t.Helper()
 	line, err := exec.Command("grep", "^SigIgn:", "/proc/self/status").Output()

@@ -16,9 +16,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// TestTheEmbeddedProgramsAreWhatTheirSourcesGive rebuilds the probe and the
+// TestEmbeddedProgramsMatchTheirSources rebuilds the probe and the
 // lane and compares them byte by byte.
-func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
+func TestEmbeddedProgramsMatchTheirSources(t *testing.T) {
 	for arch, compiler := range map[string]string{"amd64": "x86_64-linux-gnu-gcc-12", "arm64": "aarch64-linux-gnu-gcc-12"} {
 		t.Run(arch, func(t *testing.T) {
 			need.Tool(t, compiler)
@@ -42,7 +42,7 @@ func TestAProbeReportsAndLeavesWhenAsked(t *testing.T) {
 
 func TestWhatHoldsAPodSaysNothingAndStaysUntilItIsTold(t *testing.T) {
 	t.Parallel()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0) // whatever is written fails, as in gVisor's sandboxes
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0) // every write fails, as in gVisor's sandboxes
 	must.OK(t, err)
 	defer full.Close()
 	for _, args := range [][]string{{"/probe", "pause"}, {"/pause"}} {
@@ -60,7 +60,7 @@ func TestWhatHoldsAPodSaysNothingAndStaysUntilItIsTold(t *testing.T) {
 	check.That(t, workload.ProcessState.ExitCode() == 3, "an unknown workload: %v", err)
 }
 
-// caught are the signals that a process handles.
+// caught returns the signals that a process handles.
 func caught(t *testing.T, pid int) (set uint64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -70,8 +70,8 @@ func caught(t *testing.T, pid int) (set uint64) {
 	return set
 }
 
-// Kata's agent sends SIGKILL in place of SIGTERM to a first process whose SigCgt lacks
-// it, as one that only waits for it does.
+// Kata's agent sends SIGKILL instead of SIGTERM to a first process without the signal in
+// SigCgt. A process that only waits for it, without a handler, lacks it.
 func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -91,9 +91,9 @@ func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
 }
 
 // command runs the real program with the arguments of a load.
-// installed is where the probe is that all tests run. It is written before any test
-// begins: what one writes while another forks stays open in the child for a moment, and
-// cannot be executed then (ETXTBSY).
+// installed is the path of the probe used by all tests. It is written before any test
+// starts: a file written while another test forks stays open in the child for a moment
+// and cannot be executed (ETXTBSY).
 var installed string
 
 func TestMain(m *testing.M) {
@@ -116,7 +116,7 @@ func command(t *testing.T, args []string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), filepath.Join(installed, args[0]), args[1:]...)
 }
 
-// The pages of the mapping are counted by the kernel, while they are held.
+// The kernel counts the pages of the mapping while they are in use.
 func TestExactlyTheMemoryThatWasAskedForIsHeld(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{1, 1 << 20, 64<<20 + 4096} {
@@ -127,7 +127,7 @@ func TestExactlyTheMemoryThatWasAskedForIsHeld(t *testing.T) {
 		cmd := command(t, HoldArgs(bytes, time.Hour))
 		said := must.Get(cmd.StdoutPipe())(t)
 		must.OK(t, cmd.Start())
-		_, _ = bufio.NewReader(said).ReadString('\n') // that all of it is there
+		_, _ = bufio.NewReader(said).ReadString('\n') // all memory is allocated
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
 		_, after, _ := strings.Cut(string(status), "\nRssAnon:")
 		got, want := int64(0), (bytes+4095)/4096*4
@@ -139,13 +139,14 @@ func TestExactlyTheMemoryThatWasAskedForIsHeld(t *testing.T) {
 	}
 }
 
-// What others leave of a CPU is not in the probe's hands: that it takes no more than
-// it was asked for is, and to tell what it took.
+// Other processes may use the CPU. The probe only guarantees that it uses at most the
+// requested time and reports the used time.
 func TestTheCPUThatWasUsedIsTold(t *testing.T) {
 	for _, cpus := range []float64{0.25, 1} {
 		const d = 500 * time.Millisecond
 		spun, used := spin(t, cpus, d)
-		// A last piece of work may come on top, and the kernel also has the exec and the end.
+		// One more piece of work may be added; the kernel also counts the exec and the
+		// exit.
 		most := time.Duration(1.01*cpus*float64(spun.Wall)) + time.Millisecond
 		check.That(t, spun.Wall >= d && spun.CPU <= most, "%v of a CPU: %+v", cpus, spun)
 		more := used - spun.CPU

@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// run runs the real program to its end.
+// run runs the real program until it exits.
 func run(t *testing.T, args []string) (out, errs string, exit int) {
 	t.Helper()
 	cmd := command(t, args)
@@ -49,7 +49,7 @@ func TestFilesAreLaidOutToTheByteInAFolderThatIsMade(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
 			files := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
 			fill(t, size, files...)
-			fill(t, size, files...) // over what is there
+			fill(t, size, files...) // over existing files
 			for _, f := range files {
 				check.Equal(t, "Size", must.Get(os.Stat(f))(t).Size(), size)
 			}
@@ -57,7 +57,7 @@ func TestFilesAreLaidOutToTheByteInAFolderThatIsMade(t *testing.T) {
 	}
 }
 
-// The root of a container in a user namespace is an unprivileged user.
+// Root in a container with a user namespace is an unprivileged user.
 func TestFilesThatAreLaidOutAreForEveryoneToWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a")
 	before := unix.Umask(0o077)
@@ -84,7 +84,7 @@ func TestALargerFileIsCutToWhatIsLaidOut(t *testing.T) {
 	check.Equal(t, "Size", must.Get(os.Stat(file))(t).Size(), 100)
 }
 
-// Neither alone nor with another file or that of an earlier run.
+// The data is incompressible, also together with other files and files of earlier runs.
 func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 	dir := t.TempDir()
 	var all bytes.Buffer
@@ -108,7 +108,7 @@ func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 	check.That(t, packed.Len() >= all.Len(), "%d bytes are packed into %d", all.Len(), packed.Len())
 }
 
-// resident counts the pages of a file in the page cache.
+// resident returns the number of pages of a file in the page cache.
 func resident(t *testing.T, path string) (n int) {
 	t.Helper()
 	f := must.Get(os.Open(path))(t)
@@ -181,7 +181,7 @@ func filled(out string) error   { _, err := ParseFilled(out); return err }
 func evicted(out string) error  { _, err := ParseEvicted(out); return err }
 func directed(out string) error { _, err := ParseDirect(out); return err }
 
-// mounted is a small tmpfs.
+// mounted mounts a small tmpfs.
 func mounted(t *testing.T, options string) string {
 	t.Helper()
 	need.Root(t)
@@ -263,7 +263,7 @@ func TestACommandThatCannotBeIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
-// readers are those of what the probe prints, by their names in testdata/reports.txt.
+// readers parse the probe's output, by their names in testdata/reports.txt.
 var readers = map[string]func(out string) (any, error){
 	"held":    func(out string) (any, error) { return ParseHeld(out) },
 	"spun":    func(out string) (any, error) { return ParseSpun(out) },

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// part makes a record that of a measure of a plan, so many days later.
+// part turns a record into that of a plan's measure, some days later.
 func part(plan string, measure, days int) func(*record.Header) {
 	return func(h *record.Header) {
 		h.Started = h.Started.AddDate(0, 0, days)
@@ -55,7 +55,7 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 	for _, id := range []string{"a", "g"} {
 		check.That(t, !strings.Contains(body, `tare_run="`+id+`"`), "there is one of run %s", id)
 	}
-	// What has not changed is not judged again, and what has is.
+	// Unchanged records are not judged again; changed ones are.
 	kept := v.site.metered["new.jsonl"].documents
 	_, again, _ := v.get("/metrics")
 	check.That(t, again == body && &v.site.metered["new.jsonl"].documents[0] == &kept[0], "it was judged again")

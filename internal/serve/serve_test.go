@@ -37,7 +37,7 @@ import (
 
 const secret = "a token for tests"
 
-// visitor is a browser before a server of a folder.
+// visitor is a browser connected to the server of a folder.
 type visitor struct {
 	*testing.T
 	site   *site
@@ -45,7 +45,7 @@ type visitor struct {
 	client *http.Client
 }
 
-// options are those of a server of a folder in which these runs are alive.
+// options returns the options of a server for a folder with the given live runs.
 func options(t testing.TB, dir string, alive ...string) Options {
 	t.Helper()
 	lines := must.Get(all.Instruments.Lines())(t)
@@ -53,13 +53,13 @@ func options(t testing.TB, dir string, alive ...string) Options {
 		Alive: func(id string) bool { return slices.Contains(alive, id) }}
 }
 
-// visit serves a folder to a browser that was let in.
+// visit serves a folder to a logged-in browser.
 func visit(t *testing.T, dir string, alive ...string) *visitor {
 	t.Helper()
 	root := must.Get(os.OpenRoot(dir))(t)
 	t.Cleanup(func() { root.Close() })
 	s := newSite(options(t, dir, alive...), root)
-	s.patience = time.Hour // on a busy machine, too
+	s.patience = time.Hour // enough for a busy machine
 	v := &visitor{T: t, site: s, server: httptest.NewServer(s.guarded("node7", 1))}
 	t.Cleanup(v.server.Close)
 	jar, _ := cookiejar.New(nil) // never fails
@@ -83,7 +83,7 @@ func (v *visitor) ask(method, at string) (status int, body string, header http.H
 	return answer.StatusCode, string(text), answer.Header
 }
 
-// says gets a page that is to have a status and to say all these, and returns it.
+// says gets a page, checks its status and expected texts, and returns it.
 func (v *visitor) says(at string, status int, parts ...string) string {
 	v.Helper()
 	got, body, _ := v.get(at)
@@ -94,7 +94,8 @@ func (v *visitor) says(at string, status int, parts ...string) string {
 	return body
 }
 
-// asked is the answer to a request for the list that knows nothing, but for what is changed.
+// asked returns the response to an unauthenticated request for the list, with some
+// changes to the request.
 func (v *visitor) asked(change func(r *http.Request)) *httptest.ResponseRecorder {
 	v.Helper()
 	r := httptest.NewRequestWithContext(v.Context(), http.MethodGet, "/", nil)
@@ -105,7 +106,7 @@ func (v *visitor) asked(change func(r *http.Request)) *httptest.ResponseRecorder
 	return w
 }
 
-// again has the next page look at the folder, which it does once a second.
+// again makes the next page read the folder, which happens at most once per second.
 func (v *visitor) again() { v.site.index.walked = time.Time{} }
 
 // written is a record that a test writes line by line.
@@ -115,7 +116,7 @@ type written struct {
 	path string
 }
 
-// begin writes the head of a record.
+// begin writes the first lines of a record.
 func begin(t *testing.T, dir, name, id string, change func(*record.Header)) *written {
 	t.Helper()
 	plan := lifecycle.Defaults()
@@ -141,7 +142,7 @@ func (w *written) lines(all ...any) {
 	}
 }
 
-// round writes a round of two lanes.
+// round writes a round with two lanes.
 func (w *written) round(n int, failure *record.Failure) {
 	w.Helper()
 	w.lines(record.Batch{Phase: record.PhaseMeasure, Round: n, Target: "docker/runc", Op: "create", Lanes: 2, Released: 1000,
@@ -154,7 +155,7 @@ func (w *written) end() {
 	must.OK(w, w.Close())
 }
 
-// whole writes a record of three rounds.
+// whole writes a record with three rounds.
 func whole(t *testing.T, dir, name, id string, change func(*record.Header)) string {
 	t.Helper()
 	w := begin(t, dir, name, id, change)
@@ -165,8 +166,8 @@ func whole(t *testing.T, dir, name, id string, change func(*record.Header)) stri
 	return w.path
 }
 
-// A line of the golden file is an address and a cookie, the name that the server is called
-// by, or the header of a scraper. SECRET is the token, TOKEN is it in an address.
+// Each line of the golden file has an address and a cookie, a Host name, or a scraper's
+// header. SECRET is the token, and TOKEN is the token in an address.
 func TestOnlyWhoHasTheTokenAndNamesTheServerIsLetIn(t *testing.T) {
 	t.Parallel()
 	v := visit(t, t.TempDir())
@@ -194,7 +195,7 @@ func TestOnlyWhoHasTheTokenAndNamesTheServerIsLetIn(t *testing.T) {
 	})
 }
 
-// The golden file has the status and the guarding headers of each answer.
+// The golden file has the status and the security headers of each response.
 func TestPagesAreReadAndNothingElseIsDoneWithThem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -238,7 +239,7 @@ func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
 			check.That(t, status == http.StatusNotFound && !strings.Contains(body, "run s"), "%s of %q: %d", at, name, status)
 		}
 	}
-	// Between the list and the report the file becomes a link, or a pipe.
+	// Between the list and the report the file is replaced by a link or a pipe.
 	for name, swap := range map[string]func(string) error{
 		"a link": func(path string) error { return os.Symlink(elsewhere, path) },
 		"a pipe": func(path string) error { return unix.Mkfifo(path, 0o600) },
@@ -270,7 +271,7 @@ func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T)
 	check.That(t, long.MatchString(body), "no long reason is cut, with all of it as a title")
 	body = v.says("/?q=EPYC+2026-03-11", http.StatusOK, "middle.jsonl")
 	check.That(t, !strings.Contains(body, "old.jsonl") && !strings.Contains(body, "garbled"), "filtered:\n%s", body)
-	// The files are the truth.
+	// The files are authoritative.
 	must.OK(t, os.Remove(filepath.Join(dir, "middle.jsonl")))
 	whole(t, dir, "more.jsonl", "m", nil)
 	v.again()
@@ -344,13 +345,13 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestWhileAPageIsMadeOthersAreAnswered holds the place of a page that takes long.
+// TestWhileAPageIsMadeOthersAreAnswered blocks the rendering of a slow page.
 func TestWhileAPageIsMadeOthersAreAnswered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole(t, dir, "a.jsonl", "aaaaaaaa", nil)
 	whole(t, dir, "b.jsonl", "bbbbbbbb", nil)
-	must.OK(t, os.Truncate(filepath.Join(dir, "b.jsonl"), shortRecord+1)) // zeros that are passed over
+	must.OK(t, os.Truncate(filepath.Join(dir, "b.jsonl"), shortRecord+1)) // zeros, which are skipped
 	v := visit(t, dir)
 	v.site.long <- struct{}{}
 	v.site.patience = 0
@@ -369,7 +370,7 @@ func TestWhileAPageIsMadeOthersAreAnswered(t *testing.T) {
 			t.Errorf("%s: %d\n%s", page, status, body)
 		}
 	}
-	check.Equal(t, "pages that are still kept", len(v.site.makings), 1) // that of /history, which was not asked for again
+	check.Equal(t, "pages that are still kept", len(v.site.makings), 1) // the page of /history, which was not requested again
 }
 
 func TestOnlySoManyPagesAreMadeAtOnce(t *testing.T) {
@@ -455,12 +456,12 @@ func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
 		whole(t, dir, "again/"+name+".jsonl", name, nil)
 	}
 	text := must.Get(os.ReadFile(filepath.Join(dir, "again/b.jsonl")))(t)
-	must.OK(t, os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600)) // damaged, and the first
+	must.OK(t, os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600)) // damaged, and first in order
 	v := visit(t, dir)
 	for at, says := range map[string]string{"/nodes": "lifecycle over 3 records", "/history": "3 runs", "/nodes?q=b.jsonl": "lifecycle over 1 record"} {
 		v.says(at, http.StatusOK, says, "since they are copies: ")
 	}
-	v.says("/history?q=b.jsonl", http.StatusOK, "since they are copies: 0b.jsonl, b.jsonl") // the damaged one does not count
+	v.says("/history?q=b.jsonl", http.StatusOK, "since they are copies: 0b.jsonl, b.jsonl") // the damaged copy does not count
 	v.says("/nodes?q=nothing", http.StatusUnprocessableEntity, "no record to show")
 	v.says("/", http.StatusOK, `<a href="/nodes?q=">`)
 }
@@ -591,14 +592,15 @@ func TestWhatWasReadIsNotReadAgain(t *testing.T) {
 	must.That(t, got.Samples == "2", "%+v", got)
 	f := must.Get(os.OpenFile(w.path, os.O_RDWR, 0))(t)
 	defer f.Close()
-	// Behind the head, by which a file is known again; read once more it would be told of.
+	// The change is after the head, which identifies a file; a second read would report
+	// it.
 	must.Get(f.WriteAt([]byte("}}}"), 300))(t)
 	w.round(1, nil)
 	must.Get(f.Seek(0, io.SeekEnd))(t)
-	must.Get(f.WriteString(`{"type":"batch","phase":"measure","round":2,`))(t) // half a line
+	must.Get(f.WriteString(`{"type":"batch","phase":"measure","round":2,`))(t) // an incomplete line
 	got = v.progress("run.jsonl")
 	check.That(t, got.Samples == "4" && got.State == "under way" && got.Rounds == "2 of 3", "%+v", got)
-	// Another file in its place is another record.
+	// A different file with the same name is another record.
 	whole(t, dir, "other.jsonl", "other", nil)
 	must.OK(t, os.Rename(filepath.Join(dir, "other.jsonl"), w.path))
 	got = v.progress("run.jsonl")
@@ -650,7 +652,7 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 	case err := <-ended:
 		t.Fatalf("it did not begin: %v", err)
 	}
-	answer, err := http.Get(address) // whose connection stays open
+	answer, err := http.Get(address) // its connection stays open
 	must.That(t, err == nil && answer.StatusCode == http.StatusForbidden, "%v, %v", answer, err)
 	defer answer.Body.Close()
 	cancel()

@@ -22,7 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// onFirst calls f in a goroutine that the process's first thread runs.
+// onFirst calls f in a goroutine on the process's first thread.
 func onFirst(t *testing.T, f func()) {
 	t.Helper()
 	release := make(chan struct{})
@@ -40,22 +40,22 @@ func onFirst(t *testing.T, f func()) {
 			}
 			found <- first
 			if !first {
-				<-release // so that the next one gets another thread
+				<-release // so that the next goroutine gets another thread
 			}
 		}()
 		if <-found {
 			return
 		}
-		// The first thread may be the one that waits for the network meanwhile, which
-		// ends where something is due before what it waits for.
+		// The first thread may be the network poller. It returns when a timer is due
+		// earlier than an event.
 		time.Sleep(time.Microsecond)
 	}
 	t.Fatal("of a thousand threads none was the first: it has something else to do")
 }
 
 func TestTheFirstThreadIsNeverTaken(t *testing.T) {
-	// With one thread at a time a new goroutine goes where the one that waits
-	// for it was: on the first.
+	// With one thread at a time, a new goroutine runs on the thread of the goroutine that
+	// waits for it: the first thread.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	onFirst(t, func() {
 		for range 100 {
@@ -83,7 +83,7 @@ func TestTheThreadEndsWithItsWork(t *testing.T) {
 	})
 }
 
-// elsewhere is a process with a mount namespace of its own.
+// elsewhere is a process with its own mount namespace.
 func elsewhere(t *testing.T) (pid int) {
 	t.Helper()
 	need.Root(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// fixture is a made-up machine with cgroup v1, or v2.
+// fixture is a simulated machine with cgroup v1 or v2.
 type fixture struct {
 	t     *testing.T
 	root  string
@@ -43,7 +43,7 @@ func newFixture(t *testing.T, v2 bool) *fixture {
 	return f
 }
 
-// stat sets the ticks that the node was busy.
+// stat sets the busy ticks of the node.
 func (f *fixture) stat(busy int) {
 	f.write("/proc/stat", fmt.Sprintf("cpu  %d 0 0 %d 0 0 0 0 0 0\n", busy, busy*4))
 }
@@ -60,8 +60,8 @@ func (f *fixture) remove(name string) {
 	must.OK(f.t, os.RemoveAll(filepath.Join(f.root, name)))
 }
 
-// process writes one in the pid namespace below where it is in a group of its
-// own; ticks is its CPU time.
+// process writes a process, in a nested pid namespace if it has its own cgroup. ticks is
+// its CPU time.
 func (f *fixture) process(pid, ppid, start int, args, group string, pages, ticks int) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/"
 	words := strings.Fields(args)
@@ -84,7 +84,7 @@ func (f *fixture) process(pid, ppid, start int, args, group string, pages, ticks
 	f.write(dir+"smaps_rollup", fmt.Sprintf("0-1 ---p 0 00:00 0 [rollup]\nRss: %d kB\nPss: 1 kB\nPss_Anon: %d kB\nPss_File: 0 kB\nPss_Shmem: 0 kB\nShared_Hugetlb: 0 kB\nPrivate_Hugetlb: 0 kB\nSwapPss: 0 kB\n", pages*4, pages*2))
 }
 
-// charge is what a group uses.
+// charge is the usage of a cgroup.
 type charge struct {
 	anon, file, limit int64 // bytes
 	cpu               int64 // ns
@@ -129,7 +129,7 @@ func (f *fixture) open(cfg config) *collector {
 	return c
 }
 
-// pass lets time go by and looks again.
+// pass advances the clock and reads again.
 func (f *fixture) pass(c *collector, d time.Duration) *view {
 	f.t.Helper()
 	f.clock = f.clock.Add(d)
@@ -151,8 +151,8 @@ const (
 	hexID2 = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 )
 
-// docker is a machine with one container of Docker. Its shim is charged to the
-// daemon's group.
+// docker is a machine with one Docker container. The daemon's cgroup is charged for its
+// shim.
 func docker(t *testing.T, v2 bool) (*fixture, string) {
 	f := newFixture(t, v2)
 	group := "/docker/" + hexID

@@ -52,8 +52,8 @@ func TestAZombieIsNoProcessOfItsSandbox(t *testing.T) {
 	}
 }
 
-// kata is the tree of a live sandbox on cgroup v1 with its VMM in the overhead
-// group and its vCPU's thread in the pod's.
+// kata is the process tree of a live sandbox on cgroup v1. The overhead group contains
+// the VMM, and the pod's group contains its vCPU thread.
 func kata(t *testing.T) *fixture {
 	f := newFixture(t, false)
 	must.OK(t, os.CopyFS(filepath.Join(f.root, "proc"), os.DirFS("../node/attribution/testdata/kata/proc")))
@@ -68,7 +68,7 @@ func kata(t *testing.T) *fixture {
 		26365: {"containerd-shim"}, 26376: {"ld-linux-x86-64"}, 26379: {"ld-linux-x86-64"}, 26387: {"ld-linux-x86-64"},
 		26377: {"qemu-system-x86", "call_rcu", "CPU 0/TCG"},
 	} {
-		f.write(fmt.Sprintf("/proc/%d/statm", pid), "9000 256 0 0 0 0 0\n") // it was not recorded
+		f.write(fmt.Sprintf("/proc/%d/statm", pid), "9000 256 0 0 0 0 0\n") // missing in the recording
 		for i, comm := range comms {
 			group, tid := every("/kata_overhead/kk"), pid
 			if comm == "CPU 0/TCG" {
@@ -126,7 +126,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 			func(f *fixture, group string) { f.group(group, charge{anon: 1 << 20, cpu: 5e8}) },
 			func(t *testing.T, v *view) {
 				s := only(t, v)
-				check.That(t, !s.CPU.OK && v.Problems.Backwards == 2, "CPU %+v, %+v", s.CPU, v.Problems) // CPU and I/O
+				check.That(t, !s.CPU.OK && v.Problems.Backwards == 2, "CPU %+v, %+v", s.CPU, v.Problems) // one for CPU and one for I/O
 			},
 		},
 		"a process's counter that went back makes the whole unknown": {

@@ -24,8 +24,8 @@ import (
 
 const held = 24 << 20
 
-// runc starts a container in which the first process holds memory and another of its
-// own that uses a third of a CPU.
+// runc starts a container. Its first process allocates memory, and another process uses a
+// third of a CPU.
 func runc(t *testing.T) (id, group string) {
 	t.Helper()
 	need.Runtime(t, "runc")
@@ -51,8 +51,8 @@ func runc(t *testing.T) (id, group string) {
 	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.HoldArgs(held, time.Hour)[1:]...)...)
 	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.SpinArgs(0.3, time.Hour)[1:]...)...)
 	group = "/" + cgroup.Prefix + run + "/" + id
-	// A detached exec returns while its process is still the runtime's own, and what holds
-	// memory has none yet.
+	// A detached exec returns while its process is still the runtime's, and the first
+	// process has not allocated its memory yet.
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		own, holds := false, false
 		for _, pid := range cgroup.Procs(hs, group) {
@@ -78,7 +78,7 @@ func TestOnceFindsARealContainer(t *testing.T) {
 	began, before := time.Now(), used(t, group)
 	must.OK(t, Run(t.Context(), &out, Options{Interval: interval, Once: true, JSON: true, Selection: Selection{Filter: group}}))
 	whole := used(t, group) - before
-	// One thread spins, and it could have done so all the time that was not looked at.
+	// One thread spins, and may have done so during the whole unobserved time.
 	unseen := time.Since(began) - interval
 	var v struct {
 		Count     int
@@ -131,7 +131,7 @@ func used(t *testing.T, group string) time.Duration {
 			unit, line, path = time.Microsecond, "usage_usec %d", filepath.Join(h.Mount, group, "cpu.stat")
 		}
 		if b, err := os.ReadFile(path); err != nil {
-			continue // another controller's
+			continue // belongs to another controller
 		} else if _, err := fmt.Sscanf(string(b), line, &n); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -141,7 +141,7 @@ func used(t *testing.T, group string) time.Duration {
 	return 0
 }
 
-// twice ends what writes to it after its second block.
+// twice is a writer that fails after its second block.
 type twice struct {
 	text []byte
 	end  func()

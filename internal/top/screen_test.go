@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// sample is a view of three sandboxes and a node.
+// sample is a view with three sandboxes and a node.
 func sample(t *testing.T) *view {
 	t.Helper()
 	v := new(view)
@@ -29,7 +29,7 @@ func sample(t *testing.T) *view {
 	return v
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (m *Maybe) UnmarshalJSON(text []byte) error {
 	if m.OK = string(text) != "null"; !m.OK {
 		return nil
@@ -37,7 +37,7 @@ func (m *Maybe) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &m.V)
 }
 
-// screenOf is a screen that shows a view.
+// screenOf returns a screen with a view.
 func screenOf(v *view) *screen {
 	s := newScreen(&Options{Interval: time.Second}, false)
 	s.watch(nil).Show(v)
@@ -122,7 +122,7 @@ func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
 	}
 }
 
-// send presses keys by name, and reports whether the last one ends the program.
+// send presses keys by name and reports whether the last one quits the program.
 func send(s *screen, names string) (quit bool) {
 	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "backspace": tea.KeyBackspace, "up": tea.KeyUp, "down": tea.KeyDown,
 		"left": tea.KeyLeft, "right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd, "f7": tea.KeyF7}

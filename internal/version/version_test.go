@@ -30,8 +30,8 @@ func TestOfABuild(t *testing.T) {
 	}
 }
 
-// TestEveryDependencyHasItsReason holds go.mod and docs/dependencies.md together: nobody
-// takes a module without saying why.
+// TestEveryDependencyHasItsReason compares go.mod with docs/dependencies.md: every module
+// needs a documented reason.
 func TestEveryDependencyHasItsReason(t *testing.T) {
 	mod := must.Get(os.ReadFile("../../go.mod"))(t)
 	docs := must.Get(os.ReadFile("../../docs/dependencies.md"))(t)

@@ -61,7 +61,7 @@ func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
 	}
 }
 
-// killed is a run that made a folder on a disk of the user's and was killed.
+// killed is a run that created a folder on a user's disk and was killed.
 func killed(t *testing.T, disk string) (Roots, string) {
 	t.Helper()
 	roots := roots(t)
@@ -71,7 +71,7 @@ func killed(t *testing.T, disk string) (Roots, string) {
 	return roots, at
 }
 
-// cleaned is what is found, and what removing it says.
+// cleaned returns the leftovers found and the result of removing them.
 func cleaned(t *testing.T, roots Roots, forget bool) (found bool, absent []string, err error) {
 	t.Helper()
 	left, _, err := Leftovers(roots)
@@ -146,7 +146,8 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 			} else if !strings.Contains(err.Error(), dir+" belongs to uid "+strconv.Itoa(c.uid)) {
 				t.Errorf("%s%s: %v", claim, at, err)
 			}
-			// Likewise below a folder that runs are to have, and what runs left is not looked at there.
+			// The same holds below a folder chosen for runs, and leftovers there are not
+			// searched.
 			roots := Roots{Data: filepath.Join(below, "new", "data"), State: filepath.Join(t.TempDir(), "state")}
 			run, err := New(roots)
 			if (err == nil) != c.used || (Refusal(roots.Data) == nil) != c.used {

@@ -53,7 +53,7 @@ func TestARunThatIsAliveIsLeftAloneWhateverItsFolders(t *testing.T) {
 	if err != nil || has(left, run.ID) || !slices.Contains(live, run.ID) {
 		t.Errorf("left %v, live %v, %v", left, live, err)
 	}
-	// By another way to the same folders.
+	// Another path to the same folders.
 	link := filepath.Join(t.TempDir(), "link")
 	must.OK(t, os.Symlink(r.State, link))
 	if left, live, err := Leftovers(Roots{State: link, Data: r.Data}); err != nil || has(left, run.ID) || !slices.Contains(live, run.ID) {
@@ -86,8 +86,8 @@ func has(left []Leftover, id string) bool {
 	return slices.ContainsFunc(left, func(l Leftover) bool { return l.RunID == id })
 }
 
-// TestOnlyWhatCarriesADeadRunsIdIsRemoved makes leftovers by hand among files
-// that are not tare's.
+// TestOnlyWhatCarriesADeadRunsIdIsRemoved creates leftovers among files that are not
+// tare's.
 func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	need.Root(t)
 	r := roots(t)
@@ -100,7 +100,7 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	}
 	for _, dir := range []string{filepath.Join(r.State, id), filepath.Join(r.Data, id)} {
 		f := must.Get(mark(dir, id))(t)
-		f.Close() // as the end of its process would
+		f.Close() // as when its process exits
 	}
 	must.OK(t, unix.Mount("tare-test", mine[0], "tmpfs", 0, "size=4k"))
 	defer unix.Unmount(mine[0], unix.MNT_DETACH)
@@ -122,10 +122,10 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 		must.Write(t, filepath.Join(h.Mount, cgroup.Prefix+id, "runc", "x", "cgroup.procs"), strconv.Itoa(inside.Process.Pid))
 	}
 	outside := begin(nil, mine[1])                       // names a folder, but is no runtime
-	own := begin([]string{procs.RunVariable + "=" + id}) // a user's own on the host, with nothing of the run's but its environment
+	own := begin([]string{procs.RunVariable + "=" + id}) // a user's process on the host that has only the environment of the run
 	other := begin([]string{procs.RunVariable + "=" + id + "x", "X" + procs.RunVariable + "=" + id})
 
-	// A way in through a link must not lead the removal through a mount.
+	// A link must not lead the removal through a mount.
 	link := filepath.Join(t.TempDir(), "link")
 	must.OK(t, os.Symlink(r.Data, link))
 	precious := t.TempDir()
@@ -148,7 +148,7 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 		t.Errorf("found %+v; the process is %d", found, inside.Process.Pid)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- errors.Join(inside.Wait(), own.Wait()) }() // or it stays a zombie in its cgroup
+	go func() { ended <- errors.Join(inside.Wait(), own.Wait()) }() // otherwise it stays a zombie in its cgroup
 	must.OK(t, found.Remove(false))
 	<-ended
 	if err := errors.Join(unix.Kill(outside.Process.Pid, 0), unix.Kill(other.Process.Pid, 0)); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// took is a time with a comparison: the shift with its interval, and its verdict.
+// took returns a time with a comparison: the shift, its interval and its verdict.
 func took(ms, shift, lo, hi float64, v stat.Verdict) *figure.Figure {
 	f := &figure.Figure{Unit: figure.Nanoseconds, Better: figure.Less, Estimate: figure.Estimate{N: 12, Value: ms * 1e6}}
 	if v != "" {
@@ -19,7 +19,7 @@ func took(ms, shift, lo, hi float64, v stat.Verdict) *figure.Figure {
 	return f
 }
 
-func TestASentenceSaysTheVerdictAndNoMore(t *testing.T) {
+func TestSentenceMatchesTheVerdict(t *testing.T) {
 	t.Parallel()
 	runc, unknown := Named{"runc", took(24.4, 0, 0, 0, "")}, Named{"youki", &figure.Figure{}}
 	crun := Named{"crun", took(13.7, -0.44, -0.57, -0.34, stat.Different)}

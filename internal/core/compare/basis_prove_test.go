@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// spread is how runs of the same thing differ: all targets alike, each operation of each
-// target by itself, and by load, which each target feels in its own way.
+// spread is the run-to-run variation of identical targets: common to all targets, per
+// operation of a target, and per load of a target.
 type spread struct {
 	name      string
 	all, each float64
@@ -56,9 +56,9 @@ func lifecycleRun(r *rand.Rand, id string, s spread, shift float64) Run {
 	return run
 }
 
-// TestVerdictsOnRunsThatDifferAreSeldomFalse simulates 200 pairs of each kind, and a gate
-// of 5 % on crun's three operations.
-func TestVerdictsOnRunsThatDifferAreSeldomFalse(t *testing.T) {
+// TestVerdictsAreRarelyFalse simulates 200 pairs of each kind, with a
+// gate of 5 % on crun's three operations.
+func TestVerdictsAreRarelyFalse(t *testing.T) {
 	const pairs = 200
 	decided := map[stat.Decision]int{}
 	gate := func(old, new, earlier []Run, plainly bool) {

@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// controlled is a record of crun and two controls, each with a level for its latency and
-// operations enough for a spread.
+// controlled is a record of crun and two controls. Each has its own latency level and
+// enough operations for a spread.
 func controlled(id string, host, floor, crun float64, change func(*Run)) Run {
 	r := machine(id, map[string]float64{"crun": crun}, nil)
 	target := r.Targets[0]
@@ -51,7 +51,7 @@ func found(f record.Finding) func(*Run) {
 	return func(r *Run) { f.Level = finding.Warning; r.Found = append(r.Found, f) }
 }
 
-func TestAVerdictNeedsABasis(t *testing.T) {
+func TestVerdictNeedsABasis(t *testing.T) {
 	t.Parallel()
 	pressure, drift := record.Finding{Code: finding.Pressure, Message: "tasks waited"}, record.Finding{Code: finding.Drift, Target: "crun", Op: "run", Message: "it drifted"}
 	base := controlled("a", 1, 10, 100, nil)
@@ -103,7 +103,7 @@ func onlyRun(r *Run) {
 	r.Figures = slices.DeleteFunc(r.Figures, func(f figure.Figure) bool { return f.Labels.Get("op") != "run" })
 }
 
-// zero makes a round of crun's stop 0.
+// zero sets a round of crun's stop to 0.
 func zero(r *Run) {
 	for i := range r.Figures {
 		if f := &r.Figures[i]; f.Labels.Get("target") == "crun" && f.Labels.Get("op") == "stop" {
@@ -115,7 +115,7 @@ func zero(r *Run) {
 
 func other(r *Run) { r.Header.Environment.CPUModel = "Neoverse" }
 
-func TestTheRoundsOfOneRunAreABasisWhateverDisturbedThem(t *testing.T) {
+func TestRoundsOfOneRunAreABasisDespiteLoad(t *testing.T) {
 	t.Parallel()
 	run := controlled("a", 1, 10, 130, found(record.Finding{Code: finding.Pressure, Message: "tasks waited"}))
 	c := compared(t, Options{Col: "target@(floor crun)"}, one("a", run))
@@ -125,7 +125,7 @@ func TestTheRoundsOfOneRunAreABasisWhateverDisturbedThem(t *testing.T) {
 	}
 }
 
-func TestTheAdviceIsACommandThatCanBePasted(t *testing.T) {
+func TestAdviceIsAValidCommand(t *testing.T) {
 	t.Parallel()
 	at := func(path string) func(*Run) {
 		return func(r *Run) { r.Targets[0].Path = path }
@@ -143,7 +143,7 @@ func TestTheAdviceIsACommandThatCanBePasted(t *testing.T) {
 	}
 }
 
-func TestALevelOfDisturbedRunsHasNoVerdict(t *testing.T) {
+func TestDisturbedRunsHaveNoVerdict(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		from, to int
@@ -167,9 +167,9 @@ func TestALevelOfDisturbedRunsHasNoVerdict(t *testing.T) {
 	}
 }
 
-func TestTimesThatEndWithDifferentStampsAreComparedByTheCall(t *testing.T) {
+func TestTimesWithDifferentEndStampsAreComparedByCall(t *testing.T) {
 	t.Parallel()
-	// Latencies are about 100 and 130, and calls returned after a share of them.
+	// Latencies are about 100 and 130; calls return after a fraction of them.
 	until := func(stamp string, calls float64) func(*Run) {
 		return func(r *Run) {
 			for i := range r.Figures {
@@ -208,20 +208,20 @@ func TestTimesThatEndWithDifferentStampsAreComparedByTheCall(t *testing.T) {
 	}
 }
 
-// bounded makes the figures of a run upper bounds.
+// bounded turns the figures of a run into upper bounds.
 func bounded(r *Run) {
 	for i := range r.Figures {
 		r.Figures[i].AtMost, r.Figures[i].Verdict = true, figure.AtMost
 	}
 }
 
-func TestAnUpperBoundDecidesOnlyWhatItProves(t *testing.T) {
+func TestUpperBoundVerdicts(t *testing.T) {
 	t.Parallel()
 	known := func(*Run) {}
 	for name, tt := range map[string]struct {
 		old, new         float64
 		ofOld, ofNew     func(*Run)
-		verdict          stat.Verdict // "": not compared
+		verdict          stat.Verdict // "" if not compared
 		latency, request stat.Decision
 		says             []string
 	}{
@@ -249,7 +249,7 @@ func TestAnUpperBoundDecidesOnlyWhatItProves(t *testing.T) {
 	}
 }
 
-func TestASideOfSeveralRunsIsAnUpperBoundWhereOneOfThemIs(t *testing.T) {
+func TestSideIsAnUpperBoundIfOneRunIs(t *testing.T) {
 	t.Parallel()
 	level := map[string]float64{"runc": 30}
 	c := compared(t, Options{}, one("old", machine("a", map[string]float64{"runc": 5}, nil)), one("new", machine("b", level, nil), machine("c", level, bounded)))
@@ -258,12 +258,12 @@ func TestASideOfSeveralRunsIsAnUpperBoundWhereOneOfThemIs(t *testing.T) {
 	}
 }
 
-func TestALevelOfUpperBoundsIsWorseOnlyWhereThatIsProven(t *testing.T) {
+func TestUpperBoundIsWorseOnlyIfProven(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		before, after bool
 		verdict       string
-		marks         [2]bool // ≤ before and after
+		marks         [2]bool // upper-bound marks before and after
 	}{
 		"both known":                        {false, false, "worse", [2]bool{}},
 		"what is more may be less":          {false, true, "not decided", [2]bool{false, true}},
@@ -287,7 +287,7 @@ func TestALevelOfUpperBoundsIsWorseOnlyWhereThatIsProven(t *testing.T) {
 	}
 }
 
-func TestUpperBoundsOfNodesAreNoDistribution(t *testing.T) {
+func TestNodeUpperBoundsHaveNoDistribution(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]int{"all are known": -1, "one is an upper bound": 7} {
 		n, out := over(t, many(40, func(i int) func(*Run) {

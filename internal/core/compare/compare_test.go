@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// machine is a record of targets, each with a latency around a level, and what is said
-// of where it was made.
+// machine is a record of targets with latencies around given levels. change may modify
+// its environment.
 func machine(id string, targets map[string]float64, change func(*Run)) Run {
 	r := Run{Header: record.Header{RunID: id, Experiment: "lifecycle", Version: "v1", Plan: json.RawMessage(`{"lanes":[1],"limits":{"memory":1,"pids":2},"rounds":12}`),
 		Environment: record.Environment{Kernel: "6.1.0", Arch: "amd64", CPUModel: "EPYC", CPUs: 4, Memory: 1 << 30}}}
@@ -44,7 +44,7 @@ func machine(id string, targets map[string]float64, change func(*Run)) Run {
 
 func one(name string, runs ...Run) Side { return Side{Name: name, Runs: runs} }
 
-// three is a side of three runs that scatter by a thousandth.
+// three is a side of three runs that vary by 0.1 %.
 func three(name, id string, targets map[string]float64, change func(*Run)) Side {
 	side := Side{Name: name}
 	for i := range 3 {
@@ -57,7 +57,7 @@ func three(name, id string, targets map[string]float64, change func(*Run)) Side 
 	return side
 }
 
-// compared are sides that can be.
+// compared compares sides that must be comparable.
 func compared(t *testing.T, o Options, sides ...Side) *Comparison {
 	t.Helper()
 	c := must.Get(New(sides, o))(t)
@@ -71,7 +71,7 @@ func draw(t *testing.T, p *page.Page) string {
 	return out.String()
 }
 
-func TestWhatDiffersDecidesWhatIsSaid(t *testing.T) {
+func TestDifferencesDetermineTheWarnings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
@@ -165,11 +165,11 @@ func TestRecordsOfUnknownMachinesAreCompared(t *testing.T) {
 	}
 }
 
-func TestWorseIsMarkedByTheFiguresOwnDirection(t *testing.T) {
+func TestWorseFollowsTheFiguresDirection(t *testing.T) {
 	t.Parallel()
 	c := compared(t, Options{}, three("old", "a", map[string]float64{"runc": 100}, nil), three("new", "b", map[string]float64{"runc": 110}, nil))
 	text := draw(t, c.Page())
-	_, tables, _ := strings.Cut(text, "lifecycle latency") // behind the answer, which counts both
+	_, tables, _ := strings.Cut(text, "lifecycle latency") // skip the summary, which counts both
 	tables, _, _ = strings.Cut(tables, "→ ")
 	latency, requests, _ := strings.Cut(tables, "lifecycle requests")
 	if !strings.Contains(latency, "worse") || strings.Contains(latency, "better") || !strings.Contains(requests, "better") || strings.Contains(requests, "worse") {
@@ -187,7 +187,7 @@ func TestFiguresOfOneSideAreListed(t *testing.T) {
 	}
 }
 
-func TestProjectionsAreBenchstats(t *testing.T) {
+func TestProjectionsMatchBenchstat(t *testing.T) {
 	t.Parallel()
 	record := machine("a", map[string]float64{"runc": 100, "kata": 300, "crun": 50}, nil)
 	other := machine("b", map[string]float64{"runc": 100, "kata": 300}, func(r *Run) { r.Header.Environment.Arch = "arm64" })
@@ -195,7 +195,7 @@ func TestProjectionsAreBenchstats(t *testing.T) {
 		name    string
 		sides   []Side
 		options Options
-		columns string // of the first table
+		columns string // columns of the first table
 		pairs   int
 		of      string
 		wrong   string
@@ -227,7 +227,7 @@ func TestProjectionsAreBenchstats(t *testing.T) {
 	}
 }
 
-func TestSeveralRecordsOfASideCountOnceEach(t *testing.T) {
+func TestRecordsOfASideCountOnceEach(t *testing.T) {
 	t.Parallel()
 	var old, new []Run
 	for i, level := range []float64{100, 103, 98, 101, 99} {
@@ -291,8 +291,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// Of skewed rounds the shift is not the ratio of the medians.
-func TestTheGeometricMeanOfShiftsIsThatOfTheShiftsShown(t *testing.T) {
+// If the rounds are skewed, the shift is not the ratio of the medians.
+func TestGeometricMeanUsesTheShownShifts(t *testing.T) {
 	t.Parallel()
 	levels := map[string]float64{"runc": 100, "kata": 300, "crun": 50}
 	skewed := func(r *Run) {

@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// past is runs of so many commits, each an hour after the one before, and what differs
-// from one to the next.
+// past returns runs of n commits, one hour apart. each modifies a run and returns its
+// latency.
 func past(n int, each func(i int, r *Run) float64) []Run {
 	noise := rand.New(rand.NewPCG(17, 3))
 	out := make([]Run, n)
@@ -33,7 +33,7 @@ func past(n int, each func(i int, r *Run) float64) []Run {
 	return out
 }
 
-// latencies are the history of the runs' latencies.
+// latencies returns the latency history of the runs.
 func latencies(t *testing.T, runs []Run) *History {
 	t.Helper()
 	h := must.Get(NewHistory(runs, "quantity:latency", ""))(t)
@@ -47,7 +47,7 @@ func step(i int, at int) float64 {
 	return 1
 }
 
-func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
+func TestHistoryFindsChanges(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -99,12 +99,12 @@ func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
 	}
 }
 
-func TestARunWithoutADateIsNotPutInOrderByTime(t *testing.T) {
+func TestRunWithoutDateIsNotSortedByTime(t *testing.T) {
 	t.Parallel()
 	for by, tt := range map[string]struct {
 		commits bool
 		undated int
-		runs    int // 0: refused
+		runs    int // 0 if refused
 		says    string
 	}{
 		"time":                 {false, 2, 18, "18 runs of 18 points · 2 series · ordered by time, since some records have no label commit\nleft out for lack of a date: r3, r4; give every record a number"},
@@ -134,7 +134,7 @@ func TestARunWithoutADateIsNotPutInOrderByTime(t *testing.T) {
 	}
 }
 
-func TestUnlikeRecordsAreNeverOneSeries(t *testing.T) {
+func TestDifferentRecordsAreSeparateSeries(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(*Run){
 		"machine":       func(r *Run) { r.Header.Environment.CPUModel = "Neoverse" },

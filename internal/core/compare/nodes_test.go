@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// over adds a node for each change, all with latencies near 100, and draws their pages.
+// over adds one node per change, all with latencies near 100, and renders their page.
 func over(t *testing.T, changes ...func(*Run)) (*Nodes, string) {
 	t.Helper()
 	n := must.Get(NewNodes("node", Headline))(t)
@@ -33,14 +33,14 @@ func many(n int, of func(i int) func(*Run)) (out []func(*Run)) {
 	return out
 }
 
-func TestOnlyWhatDiffersBetweenNodesIsToldAndWhatComesTogetherOnce(t *testing.T) {
+func TestNodeDifferencesAreGrouped(t *testing.T) {
 	t.Parallel()
 	_, out := over(t, many(12, func(i int) func(*Run) {
 		return func(r *Run) {
 			if i%2 == 0 {
 				r.Header.Environment.Kernel, r.Header.Environment.OS = "6.18.0", "Debian 13"
 			}
-			r.Header.Environment.Memory += int64(i) << 20 // no more than kernels take
+			r.Header.Environment.Memory += int64(i) << 20 // the difference is as small as between kernels
 			r.Header.Environment.KernelBuild = fmt.Sprintf("#%d", i)
 		}
 	})...)
@@ -54,11 +54,11 @@ func TestOnlyWhatDiffersBetweenNodesIsToldAndWhatComesTogetherOnce(t *testing.T)
 	}
 }
 
-func TestRecordsOfAnotherMeasurementHaveAPageOfTheirOwn(t *testing.T) {
+func TestOtherMeasurementsHaveTheirOwnPage(t *testing.T) {
 	t.Parallel()
 	n, _ := over(t, many(6, func(i int) func(*Run) {
 		return func(r *Run) {
-			limits, rounds := i%2, i // rounds say how much is measured, and not what
+			limits, rounds := i%2, i // rounds affect the amount of measurements, not their meaning
 			r.Header.Plan = json.RawMessage(fmt.Sprintf(`{"title":"plan %d","lanes":[1],"limits":{"memory":%d},"rounds":%d}`, limits, limits, rounds))
 		}
 	})...)
@@ -68,7 +68,7 @@ func TestRecordsOfAnotherMeasurementHaveAPageOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestSeveralRecordsOfANodeAreTheirMedian(t *testing.T) {
+func TestRecordsOfANodeAreReducedToTheirMedian(t *testing.T) {
 	t.Parallel()
 	n := must.Get(NewNodes("node", Headline))(t)
 	for i, level := range []float64{100, 300, 200, 50} {
@@ -92,7 +92,7 @@ func TestSeveralRecordsOfANodeAreTheirMedian(t *testing.T) {
 	}
 }
 
-func TestWhatFewNodesHaveIsUnlikeAboutAnOutlier(t *testing.T) {
+func TestRarePropertyIsReportedForAnOutlier(t *testing.T) {
 	t.Parallel()
 	n := must.Get(NewNodes("node", Headline))(t)
 	for i := range 40 {
@@ -121,8 +121,8 @@ func TestWhatFewNodesHaveIsUnlikeAboutAnOutlier(t *testing.T) {
 	}
 }
 
-// A thousand machines of a few types are compared with a thousand others type by type.
-func TestManyRunsAreOfFewKinds(t *testing.T) {
+// Two fleets of a thousand machines with a few types are compared type by type.
+func TestManyRunsHaveFewKinds(t *testing.T) {
 	t.Parallel()
 	side := func(name, kernel string) Side {
 		s := Side{Name: name}
@@ -146,7 +146,7 @@ func TestManyRunsAreOfFewKinds(t *testing.T) {
 	}
 }
 
-func TestRecordsOfOneMachineAreNoNodes(t *testing.T) {
+func TestRecordsOfOneMachineAreNotNodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		unnamed bool
 		kernels [2]string

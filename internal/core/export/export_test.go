@@ -12,14 +12,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestATextThatASpreadsheetWouldCalculateIsText(t *testing.T) {
+func TestSpreadsheetFormulasAreEscaped(t *testing.T) {
 	for text, want := range map[string]string{"+1": "'+1", "-x": "'-x", "@a": "'@a", "=a": "'=a", "runc": "runc", "": "", "\t=a": `\t=a`} {
 		check.Equal(t, text, harmless(text), want)
 	}
 }
 
-// Keys are a record's, as values are. JSON and Parquet keep them as they are.
-func TestAKeyThatASpreadsheetOrATerminalWouldObeyIsText(t *testing.T) {
+// Keys come from a record, like values. JSON and Parquet keep them unchanged.
+func TestKeysAreEscaped(t *testing.T) {
 	t.Parallel()
 	figures := []figure.Figure{{Experiment: "lifecycle", Quantity: "latency", Unit: figure.Nanoseconds, Better: figure.Less,
 		Labels: figure.Of("=cmd|x", "a", "e\x1b[2Js", "b", "x y/z=1\n", "c"), Rounds: []figure.Round{{Value: 5}}, Estimate: figure.Exactly(5)}}
@@ -40,7 +40,7 @@ func TestAKeyThatASpreadsheetOrATerminalWouldObeyIsText(t *testing.T) {
 	}
 }
 
-func TestWhetherARunWasColdIsInItsPlan(t *testing.T) {
+func TestColdRunIsInItsPlan(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ plan, want string }{
 		"cold":                             {`{"cache":"cold","rounds":3}`, "cold"},
@@ -56,16 +56,16 @@ func TestWhetherARunWasColdIsInItsPlan(t *testing.T) {
 	}
 }
 
-// Two files with the same figures, of a cold run and of a warm one, are put beside each
-// other in every format, and whoever reads both must not take them for one series.
-func TestEveryFormatTellsAColdRunFromAWarmOne(t *testing.T) {
+// A cold and a warm run with equal figures must be distinguishable in every format, so
+// that a reader does not merge their series.
+func TestEveryFormatDistinguishesColdAndWarmRuns(t *testing.T) {
 	t.Parallel()
 	figures := []figure.Figure{}
 	for _, better := range []figure.Direction{figure.Less, figure.More} {
 		figures = append(figures, figure.Figure{Experiment: "lifecycle", Quantity: "latency-" + string(better), Unit: figure.Nanoseconds, Better: better,
 			Labels: figure.Of("target", "runc"), Rounds: []figure.Round{{Value: 5}}, Estimate: figure.Exactly(5)})
 	}
-	// What each says of the figure beside its value, of a cold run.
+	// The label of a cold run in each format, next to the value.
 	says := map[string]string{
 		"json":                  `"cache": "cold"`,
 		"csv":                   "runc,,1,5,,,,,,,,,,,,,cold\n",
@@ -91,7 +91,7 @@ func TestEveryFormatTellsAColdRunFromAWarmOne(t *testing.T) {
 	}
 }
 
-func TestOfAMachineThatIsNotKnownNothingIsClaimed(t *testing.T) {
+func TestUnknownMachineHasNoLabels(t *testing.T) {
 	t.Parallel()
 	rec := &record.Record{Header: record.Header{RunID: "a", Experiment: "lifecycle"}}
 	for name, write := range map[string]func(*strings.Builder) error{
@@ -107,9 +107,9 @@ func TestOfAMachineThatIsNotKnownNothingIsClaimed(t *testing.T) {
 	check.Equal(t, "os.type", about(rec).Get("os.type"), "linux")
 }
 
-func TestAnUpperBoundIsNoValueInAnyFormat(t *testing.T) {
+func TestUpperBoundIsNotAValueInAnyFormat(t *testing.T) {
 	t.Parallel()
-	// What each says of 5 ns at most; "": nothing.
+	// The text for an upper bound of 5 ns in each format; "" for none.
 	says := map[string]string{
 		"json": `"at_most": true`, "csv": "1,5,,,,,,,,,,,,at most", "parquet": "at most",
 		"openmetrics":  `_upper_seconds{target="runc"} 5e-09`,

@@ -47,13 +47,13 @@ func TestComparingNeedsBothSides(t *testing.T) {
 		"what has no rounds is %+v, %+v", none.Versus, noBase.Versus)
 }
 
-func TestLabelsKeepTheirOrderAndLeaveOutWhatHasNoValue(t *testing.T) {
+func TestLabelsKeepOrderAndOmitEmptyValues(t *testing.T) {
 	t.Parallel()
 	l := Of("target", "runc", "op", "", "lanes", "1").With("lanes", "2").With("stamp", "first")
 	check.That(t, l.String() == "target=runc lanes=2 stamp=first" && l.Get("op") == "", "got %s", l)
 }
 
-func TestAnUpperBoundProvesOneDirectionOnly(t *testing.T) {
+func TestUpperBoundProvesOnlyOneDirection(t *testing.T) {
 	t.Parallel()
 	around := func(level float64, atMost bool) *Figure {
 		values := stat.Rounds{}
@@ -65,7 +65,7 @@ func TestAnUpperBoundProvesOneDirectionOnly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		old, new float64
 		bounds   [2]bool
-		verdict  stat.Verdict // "": none at all
+		verdict  stat.Verdict // "" for no verdict
 		bound    string
 	}{
 		"5 to 30, both known":            {5, 30, [2]bool{}, stat.Different, ""},
@@ -84,14 +84,14 @@ func TestAnUpperBoundProvesOneDirectionOnly(t *testing.T) {
 	}
 }
 
-func TestZerosOnBothSidesAreNoComparison(t *testing.T) {
+func TestZerosAreNotCompared(t *testing.T) {
 	t.Parallel()
 	zero, some := stat.Rounds{0: 0, 1: 0, 2: 0}, stat.Rounds{0: 0, 1: 1, 2: 0}
 	got := Comparing{}.Versus("base", []stat.Sides{{Old: zero, New: zero}, {Old: zero, New: some}, {Old: some, New: zero}})
 	check.That(t, got[0] == nil && got[1] != nil && got[2] != nil, "got %+v", got)
 }
 
-func TestASetIsReadByItsLabels(t *testing.T) {
+func TestSetIsFilteredByLabels(t *testing.T) {
 	t.Parallel()
 	c := Catalogue{Experiment: "x", Quantities: []Quantity{{Name: "latency", Unit: Nanoseconds, Better: Less}, {Name: "share", Unit: Ratio}}}
 	var all Set

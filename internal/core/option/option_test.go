@@ -77,7 +77,7 @@ func read(text string) (o sample, s *Set, err error) {
 	return o, s, err
 }
 
-func TestFileMistakesHaveTheirPlaces(t *testing.T) {
+func TestFileErrorsHavePositions(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/mistakes.txt", func(_ *testing.T, text string) (any, error) {
 		_, _, err := read(text)
@@ -115,7 +115,7 @@ func TestRecordHasOptionsInOrder(t *testing.T) {
 	check.Error(t, json.Unmarshal([]byte(`{"later":1,"rounds":"x"}`), new(sample)), "rounds: ")
 }
 
-func TestMistakesNameTheFlagOrThePlaceInTheFile(t *testing.T) {
+func TestErrorsNameTheFlagOrFilePosition(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/flags.txt", func(_ *testing.T, args string) (any, error) {
 		o := defaults()
@@ -131,7 +131,7 @@ func TestMistakesNameTheFlagOrThePlaceInTheFile(t *testing.T) {
 		}
 		return nil, err
 	})
-	// Over a file, each mistake is where its value came from.
+	// A flag overrides the file; each mistake has the place that its value came from.
 	_, s, err := read("mode: slow\nrounds: 40\nwords: [a]")
 	must.OK(t, err)
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestAChartOfEstimatesHasTheirIntervalsAndEveryRound(t *testing.T) {
+func TestEstimateChartHasIntervalsAndRounds(t *testing.T) {
 	t.Parallel()
 	c := &Chart{Kind: Intervals, Y: Axis{Unit: figure.Nanoseconds}}
 	c.Figure("", "start", "runc", &figure.Figure{Estimate: figure.Estimate{N: 2, Value: 2e6, Lo: 1e6, Hi: 3e6, Bounded: true}, Rounds: []figure.Round{{Round: 0, Value: 1e6}, {Round: 4, Value: math.NaN()}, {Round: 5, Value: 3e6}}})
@@ -26,7 +26,7 @@ func TestAChartOfEstimatesHasTheirIntervalsAndEveryRound(t *testing.T) {
 	check.That(t, d.Y == 5 && math.IsNaN(d.Lo) && math.IsNaN(d.Hi), "one without an interval is %+v", d)
 }
 
-func TestADistributionEndsAtItsLargestValueAndIsNeverLongerThanItMayBe(t *testing.T) {
+func TestDistributionEndsAtItsMaximumAndIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 3, mostSteps, 7*mostSteps + 3} {
 		values := make([]float64, n)
@@ -45,7 +45,7 @@ func TestADistributionEndsAtItsLargestValueAndIsNeverLongerThanItMayBe(t *testin
 	}
 }
 
-func TestAChartOfTooMuchIsThinnedAndSaysSo(t *testing.T) {
+func TestLargeChartIsThinnedWithANote(t *testing.T) {
 	t.Parallel()
 	s, rounds := Section{}, &Chart{Kind: Intervals, Caption: "Medians."}
 	for _, series := range []string{"a", "b"} {
@@ -78,7 +78,7 @@ func TestAChartOfTooMuchIsThinnedAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatIsFoldedAddsUpToTheSame(t *testing.T) {
+func TestFoldingKeepsTheSum(t *testing.T) {
 	t.Parallel()
 	sum := func(c *Chart) (of map[string]float64) {
 		of = map[string]float64{}
@@ -111,7 +111,7 @@ func TestComparisonsAreDrawnAsRatiosAroundOne(t *testing.T) {
 	}
 }
 
-// Nobody may take a bound for a value, on a terminal, in a chart or in its table.
+// A bound must not look like a value, on a terminal, in a chart or in its table.
 func TestBoundsAreDrawnAsBounds(t *testing.T) {
 	t.Parallel()
 	of := func(value float64, atMost bool) *figure.Figure {
@@ -125,7 +125,7 @@ func TestBoundsAreDrawnAsBounds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		base, other *figure.Figure
 		mark, told  string
-		shape       string // of Vega, "" a circle
+		shape       string // shape in Vega, "" for a circle
 	}{
 		"both known":                   {of(5e6, false), of(7e6, false), "●", "1.40 [", ""},
 		"an upper bound":               {of(5e6, false), of(7e6, true), "◀", "≤ 1.40 [", figure.AtMost},
@@ -159,7 +159,7 @@ func medians(all ...figure.Estimate) *Table {
 	return table
 }
 
-func TestBarsStandBesideNumbersWhereThereIsRoomAndColour(t *testing.T) {
+func TestBarsNeedRoomAndColour(t *testing.T) {
 	t.Parallel()
 	table := medians(figure.Estimate{N: 9, Value: 50e6, Lo: 25e6, Hi: 100e6, Bounded: true}, figure.Estimate{N: 1, Value: 100e6}, figure.Estimate{})
 	text := func(o Options) string {
@@ -184,7 +184,7 @@ func TestBarsStandBesideNumbersWhereThereIsRoomAndColour(t *testing.T) {
 	}
 }
 
-func TestABarShowsWhereZeroIs(t *testing.T) {
+func TestBarMarksZero(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -205,14 +205,14 @@ func TestABarShowsWhereZeroIs(t *testing.T) {
 	}
 }
 
-func TestChangesTooSmallForTheirLogarithmAreNotDrawn(t *testing.T) {
+func TestTinyChangesAreNotDrawn(t *testing.T) {
 	t.Parallel()
 	f := &figure.Figure{Versus: &figure.Versus{Shift: figure.Estimate{N: 1, Value: 1e-17}}}
 	title, bars := Changes.column([][]Cell{{{Figure: f}}}, 0, 20)
 	check.That(t, title == "" && bars[0].Head == "", "%q, %q", title, bars[0].Head)
 }
 
-func TestMarksOfALogarithmicAxisCanBeWritten(t *testing.T) {
+func TestLogarithmicAxisLabels(t *testing.T) {
 	t.Parallel()
 	c := &Chart{Kind: Intervals}
 	for _, y := range []float64{5e-324, 1.7e308} {

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestAHeadSaysHowTargetsAreSetUp(t *testing.T) {
+func TestHeadHasTheTargetSetup(t *testing.T) {
 	t.Parallel()
 	rec := &record.Record{Targets: []record.Target{
 		{Name: "cri+containerd/kata", Version: "1.6", Config: map[string]string{"kata config": "/k.toml", "kata version": "4.1.0 (Golang)", "hypervisor": "qemu", "sandbox_cgroup_only": "false"}},

@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// sample is a page with everything that there can be on one, its texts ending in name.
+// sample is a page with every kind of element; its texts end with name.
 func sample(name string) *Page {
 	f := &figure.Figure{Unit: figure.Nanoseconds, Estimate: figure.Estimate{N: 3, Value: 12345678.9, Lo: 1e7, Hi: 2e7, Bounded: true},
 		Rounds: []figure.Round{{Round: 0, Value: 1e7}}, Series: &figure.Series{Times: []float64{0, 1}, Values: []float64{1, 2}}}
@@ -58,7 +58,7 @@ func written(t *testing.T, pages ...*Page) string {
 	return out.String()
 }
 
-// elements are those of a page, in their order, by a browser's rules.
+// elements parses a page as a browser does and returns its elements in order.
 func elements(t *testing.T, text string) (all []*html.Node) {
 	t.Helper()
 	top := must.Get(html.Parse(strings.NewReader(text)))(t)
@@ -78,7 +78,7 @@ func attribute(n *html.Node, key string) string {
 	return n.Attr[i].Val
 }
 
-func TestThePolicyIsOfTheVeryScriptsAndStyleOfTheFile(t *testing.T) {
+func TestContentSecurityPolicyMatchesTheFile(t *testing.T) {
 	t.Parallel()
 	policy, hashed := "", 0
 	for _, n := range elements(t, written(t, sample(""))) {
@@ -129,7 +129,7 @@ func TestTextsOfOthersStayTexts(t *testing.T) {
 	}
 }
 
-func TestTheTableOfAChartHasItsData(t *testing.T) {
+func TestChartTableHasItsData(t *testing.T) {
 	t.Parallel()
 	page, specs := sample(""), map[string]object{}
 	all := elements(t, written(t, page))
@@ -177,7 +177,7 @@ func TestTheTableOfAChartHasItsData(t *testing.T) {
 	}
 }
 
-func TestRowsAreSortedByValuesAndNotByTexts(t *testing.T) {
+func TestRowsAreSortedByValue(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"24.6 ms": "2.46e+07", "~ 1.5 GiB": "1.610612736e+09", "+3 %": "3", "0.98×": "0.98", "≤ 2 s": "2e+09", "-7 %": "-7", None: "", "runc": "", "": ""} {
 		check.Equal(t, text, leading(text), want)
@@ -205,7 +205,7 @@ func TestAnchorsAreUnique(t *testing.T) {
 	}
 }
 
-func TestAFileOfEverythingIsSmall(t *testing.T) {
+func TestCompleteFileIsSmall(t *testing.T) {
 	t.Parallel()
 	p := sample("")
 	for _, c := range p.Sections[0].Charts {
@@ -223,7 +223,7 @@ func TestAFileOfEverythingIsSmall(t *testing.T) {
 	check.That(t, n <= 40e3, "a page without charts has %d bytes: nothing of Vega is needed for it", n)
 }
 
-func TestVegaIsWhatItsAuthorsBuilt(t *testing.T) {
+func TestVegaIsTheOfficialBuild(t *testing.T) {
 	t.Parallel()
 	sums := must.Get(assets.ReadFile("assets/vega/SHA256SUMS"))(t)
 	for line := range strings.Lines(string(sums)) {

@@ -17,11 +17,10 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// hostile are names that mean something to SVG, XML, Vega, JavaScript, Markdown or a
-// terminal.
+// hostile are names with a meaning in SVG, XML, Vega, JavaScript, Markdown or a terminal.
 var hostile = []string{"</svg><script>alert(1)</script>", "\x1b[31m\ufffe\x00", "a&b\"'`", "](x) ![y](javascript:z)", "datum.x'] + alert(1)", "__proto__", strings.Repeat("long ", 60)}
 
-// hostileCharts are one of each kind, all of whose texts are hostile.
+// hostileCharts returns one chart of each kind; all their texts are hostile.
 func hostileCharts() (all []*Chart) {
 	for _, kind := range []ChartKind{Intervals, Cumulative, Gantt, Stacked, Lines} {
 		c := &Chart{Name: "../" + hostile[0], Title: hostile[0], Caption: hostile[3], Kind: kind, X: Axis{Title: hostile[1], Unit: figure.Nanoseconds}, Y: Axis{Title: hostile[2]},
@@ -42,7 +41,7 @@ func hostileCharts() (all []*Chart) {
 	return all
 }
 
-func TestFiguresAreWellFormedAndHarmlessWhateverIsCalledHow(t *testing.T) {
+func TestSVGEscapesHostileNames(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{}
 	var out bytes.Buffer
@@ -79,7 +78,7 @@ func TestFiguresAreWellFormedAndHarmlessWhateverIsCalledHow(t *testing.T) {
 	}
 }
 
-func TestMarkdownWithoutAPlaceForFilesHasNoFigures(t *testing.T) {
+func TestMarkdownWithoutFileFolderHasNoImages(t *testing.T) {
 	t.Parallel()
 	var without, with bytes.Buffer
 	section := Section{Title: "pictures", Notes: []string{"a note"}}
@@ -120,7 +119,7 @@ func TestSparkline(t *testing.T) {
 	}
 }
 
-func TestASparklineIsAsWideOnATerminalAsItHasCharacters(t *testing.T) {
+func TestSparklineWidthEqualsItsLength(t *testing.T) {
 	values := make([]float64, 1000)
 	for i := range values {
 		values[i] = math.Sin(float64(i) / 50)
@@ -133,7 +132,7 @@ func TestASparklineIsAsWideOnATerminalAsItHasCharacters(t *testing.T) {
 	check.Equal(t, "other characters than bars", strings.Trim(sparkline(values, 40), string(bars)), "")
 }
 
-func TestNamesOfTasksAreTamed(t *testing.T) {
+func TestTaskNamesAreEscaped(t *testing.T) {
 	for name, want := range map[string]string{
 		"runc create":                     "runc create",
 		"section x:crit, 0, 5;":           "· section x crit 0 5",
@@ -153,7 +152,7 @@ func TestNamesOfTasksAreTamed(t *testing.T) {
 	check.That(t, n <= longestTask, "%d columns", n)
 }
 
-func TestABarIsWhereItsTimeIs(t *testing.T) {
+func TestBarPositionMatchesItsTime(t *testing.T) {
 	p := &Waterfall{Length: 1000, First: -1}
 	for _, tt := range []struct {
 		name     string
@@ -178,7 +177,7 @@ func TestABarIsWhereItsTimeIs(t *testing.T) {
 	check.Equal(t, "a marked bar", p.draw(&Bar{From: 0, To: 1000, Marked: true}, 10), "█████◆████")
 }
 
-func TestTheScaleHasRoundTimes(t *testing.T) {
+func TestScaleHasRoundTimes(t *testing.T) {
 	for _, tt := range []struct {
 		length int64
 		cells  int
@@ -197,7 +196,7 @@ func TestTheScaleHasRoundTimes(t *testing.T) {
 	check.That(t, got != "", "no scale of the longest time")
 }
 
-func TestACutNameKeepsBothEnds(t *testing.T) {
+func TestTruncatedNameKeepsBothEnds(t *testing.T) {
 	for _, tt := range []struct {
 		in      string
 		columns int

@@ -32,8 +32,8 @@ func TestDurationsHaveThreeDigits(t *testing.T) {
 	check.Equal(t, "NaN", Duration(math.NaN()), "?")
 }
 
-// A residual, and memory that was given back, are below zero.
-func TestAmountsBelowZeroHaveTheirUnitsToo(t *testing.T) {
+// Residuals and released memory are negative.
+func TestNegativeAmountsHaveUnits(t *testing.T) {
 	for want, got := range map[string]string{
 		"-4.30 MiB": Text(-4513792, figure.Bytes), "-1.00 KiB": Growth(-1024), "-842 B": Memory(-842), "+84.0 KiB": Growth(86016), "0": Growth(0),
 		"-24.6 ms": Text(-24.62e6, figure.Nanoseconds), "-150": Significant(-150.3), "-15.0": Significant(-15.03), "-0.05": Significant(-0.05),
@@ -42,7 +42,7 @@ func TestAmountsBelowZeroHaveTheirUnitsToo(t *testing.T) {
 	}
 }
 
-func TestAnIntervalBelowZeroIsAsWellKnownAsOneAbove(t *testing.T) {
+func TestNegativeIntervalHasTheSamePrecision(t *testing.T) {
 	for want, e := range map[string]figure.Estimate{
 		"±20 %":  {N: 9, Value: -100, Lo: -120, Hi: -90, Bounded: true},
 		"±25 %":  {N: 9, Value: 100, Lo: 90, Hi: 125, Bounded: true},
@@ -54,7 +54,7 @@ func TestAnIntervalBelowZeroIsAsWellKnownAsOneAbove(t *testing.T) {
 	check.Equal(t, "too few rounds", HalfWidth(figure.Estimate{N: 3, Value: -100}), "±?")
 }
 
-func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
+func TestOnlyChangesAreShown(t *testing.T) {
 	shift := func(value, lo, hi float64, verdict stat.Verdict) figure.Versus {
 		return figure.Versus{Shift: figure.Estimate{N: 9, Value: value, Lo: lo, Hi: hi, Bounded: lo != hi}, Verdict: verdict}
 	}
@@ -75,7 +75,7 @@ func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
 	}
 }
 
-func TestARateThatThereIsNeverLooksLikeNone(t *testing.T) {
+func TestSmallRateIsNotPrintedAsZero(t *testing.T) {
 	for bytes, want := range map[float64]string{
 		0: "0.00", 420: "0.00042", 41_000: "0.041", 1.23e6: "1.23", 9.994e6: "9.99", 9.996e6: "10.0", 111.42e6: "111.4", 6579.1e6: "6579.1",
 		math.NaN(): "?", math.Inf(1): "?",
@@ -87,7 +87,7 @@ func TestARateThatThereIsNeverLooksLikeNone(t *testing.T) {
 	}
 }
 
-func TestWhatDiffersBetweenKatasIsNamedAndNothingElse(t *testing.T) {
+func TestOnlyKataDifferencesAreNamed(t *testing.T) {
 	t.Parallel()
 	kata := func(name string, config map[string]string) record.Target {
 		config["kata config"], config["kata version"], config["handler"] = "/etc/"+name+".toml", "4.1", name
@@ -109,7 +109,7 @@ func TestWhatDiffersBetweenKatasIsNamedAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestATableStandsInColumns(t *testing.T) {
+func TestTableIsAligned(t *testing.T) {
 	across := func(indent int, text string) []Cell {
 		var t Table
 		t.Line(indent, text, term.Plain)
@@ -155,7 +155,7 @@ func TestATableStandsInColumns(t *testing.T) {
 	}
 }
 
-func TestAGroupThatIsTooWideByItselfIsParted(t *testing.T) {
+func TestTooWideGroupIsSplit(t *testing.T) {
 	t.Parallel()
 	table := Names("operation")
 	table.Row(Words("create"))
@@ -171,7 +171,7 @@ func TestAGroupThatIsTooWideByItselfIsParted(t *testing.T) {
 	}
 }
 
-func TestANoteNamesTheRowsWhoseRoundsDependOnEachOther(t *testing.T) {
+func TestNoteNamesRowsWithDependentRounds(t *testing.T) {
 	t.Parallel()
 	figures := []figure.Figure{
 		{Estimate: figure.Estimate{N: 9, Value: 1, Lo: 0.9, Hi: 1.1, Bounded: true, Widened: 2.4}},
@@ -188,7 +188,7 @@ func TestANoteNamesTheRowsWhoseRoundsDependOnEachOther(t *testing.T) {
 	check.Equal(t, "of no rows", table.Dependent(), "")
 }
 
-func TestAValueHasTheDigitsThatItsIntervalAllows(t *testing.T) {
+func TestPrecisionFollowsTheInterval(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name          string
@@ -219,7 +219,7 @@ func TestAValueHasTheDigitsThatItsIntervalAllows(t *testing.T) {
 	}
 }
 
-func TestAShiftThatContradictsTheMediansIsNoted(t *testing.T) {
+func TestShiftContradictingMediansIsNoted(t *testing.T) {
 	t.Parallel()
 	of := func(value, shift float64) figure.Pair {
 		f := &figure.Figure{Labels: figure.Of("target", "crun"), Unit: figure.Nanoseconds, Estimate: figure.Exactly(value), Versus: &figure.Versus{Shift: figure.Exactly(shift)}}

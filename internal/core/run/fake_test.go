@@ -15,18 +15,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fake is an instrument with visits that only take time, and write what they were as
-// batches. It notes everything that is done.
+// fake is an instrument whose visits only take time and are written as batches. It logs
+// every call.
 type fake struct {
 	run.Options
 	targets []named
 	rounds  run.Rounds[*session]
 	seed    uint64
-	takes   time.Duration // of a visit
+	takes   time.Duration // duration of a visit
 	fails   func(target string, visit int) bool
 	opening func(target string) error
 	closing func(target string) error
-	visit   func(n int) // is called in every visit, which are counted from 0
+	visit   func(n int) // called in every visit, with its index from 0
 
 	events   []string
 	reported []run.Progress
@@ -64,7 +64,7 @@ func newFake(warmup, rounds int, targets ...named) *fake {
 
 func (f *fake) note(event string) { f.events = append(f.events, event) }
 
-// judgement counts failures, and takes over what the run found.
+// judgement counts failures and copies the findings of the run.
 type judgement struct {
 	failed int
 	found  []record.Finding
@@ -150,8 +150,8 @@ func (f *fake) do(ctx context.Context, t run.Turn[*session]) error {
 	return nil
 }
 
-// must performs a run without an error, and wants what is stored to be what it
-// returns.
+// must performs a run without an error and checks that the stored record equals the
+// returned one.
 func (f *fake) must(t *testing.T) *record.Record {
 	t.Helper()
 	return f.mustUntil(t.Context(), t)
@@ -167,7 +167,7 @@ func (f *fake) mustUntil(ctx context.Context, t *testing.T) *record.Record {
 	return rec
 }
 
-// count is how many events begin so.
+// count returns the number of events with a prefix.
 func (f *fake) count(prefix string) (n int) {
 	for _, e := range f.events {
 		if strings.HasPrefix(e, prefix) {
@@ -177,7 +177,7 @@ func (f *fake) count(prefix string) (n int) {
 	return n
 }
 
-// said are findings, "level code target: message".
+// said formats findings as "level code target: message".
 func said(rec *record.Record) (all []string) {
 	for _, f := range rec.Findings {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Level, f.Code, f.Target))+": "+f.Message)

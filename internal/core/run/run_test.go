@@ -42,7 +42,7 @@ func TestRunOpensWarmsUpMeasuresAndCloses(t *testing.T) {
 	})
 }
 
-// orders are the targets of each measured round.
+// orders returns the targets of each measured round.
 func orders(rec *record.Record) []string {
 	var out []string
 	for _, b := range rec.Batches {
@@ -54,7 +54,7 @@ func orders(rec *record.Record) []string {
 	return out
 }
 
-// Stored records have to be made again in the order in which they were made.
+// A repeated run must have the same order as the stored record.
 func TestEqualSeedsGiveEqualOrders(t *testing.T) {
 	order := func(seed, salt uint64) (text string) {
 		turns := make([]run.Turn[*session], 6)
@@ -75,7 +75,7 @@ func TestEqualSeedsGiveEqualOrders(t *testing.T) {
 	}
 }
 
-func TestEveryTargetIsInEveryPlaceAboutEquallyOften(t *testing.T) {
+func TestTargetOrderIsBalanced(t *testing.T) {
 	t.Parallel()
 	const seeds, rounds = 20, 100
 	var all [4]int
@@ -90,7 +90,7 @@ func TestEveryTargetIsInEveryPlaceAboutEquallyOften(t *testing.T) {
 			}
 		}
 		n := len(slices.Compact(slices.Sorted(slices.Values(got))))
-		check.That(t, n >= 20, "seed %d: 100 rounds had only %d orders", seed+1, n) // of 24 that there are
+		check.That(t, n >= 20, "seed %d: 100 rounds had only %d orders", seed+1, n) // of 24 possible orders
 		for name, n := range places {
 			all[name] += n[0]
 			for place, times := range n {
@@ -101,7 +101,7 @@ func TestEveryTargetIsInEveryPlaceAboutEquallyOften(t *testing.T) {
 		}
 	}
 	for name, n := range all {
-		check.That(t, n >= 430 && n <= 570, "%c went first in %d of %d rounds", 'a'+name, n, seeds*rounds) // 500 and three and a half
+		check.That(t, n >= 430 && n <= 570, "%c went first in %d of %d rounds", 'a'+name, n, seeds*rounds) // 500 plus or minus 3.5 standard deviations
 	}
 }
 
@@ -114,7 +114,7 @@ func TestSeedIsTheRequestedOneOrFitsJSON(t *testing.T) {
 func TestEndOfARunHasAReasonAndFindings(t *testing.T) {
 	always := func(string, int) bool { return true }
 	of := func(name string) func(string, int) bool { return func(n string, _ int) bool { return n == name } }
-	// There are two targets, a visit takes a second and a round two.
+	// There are two targets; a visit takes one second and a round two.
 	for name, c := range map[string]struct {
 		change func(f *fake, stop func())
 		visits int
@@ -214,7 +214,7 @@ func refuse(name string) func(string) error {
 	}
 }
 
-// at calls f in the n-th visit.
+// at calls f in visit n.
 func at(n int, f func()) func(int) {
 	return func(visit int) {
 		if visit == n {
@@ -245,7 +245,7 @@ func TestClosersRunLastFirstAndBeforeTheTargets(t *testing.T) {
 	check.That(t, len(got) == 1 && got[0] == "error left-behind: could not remove everything: last is busy\nfirst is busy", "%q", got)
 }
 
-// chatty is a session with all reports at its end, and plain wraps it.
+// chatty is a session that implements every report at its end; plain wraps it.
 type chatty struct{}
 
 func (chatty) Close(context.Context) error { return nil }
@@ -270,7 +270,7 @@ func TestFindingsOfAWrappedSessionAreRecorded(t *testing.T) {
 	}
 }
 
-// disk takes so many bytes and is full then.
+// disk is a writer that is full after n bytes.
 type disk struct {
 	bytes.Buffer
 	left int
@@ -315,7 +315,7 @@ func TestProgressHasTheStateAndTheTimeLeft(t *testing.T) {
 		f.must(t)
 		must.That(t, len(f.reported) == 10 && f.reported[0].Left == 0, "reported %+v", f.reported)
 		for i, p := range f.reported {
-			// Every visit takes a second, and three more will follow elsewhere.
+			// Every visit takes one second, and three more follow for other targets.
 			want := time.Duration(13-i) * time.Second
 			check.That(t, (i == 0 || p.Left == want) && p.Elapsed == time.Duration(i)*time.Second, "visit %d: %+v, want %v left", i, p, want)
 		}

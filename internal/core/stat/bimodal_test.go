@@ -43,7 +43,7 @@ func TestTwoGroupsAreFound(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		n     int
-		upper float64 // share of the upper heap
+		upper float64 // share of the upper mode
 	}{
 		{"twenty values, half and half", 20, 0.5},
 		{"ten values, half and half", 10, 0.5},

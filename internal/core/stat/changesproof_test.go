@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// kinds are how runs of a history scatter by so much, around 100: what machine and
-// figure do to each of n of them.
+// kinds are models of the scatter of runs in a history, around 100: the effects of
+// machine and figure on each of n runs.
 var kinds = []struct {
 	name string
 	draw func(r *rand.Rand, figures, n int, noise float64) [][]float64
@@ -26,7 +26,7 @@ var kinds = []struct {
 		return eachFigure(figures, func() []float64 { return remembering(0.6, noise)(r, n) })
 	}},
 	{"machine drifts (0.7)", func(r *rand.Rand, figures, n int, noise float64) [][]float64 {
-		machine := remembering(0.7, noise/math.Sqrt2)(r, n) // half of the variance, of all figures alike
+		machine := remembering(0.7, noise/math.Sqrt2)(r, n) // half of the variance, common to all figures
 		return eachFigure(figures, func() []float64 {
 			out := lognormal(r, n, 1, noise/math.Sqrt2)
 			for i := range out {
@@ -39,7 +39,7 @@ var kinds = []struct {
 		off := lognormal(r, n, 1, 0)
 		for i := range off {
 			if r.IntN(20) == 0 {
-				off[i] = 1.1 + r.Float64() // of all figures of the run
+				off[i] = 1.1 + r.Float64() // common to all figures of the run
 			}
 		}
 		return eachFigure(figures, func() []float64 {
@@ -60,9 +60,9 @@ func eachFigure(figures int, draw func() []float64) [][]float64 {
 	return out
 }
 
-// Of histories of 30 to 100 runs of 10 figures at most 2 % show a change where there is
-// none, whatever the machine does; where 3 of the figures change, 80 % of the changes are
-// found that are not below what the noise is said to let be found.
+// Histories have 30 to 100 runs of 10 figures. Without a change, at most 2 % of them may
+// show one, for any machine model. With a change in 3 of the figures, 80 % of the changes
+// above the detection limit must be found.
 func TestChangesOfHistoriesAreFound(t *testing.T) {
 	t.Parallel()
 	const histories, figures, changing = 200, 10, 3
@@ -161,8 +161,8 @@ func TestChangesOfHistoriesAreFound(t *testing.T) {
 	}
 }
 
-// How often fleets in which all nodes are alike have an outlier at all, and how often one
-// node that is slower is found: docs/statistics.md has the table.
+// The share of fleets with equal nodes that have an outlier, and the share of slower
+// nodes that are found. The table is in docs/statistics.md.
 func TestFleetsOfEqualNodesHaveFewOutliers(t *testing.T) {
 	const fleets, figures, sigma = 400, 16, 0.05
 	heavy := func(r *rand.Rand) float64 { // Student's t of 10 degrees of freedom
@@ -231,7 +231,7 @@ func kindsOf(n, kinds int) Kinds {
 	return k
 }
 
-// beyondScore are those that the bound of 3.5 alone would tell.
+// beyondScore returns the values outside the bound of 3.5 alone.
 func beyondScore(values []float64) (out []float64) {
 	logs := make([]float64, len(values))
 	for i, v := range values {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// compare compares two sides alone.
+// compare compares two sides without others.
 func compare(old, new Rounds) Comparison {
 	return CompareAll([]Sides{{Old: old, New: new}}, 0, Holm)[0]
 }
@@ -114,8 +114,8 @@ func TestSignedRankMatchesThePublishedExample(t *testing.T) {
 
 func TestTiesShareRanksAndZerosAreDropped(t *testing.T) {
 	t.Parallel()
-	// Ranks 1 for the zero, then 2.5, 2.5, 4: the sum of the positive ones is 6.5 of 9,
-	// and of the 8 arrangements of signs those with 9, 6.5 (two) are as large.
+	// Rank 1 is the zero, then 2.5, 2.5 and 4. The sum of the positive ranks is 6.5 of 9.
+	// Of the 8 arrangements of signs, those with sums 9 and 6.5 (two) are as large.
 	less, greater := signedRank([]float64{0, 1, -1, 2})
 	if !near(greater, 3.0/8) || !near(less, 7.0/8) {
 		t.Errorf("p is %g and %g", less, greater)
@@ -136,7 +136,7 @@ func TestNormalApproximationAgreesWithTheExactTest(t *testing.T) {
 	}
 }
 
-func TestDependentRoundsCountForFewer(t *testing.T) {
+func TestDependentRoundsCountLess(t *testing.T) {
 	t.Parallel()
 	r := seeded(8)
 	walk, level := make([]float64, 40), 0.0
@@ -151,7 +151,7 @@ func TestDependentRoundsCountForFewer(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		samples     [][]float64
-		least, most float64 // that the first counts for
+		least, most float64 // bounds of the effective number of rounds
 	}{
 		{"values that depend on each other", [][]float64{walk}, 2, 20},
 		{"an independent sample among dependent ones", [][]float64{independent, walk, walk, walk}, 2, 20},
@@ -201,7 +201,7 @@ func TestRanksLimitPValues(t *testing.T) {
 	for _, n := range []int{10, 12, 20} {
 		old, new := Rounds{}, Rounds{}
 		for i := range n {
-			old[i], new[i] = 100, 200*math.Exp(0.01*float64(i)) // depends on its neighbours as much as can be
+			old[i], new[i] = 100, 200*math.Exp(0.01*float64(i)) // fully dependent on its neighbours
 		}
 		if c := compare(old, new); c.Widened <= 1 || c.P < math.Exp2(1-float64(n)) {
 			t.Errorf("%d rounds: p is %g", n, c.P)
@@ -209,7 +209,7 @@ func TestRanksLimitPValues(t *testing.T) {
 	}
 }
 
-func TestExchangingTheSidesKeepsTheVerdict(t *testing.T) {
+func TestSwappingSidesKeepsTheVerdict(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		r := seeded(seed)
@@ -222,7 +222,7 @@ func TestExchangingTheSidesKeepsTheVerdict(t *testing.T) {
 	}
 }
 
-// benchmath doubles the smaller tail; with these ties it answers 1.71.
+// benchmath doubles the smaller tail and returns 1.71 for these ties.
 func TestPIsAProbability(t *testing.T) {
 	t.Parallel()
 	if p := mannWhitney([]float64{1}, []float64{0, 1, 1, 1, 1, 1}); p > 1 {

@@ -39,9 +39,8 @@ func points(x, y []float64) (all []Point) {
 	return all
 }
 
-// The first set of Anscombe, Graphs in Statistical Analysis, The American
-// Statistician 27 (1973) 17–21:
-// slope 0.5001, intercept 3.0001.
+// The first set of Anscombe, Graphs in Statistical Analysis, The American Statistician 27
+// (1973) 17–21: slope 0.5001, intercept 3.0001.
 func TestLineMatchesThePublishedExample(t *testing.T) {
 	x := []float64{10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5}
 	y := []float64{8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68}
@@ -97,8 +96,8 @@ func TestOutlierMakesTheSlopesDisagree(t *testing.T) {
 	}
 }
 
-// Rounds with different starts and slopes: the interval must contain the true
-// slope as often as it says.
+// The rounds have different starts and slopes. The interval must contain the true slope
+// with the stated confidence.
 func TestIntervalsContainTheSlope(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -136,7 +135,7 @@ func TestIntervalsContainTheSlope(t *testing.T) {
 	}
 }
 
-// No input may panic, hang, or come back as a verdict that contradicts itself.
+// No input may panic, hang or yield a contradictory verdict.
 func FuzzAnyBytesAreSurvived(f *testing.F) {
 	f.Add([]byte{}, 0.95)
 	f.Add(bytesOf(math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1), math.NaN())

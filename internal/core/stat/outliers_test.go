@@ -8,12 +8,12 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 )
 
-// nodes are values around a level that scatter by a share of it.
+// nodes draws values around a level with the given relative scatter.
 func nodes(n int, level, scatter float64) []float64 {
 	return lognormal(seeded(uint64(n)), n, level, scatter)
 }
 
-// alike are values of one kind.
+// alike assigns one kind to all values.
 func alike(n int) Kinds {
 	k := Kinds{Of: make([]int, n), Members: [][]int{{}}}
 	for i := range n {
@@ -82,7 +82,7 @@ func TestOutliersAreRelativeToTheirKind(t *testing.T) {
 	if o := Outliers(values, kinds, len(values)); len(o) != 1 || o[0].At != len(values)-1 {
 		t.Errorf("a value usual for others is an outlier: %+v", o)
 	}
-	kinds.Of[len(values)-1] = 1 // one of its own, looked at with the second
+	kinds.Of[len(values)-1] = 1 // the only one of its kind, evaluated with the second kind
 	if o := Outliers(values, kinds, len(values)); o != nil {
 		t.Errorf("what is usual where it is looked at is an outlier: %+v", o)
 	}
@@ -100,7 +100,7 @@ func TestScatter(t *testing.T) {
 	}
 }
 
-// course draws a series around levels, each of so many values.
+// course draws a series around levels, with n values per level.
 func course(seed uint64, noise float64, levels ...float64) (out []float64) {
 	r := seeded(seed)
 	for i := 0; i < len(levels); i += 2 {
@@ -119,7 +119,7 @@ func TestChangesOfLevelAreFound(t *testing.T) {
 		name   string
 		values []float64
 		at     []int
-		shift  float64 // of the first
+		shift  float64 // shift of the first series
 	}{
 		{"of one level there is none", course(1, 0.02, 100, 60), nil, 0},
 		{"a step is found", course(2, 0.02, 100, 30, 110, 30), []int{30}, 0.1},
@@ -147,7 +147,7 @@ func TestChangesOfLevelAreFound(t *testing.T) {
 	}
 }
 
-func TestEverySeriesMakesAChangeHarderToShow(t *testing.T) {
+func TestMoreSeriesRaiseTheThreshold(t *testing.T) {
 	t.Parallel()
 	step := course(11, 0.01, 100, 10, 110, 10)
 	all := [][]float64{step}
@@ -161,8 +161,8 @@ func TestEverySeriesMakesAChangeHarderToShow(t *testing.T) {
 	}
 }
 
-// TestConstantSeriesDoesNotAffectTheOthers: what a machine's drift counts for is
-// read off the series that move.
+// TestConstantSeriesDoesNotAffectTheOthers checks that the machine's drift is estimated
+// only from series that vary.
 func TestConstantSeriesDoesNotAffectTheOthers(t *testing.T) {
 	t.Parallel()
 	var all [][]float64

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// world draws the rounds of several targets that are all the same thing: their own
-// noise, and what they share.
+// world draws the rounds of several identical targets from their own noise and shared
+// noise.
 type world struct {
 	name string
 	draw func(r *rand.Rand, targets, n int) []Rounds
 }
 
-// noisy is a world in which each value is a target's own noise times what the round
-// shares.
+// noisy is a world in which each value is the target's own noise times the shared noise
+// of the round.
 func noisy(name string, shared machine, own func(r *rand.Rand, n int) []float64) world {
 	return world{name, func(r *rand.Rand, targets, n int) []Rounds {
 		factors := shared(r, n)
@@ -34,7 +34,7 @@ func noisy(name string, shared machine, own func(r *rand.Rand, n int) []float64)
 	}}
 }
 
-// disturbed is noise of 10 % that hits all targets of a round alike.
+// disturbed is noise of 10 % shared by all targets of a round.
 func disturbed(r *rand.Rand, n int) []float64 { return lognormal(r, n, 1, 0.1) }
 
 var worlds = []world{
@@ -57,9 +57,9 @@ func times(r Rounds, factor float64) Rounds {
 	return out
 }
 
-// The interval of a shift holds it in 93 to 97 % of runs of 20 rounds, wherever the
-// noise comes from; 2000 runs are half a percent off. Fewer rounds: see the table, and
-// docs/statistics.md for what bounds it.
+// The interval contains the shift in 93 to 97 % of runs with 20 rounds, for every source
+// of noise. With 2000 runs the error is 0.5 %. For fewer rounds see the table, and
+// docs/statistics.md for the limits.
 func TestIntervalsContainTheShift(t *testing.T) {
 	t.Parallel()
 	const shift = 0.1
@@ -91,8 +91,8 @@ func TestIntervalsContainTheShift(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// A table of 6 targets and 5 operations, 25 comparisons with one baseline, shows any
-// false difference in at most 5 % of runs, and a shift of 10 % nearly always.
+// A table has 6 targets and 5 operations: 25 comparisons with one baseline. At most 5 %
+// of tables show a false difference, and a shift of 10 % is almost always found.
 func TestTablesRarelyShowAFalseDifference(t *testing.T) {
 	t.Parallel()
 	const targets, operations, rounds = 6, 5, 20
@@ -125,8 +125,8 @@ func TestTablesRarelyShowAFalseDifference(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// A run that adds rounds until its interval is narrow stops where chance made it so.
-// The interval that it stops on is stricter than the one that it reports.
+// A run that adds rounds until its interval is narrow may stop by chance. The stopping
+// interval is therefore stricter than the reported one.
 func TestIntervalsThatStoppedARunContainTheMedian(t *testing.T) {
 	t.Parallel()
 	const first, most = 10, 300
@@ -157,8 +157,8 @@ func TestIntervalsThatStoppedARunContainTheMedian(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// bootstrapped is the interval of new / old − 1 by a hierarchical bootstrap: runs are
-// drawn, then rounds of each. It is here to be held against.
+// bootstrapped returns the interval of new / old − 1 by a hierarchical bootstrap, which
+// draws runs and then rounds of each. It is a reference for comparison.
 func bootstrapped(r *rand.Rand, old, new Rounds, n, rounds int) (lo, hi float64) {
 	drawn := func(from Rounds, first int) float64 {
 		sum := 0.0
@@ -180,8 +180,8 @@ func bootstrapped(r *rand.Rand, old, new Rounds, n, rounds int) (lo, hi float64)
 	return math.Expm1(shifts[9]), math.Expm1(shifts[390])
 }
 
-// The interval of several runs holds the shift in 95 % whatever the runs have of their
-// own; that of rounds taken for independent, and that of a bootstrap, do not.
+// The interval of several runs contains the shift in 95 % for any run-to-run variation.
+// An interval that treats rounds as independent does not; nor does a bootstrap.
 func TestIntervalsOfSeveralRunsContainTheShift(t *testing.T) {
 	t.Parallel()
 	const rounds, within, shift, simulated = 12, 0.05, 0.1, 1000
@@ -211,8 +211,8 @@ func TestIntervalsOfSeveralRunsContainTheShift(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// A gate of one metric stops what is not worse in at most 2 % of cases, and finds what
-// is worse by twice its margin where the noise allows.
+// A gate of one metric fails in at most 2 % of cases without a regression. It finds a
+// regression of twice its margin if the noise allows.
 func TestGatesRarelyFailEqualSides(t *testing.T) {
 	t.Parallel()
 	const rounds, margin = 20, 0.05
@@ -239,8 +239,8 @@ func TestGatesRarelyFailEqualSides(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// A quiet record carries a false warning in at most 5 %, however many rows it has, and a
-// first round that takes 1.5 times as long in all of them is found in 95 %.
+// At most 5 % of quiet records have a false warning, for any number of rows. A first
+// round that is 1.5 times slower in all rows is found in 95 %.
 func TestQuietRecordsCarryFewFalseWarnings(t *testing.T) {
 	t.Parallel()
 	const records = 1000
@@ -261,8 +261,8 @@ func TestQuietRecordsCarryFewFalseWarnings(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// The interval of a median holds it in 90 % of runs in which rounds keep up to 0.6 of what
-// was in the one before.
+// The interval of a median contains it in 90 % of runs, even if each round keeps up to
+// 0.6 of the deviation of the previous one.
 func TestIntervalsContainTheMedian(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
@@ -285,8 +285,8 @@ func TestIntervalsContainTheMedian(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// The rounds of one target alone may keep 0.9 of what was in the one before, in one row or in
-// all five, in a table of 25 comparisons. One of the others is truly 30 % slower.
+// The rounds of one target keep 0.9 of the previous deviation, in one row or in all five,
+// in a table of 25 comparisons. Another target is truly 30 % slower.
 func TestTargetWithDependentRoundsSeldomDiffers(t *testing.T) {
 	t.Parallel()
 	const tables = 1000

@@ -110,8 +110,8 @@ func TestSummarizeKnowsTheIntervalFromMinRoundsOn(t *testing.T) {
 	}
 }
 
-// The critical values of Wilcoxon's table for two sides at 0.05 (Conover, Practical
-// Nonparametric Statistics, 3rd ed. 1999, table A12), each one less than the rank.
+// Critical values of Wilcoxon's table, two-sided at 0.05 (Conover, Practical
+// Nonparametric Statistics, 3rd ed. 1999, table A12). Each is one less than the rank.
 func TestWalshRankMatchesTables(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 0, 5: 0, 6: 1, 7: 3, 8: 4, 10: 9, 12: 14, 15: 26, 20: 53, 25: 90, 30: 138, 50: 435} {
 		check.Equal(t, n, walshRank(n, 0.05), want)
@@ -152,7 +152,7 @@ func TestRankOfPairsMatchesSorting(t *testing.T) {
 		for _, values := range [][]float64{a, b} {
 			for i := range values {
 				if values[i] = r.NormFloat64(); n%4 == 0 {
-					values[i] = math.Round(values[i]) // ties, and zeros
+					values[i] = math.Round(values[i]) // creates ties and zeros
 				}
 			}
 		}
@@ -182,10 +182,11 @@ func TestRankOfPairsMatchesSorting(t *testing.T) {
 	}
 }
 
-// TestPairsOfManyRoundsAreNotKeptInMemory covers hours of short operations: all their pairs
-// would take gigabytes. It measures the whole process's allocations, so it is not parallel.
+// TestPairsOfManyRoundsAreNotKeptInMemory simulates hours of short operations, whose
+// pairs would take gigabytes. It measures the allocations of the whole process, so it is
+// not parallel.
 func TestPairsOfManyRoundsAreNotKeptInMemory(t *testing.T) {
-	const rounds, most = 5000, 20 << 20 // all pairs would be 100 MB, or 200
+	const rounds, most = 5000, 20 << 20 // all pairs would take 100 or 200 MB
 	r := seeded(5)
 	old, new, later := Rounds{}, Rounds{}, Rounds{}
 	for i := range rounds {

@@ -10,7 +10,7 @@ import (
 
 const perRun = 1000
 
-// runs draws the rounds of several runs, each with a level of its own around 100.
+// runs draws the rounds of several runs, each with its own level around 100.
 func runs(r *rand.Rand, first, n, rounds int, between, within float64) Rounds {
 	out := Rounds{}
 	for run := range n {
@@ -107,7 +107,7 @@ func TestGateDecidesByTheInterval(t *testing.T) {
 	}
 }
 
-func TestOneOfManyNeedsStrongerEvidenceToBeWorse(t *testing.T) {
+func TestMultipleComparisonsNeedStrongerEvidence(t *testing.T) {
 	t.Parallel()
 	s := Sides{Old: Rounds{}, New: Rounds{}}
 	for i := range 7 {
@@ -134,7 +134,7 @@ func TestRatiosAreWithinAStratum(t *testing.T) {
 		strata []Samples
 		n      int
 		value  float64
-		lo, hi float64 // 0: no interval
+		lo, hi float64 // 0 for no interval
 	}{
 		"of one as two samples are compared":     {[]Samples{{four, twice}}, 4, 1 + one.Shift, 1 + one.Lo, 1 + one.Hi},
 		"not of those with one side":             {[]Samples{{four, twice}, {nil, []float64{900, 900}}, {[]float64{900}, nil}}, 4, 1 + one.Shift, 1 + one.Lo, 1 + one.Hi},
@@ -204,7 +204,7 @@ func TestCloseRunsDoNotShowEqualRuns(t *testing.T) {
 			t.Errorf("%s: %g, want %g", tt.name, got, tt.want)
 		}
 	}
-	r := seeded(3) // of three runs that differ by twice what their rounds show, the mean is near the truth
+	r := seeded(3) // the mean of three runs that differ by twice their internal scatter is near the truth
 	sum := 0.0
 	for range 2000 {
 		var effects []float64

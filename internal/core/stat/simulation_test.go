@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 )
 
-// seeded gives every test its own repeatable noise.
+// seeded returns a repeatable random generator.
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(2020, seed)) }
 
-// lognormal draws n values around a median, skewed to the right as start times
-// are; sigma is about the relative standard deviation.
+// lognormal draws n values around a median, skewed to the right like start times. sigma
+// is about the relative standard deviation.
 func lognormal(r *rand.Rand, n int, median, sigma float64) []float64 {
 	values := make([]float64, n)
 	for i := range values {
@@ -18,8 +18,8 @@ func lognormal(r *rand.Rand, n int, median, sigma float64) []float64 {
 	return values
 }
 
-// machine is how the speed of the whole machine moves during a run: a factor
-// for each round, the same for every target of the round.
+// machine models the speed of the whole machine during a run. It returns one factor per
+// round, common to all targets.
 type machine func(r *rand.Rand, n int) []float64
 
 func steady(_ *rand.Rand, n int) []float64 {
@@ -30,7 +30,7 @@ func steady(_ *rand.Rand, n int) []float64 {
 	return factors
 }
 
-// slowing gets 30 % slower from the first round to the last.
+// slowing becomes 30 % slower from the first to the last round.
 func slowing(_ *rand.Rand, n int) []float64 {
 	factors := make([]float64, n)
 	for i := range factors {
@@ -39,7 +39,7 @@ func slowing(_ *rand.Rand, n int) []float64 {
 	return factors
 }
 
-// wandering takes a random step of about 5 % each round.
+// wandering is a random walk with steps of about 5 % per round.
 func wandering(r *rand.Rand, n int) []float64 {
 	factors := make([]float64, n)
 	level := 1.0
@@ -54,7 +54,7 @@ func scattered(sigma float64) func(r *rand.Rand, n int) []float64 {
 	return func(r *rand.Rand, n int) []float64 { return lognormal(r, n, 100, sigma) }
 }
 
-// remembering makes noise in which each round keeps the share rho of the last one.
+// remembering returns noise in which each round keeps the share rho of the previous one.
 func remembering(rho, sigma float64) func(r *rand.Rand, n int) []float64 {
 	return func(r *rand.Rand, n int) []float64 {
 		out := make([]float64, n)
@@ -79,7 +79,7 @@ func changed(sigma float64, change func(r *rand.Rand, v float64) float64) func(r
 	}
 }
 
-// outlying has an outlier of three times as long in one round of 20.
+// outlying returns noise with an outlier of three times the value in one of 20 rounds.
 func outlying(sigma float64) func(r *rand.Rand, n int) []float64 {
 	return changed(sigma, func(r *rand.Rand, v float64) float64 {
 		if r.IntN(20) == 0 {
@@ -111,5 +111,5 @@ func count(yes bool) int {
 	return 0
 }
 
-// share is of all simulations, in percent.
+// share converts a count of simulations to percent.
 func share(of int) float64 { return 100 * float64(of) / simulations }

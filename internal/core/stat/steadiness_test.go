@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// quiet are noises of a machine on which nothing changes from round to round.
+// quiet are noise models of a machine that does not change from round to round.
 var quiet = []struct {
 	name     string
 	draw     func(r *rand.Rand, n int) []float64
-	findable bool // a first round that takes 1.5 times as long stands out
+	findable bool // a first round that is 1.5 times slower is detectable
 }{
 	{"lognormal, 10 %", scattered(0.1), true},
 	{"lognormal, 30 %", scattered(0.3), false},
@@ -20,13 +20,13 @@ var quiet = []struct {
 	{"rounded to 5 %", rounded(0.05), true},
 }
 
-// warned is what a record's rows are called.
+// warned is the set of warnings on a record's rows.
 type warned struct{ first, drift, heaps bool }
 
 func (w warned) any() bool { return w.first || w.drift || w.heaps }
 
-// warnings looks at a record as reports do: at all rows, at those of each target, and
-// at each row.
+// warnings checks a record like reports do: all rows, the rows of each target, and each
+// row.
 func warnings(targets [][]Rounds, n int) (w warned) {
 	all := slices.Concat(targets...)
 	for _, rows := range append([][]Rounds{all}, targets...) {
@@ -39,7 +39,7 @@ func warnings(targets [][]Rounds, n int) (w warned) {
 	return w
 }
 
-// drawn are the rows of five operations of each target.
+// drawn draws rows of five operations for each target.
 func drawn(r *rand.Rand, targets, n int, draw func(r *rand.Rand, n int) []float64) [][]Rounds {
 	out := make([][]Rounds, targets)
 	for t := range out {
@@ -54,8 +54,8 @@ func drawn(r *rand.Rand, targets, n int, draw func(r *rand.Rand, n int) []float6
 	return out
 }
 
-// falseWarnings counts records of quiet machines that are called anything, and records
-// with a first round that takes 1.5 times as long in all rows that are called so.
+// falseWarnings counts quiet records with any warning. It also counts detected records in
+// which the first round of every row is 1.5 times slower.
 func falseWarnings(r *rand.Rand, targets, n, records int, draw func(r *rand.Rand, n int) []float64) (first, drift, heaps, any, planted int) {
 	for range records {
 		rows := drawn(r, targets, n, draw)
@@ -69,7 +69,7 @@ func falseWarnings(r *rand.Rand, targets, n, records int, draw func(r *rand.Rand
 	return first, drift, heaps, any, planted
 }
 
-// A smaller version of what the tag prove simulates; the seed is fixed.
+// A smaller version of the simulation with the build tag prove; the seed is fixed.
 func TestQuietRecordsRarelyCarryAWarning(t *testing.T) {
 	t.Parallel()
 	const records = 100
@@ -82,7 +82,7 @@ func TestQuietRecordsRarelyCarryAWarning(t *testing.T) {
 	}
 }
 
-// row makes rounds of values.
+// row returns rounds with the given values.
 func row(values ...float64) Rounds {
 	out := Rounds{}
 	for i, v := range values {
@@ -117,7 +117,7 @@ func TestSteadiness(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		rows  []Rounds
-		first float64 // ratio that is found; 0: none
+		first float64 // detected ratio; 0 for none
 		half  float64
 	}{
 		{"a step up is a drift", []Rounds{stepped(10, 100, 110)}, 0, 1.1},
@@ -150,7 +150,7 @@ func TestSteadiness(t *testing.T) {
 	}
 }
 
-func TestMovementOverTheRoundsIsFound(t *testing.T) {
+func TestDriftOverRoundsIsFound(t *testing.T) {
 	t.Parallel()
 	const records = 200
 	for _, tt := range []struct {

@@ -65,7 +65,7 @@ func TestPrecision(t *testing.T) {
 	}
 }
 
-// The interval must hold the true median at least as often as it claims.
+// The interval must contain the true median at least as often as stated.
 func TestIntervalCoversTheMedianWithItsConfidence(t *testing.T) {
 	for _, n := range []int{6, 8, 10, 20, 40} {
 		r := seeded(uint64(n))
@@ -96,7 +96,7 @@ func TestIntervalsOfDependentRoundsAreWider(t *testing.T) {
 	const records, n = 500, 20
 	for _, tt := range []struct {
 		rho         float64
-		holds       int // at least, of all records
+		holds       int // minimum of all records
 		least, most float64
 	}{
 		{0, records * 95 / 100, 1, 1.25},
@@ -129,13 +129,11 @@ func TestIntervalsOfNegativeValuesAreWidenedToo(t *testing.T) {
 	}
 }
 
-// published is every table of the iSulad performance report, 2020: averages in
-// milliseconds of Docker, of Podman (client) or CRI-O (CRI), and of iSulad, and
-// the two VS columns.
-//
-// In one cell the report's own percentage is wrong: ARM, 100 × rm, against
-// Podman. It prints -92.33%; its averages, 10943 and 926, give -91.54%, which
-// stands here.
+// published contains every table of the iSulad performance report, 2020. The averages are
+// in milliseconds, for Docker, Podman (client) or CRI-O (CRI), and iSulad. The last two
+// columns are VS. In one cell the report's percentage is wrong: ARM, 100 × rm, against
+// Podman. It prints -92.33%, but its averages 10943 and 926 give -91.54%, which is used
+// here.
 var published = []struct {
 	row                   string
 	docker, other, isulad float64
@@ -220,7 +218,7 @@ func TestTrimmed(t *testing.T) {
 		want   float64
 		ok     bool
 	}{
-		// The report prints averages only. The middle eight of these average to
+		// The report prints only averages. The middle eight of these values average to
 		// its 287 ms for a create on Docker.
 		{"of ten rounds the middle eight count", []float64{280, 294, 900, 281, 293, 282, 292, 283, 291, 12}, 287, true},
 		{"of equal largest values one is dropped", []float64{1, 2, 9, 9}, 5.5, true},

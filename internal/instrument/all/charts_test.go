@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// drawn are the figures and the charts of a stored record.
+// drawn returns the figures and charts of a stored record.
 func drawn(t *testing.T, name string) (figures []figure.Figure, charts map[string]*page.Chart) {
 	t.Helper()
 	lines := must.Get(all.Instruments.Lines())(t)
@@ -30,7 +30,7 @@ func drawn(t *testing.T, name string) (figures []figure.Figure, charts map[strin
 	return j.Figures(), charts
 }
 
-func TestEveryInstrumentIsDrawn(t *testing.T) {
+func TestEveryInstrumentHasCharts(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
 		"lifecycle":      {"latency-1", "compared-1", "makespan-5", "compared-5", "lanes-5", "batch-create-5", "batch-start-5", "batch-run-5"},
@@ -55,7 +55,7 @@ func TestEveryInstrumentIsDrawn(t *testing.T) {
 	}
 }
 
-func TestChartsHoldTheValuesOfFigures(t *testing.T) {
+func TestChartValuesMatchFigures(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"lifecycle", "overhead", "storage", "storage-import", "startup", "startup-logs", "bpf-load", "bpf-memory"} {
 		figures, charts := drawn(t, name)
@@ -98,7 +98,7 @@ func TestChartsHoldTheValuesOfFigures(t *testing.T) {
 	}
 }
 
-func TestMemoryByRoleIsClosedWithTheResidual(t *testing.T) {
+func TestMemoryByRoleIncludesTheResidual(t *testing.T) {
 	t.Parallel()
 	figures, charts := drawn(t, "overhead")
 	sums, residuals := map[[2]string]float64{}, 0
@@ -140,7 +140,7 @@ func TestPartsOfAStartAddUpToOne(t *testing.T) {
 	}
 }
 
-func TestTheBatchThatIsDrawnIsTheMedianOne(t *testing.T) {
+func TestMedianBatchIsDrawn(t *testing.T) {
 	t.Parallel()
 	figures, charts := drawn(t, "lifecycle")
 	for _, op := range []string{"create", "start", "run"} {

@@ -13,17 +13,17 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 )
 
-// zero are the flags of which zero means something, as their help says.
+// zero lists the flags for which zero has a meaning, according to their help.
 var zero = map[string]bool{
 	"warmup": true, "seed": true, "rate": true, "qps": true, "slowest": true, "warm": true, "settle": true, "ceiling": true,
 }
 
-// numbers are the flags whose numbers can have a unit.
+// numbers lists the flags whose values may have a unit.
 var numbers = map[string]bool{"margin": true, "precision": true, "keep-free": true, "scale": true}
 
-// What is written counts: a number outside its bounds is never taken for one that was left
-// out, and no default replaces it.
-func TestEveryNumberOfEveryInstrumentKeepsItsBounds(t *testing.T) {
+// An explicit out-of-range number is an error. It must not count as unset or be replaced
+// by a default.
+func TestNumericFlagsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, in := range all.Instruments {
 		news := map[string]func() option.Options{in.Name: in.New}

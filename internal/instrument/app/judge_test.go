@@ -22,7 +22,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// recorded is a run of two targets, whose windows a function may change.
+// recorded is a run of two targets; change may modify the windows.
 func recorded(t *testing.T, plan func(*Options), change func(*Window)) *Judgement {
 	t.Helper()
 	return recordedOf(t, plan, []string{"host", "runc"}, 12, change)
@@ -61,12 +61,12 @@ func codes(j *Judgement) (all []string) {
 	return all
 }
 
-func TestFindingsSayWhatHeldTheLoadBack(t *testing.T) {
+func TestFindingsNameTheLoadLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		plan   func(*Options)
 		change func(*Window)
-		want   string // "": nothing
+		want   string // "" for no finding
 	}{
 		"nothing": {func(*Options) {}, func(*Window) {}, ""},
 		"the client took the whole node": {func(*Options) {}, func(w *Window) {
@@ -98,7 +98,7 @@ func TestFindingsSayWhatHeldTheLoadBack(t *testing.T) {
 	}
 }
 
-func TestCausesThatAreAsFrequentAreToldInOneOrder(t *testing.T) {
+func TestEquallyFrequentCausesHaveAStableOrder(t *testing.T) {
 	t.Parallel()
 	j := recorded(t, func(*Options) {}, func(w *Window) {
 		w.Sent.Errors, w.Sent.Failures = 26, map[string]int64{"z": 6}
@@ -110,7 +110,7 @@ func TestCausesThatAreAsFrequentAreToldInOneOrder(t *testing.T) {
 	check.That(t, strings.HasPrefix(j.Found[0].Message, want), "%s", j.Found[0].Message)
 }
 
-func TestAnOutcomeIsComparedInItsOwnRounds(t *testing.T) {
+func TestOutcomeIsComparedWithinItsRounds(t *testing.T) {
 	t.Parallel()
 	j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 2cpu"} }, func(w *Window) {
 		if w.Target == "runc" {
@@ -138,7 +138,7 @@ func TestAnOutcomeIsComparedInItsOwnRounds(t *testing.T) {
 	check.That(t, c.Value == 1e5, "a request takes %g ns", c.Value)
 }
 
-func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
+func TestFirstAnswerStatesItsSource(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ready   string
@@ -183,7 +183,7 @@ func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
 	}
 }
 
-func TestAllIsOfRoundsInWhichEveryRoleIsKnown(t *testing.T) {
+func TestTotalUsesOnlyRoundsWithAllRoles(t *testing.T) {
 	t.Parallel()
 	j := recorded(t, func(*Options) {}, func(w *Window) {
 		if w.CPUPartly = w.Target == "runc" && w.Round < 3; w.CPUPartly {
@@ -196,7 +196,7 @@ func TestAllIsOfRoundsInWhichEveryRoleIsKnown(t *testing.T) {
 	check.That(t, strings.HasPrefix(notes[len(notes)-1], "3 of 24 windows are not in all"), "%q", notes)
 }
 
-func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Options){
 		"of the workload: write": func(o *Options) { o.URL = "http://example.org:80/" },
@@ -234,8 +234,8 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-// The windows that are compared share no round, some rounds, or all.
-func TestARatioOfTheSameRoundIsOfTheSameRound(t *testing.T) {
+// The compared windows share no round, some rounds or all rounds.
+func TestRatioPairsWindowsOfTheSameRound(t *testing.T) {
 	t.Parallel()
 	failed := &record.Failure{Kind: record.FailError, Detail: "as told"}
 	for name, c := range map[string]struct {
@@ -276,7 +276,7 @@ func TestARatioOfTheSameRoundIsOfTheSameRound(t *testing.T) {
 	}
 }
 
-func TestWhatANeighbourUsedIsZeroOrNotKnown(t *testing.T) {
+func TestNeighbourUsageIsZeroOrUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		used  func(round int) *int64
@@ -304,7 +304,7 @@ func TestWhatANeighbourUsedIsZeroOrNotKnown(t *testing.T) {
 	check.That(t, err == nil && strings.Contains(string(text), `"beside_cpu":0`), "a record has a measured zero as %s, %v", text, err)
 }
 
-func TestTooFewRoundsToCompareAreTold(t *testing.T) {
+func TestTooFewRoundsToCompareAreReported(t *testing.T) {
 	t.Parallel()
 	few := func(change func(*Options), more, rounds int) (told []string) {
 		var targets []string
@@ -361,7 +361,7 @@ func TestTooFewRoundsToCompareAreTold(t *testing.T) {
 	}
 }
 
-func TestWhatADaemonDoesBesideIsSaid(t *testing.T) {
+func TestOtherDaemonWorkIsReported(t *testing.T) {
 	t.Parallel()
 	for _, role := range []record.Role{record.RoleDaemon, record.RoleShim} {
 		j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
@@ -376,7 +376,7 @@ func TestWhatADaemonDoesBesideIsSaid(t *testing.T) {
 	}
 }
 
-func TestAPressureThatIsNotKnownSaysWhose(t *testing.T) {
+func TestUnknownPressureNamesItsOwner(t *testing.T) {
 	t.Parallel()
 	j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
 		if w.Target == "host" {

@@ -42,15 +42,15 @@ func load(t *testing.T, name string) *published.Report {
 	return must.Get(published.Load(name))(t)
 }
 
-// Two publications are records too: there ours are theirs, but for what follows from
-// their figures and not from their sentences.
-func TestEveryExperimentStandsBesideItsPublication(t *testing.T) {
+// Publications are records too, so two of them can be compared. Statements taken from
+// their text are excluded; statements derived from their figures are not.
+func TestEveryExperimentIsComparedWithItsPublication(t *testing.T) {
 	for name, file := range map[string]string{
 		"kata-boot-2018": "published/kata-boot-2018/record.jsonl", "kata-io": "published/kata-io/record.jsonl",
 		"kata-overhead": "record/testdata/v1/overhead.jsonl", "kmesh-resource": "record/testdata/v1/bpf-memory.jsonl",
 	} {
 		got, figures := drawn(t, file, load(t, name), "text")
-		got, findings, _ := strings.Cut(got, "\nrun ") // which belong to their instrument
+		got, findings, _ := strings.Cut(got, "\nrun ") // findings belong to their instrument
 		check.That(t, strings.Contains(findings, "findings"), "%s: no findings of ours: %s", name, findings)
 		golden.Same(t, "testdata/"+name+".txt", got)
 		for _, f := range figures {
@@ -63,8 +63,8 @@ func TestEveryExperimentStandsBesideItsPublication(t *testing.T) {
 	check.That(t, f.Value == 128*1<<20 && f.Unit == figure.BytesPerSec, "%+v", f)
 }
 
-// A mesh's services are not counted, and eight clients are not one.
-func TestMemoryOfAMeshStandsInTheRowOfAnyNumberOfServices(t *testing.T) {
+// Services of a mesh are not counted, and one client is not comparable with eight.
+func TestMeshMemoryMatchesAnyNumberOfServices(t *testing.T) {
 	rec := must.Get(record.Load("../../../record/testdata/v1/bpf-memory.jsonl"))(t)
 	for i := range rec.Points {
 		rec.Points[i].Datapath, rec.Points[i].Asked.Services = "kmesh", 0
@@ -75,7 +75,7 @@ func TestMemoryOfAMeshStandsInTheRowOfAnyNumberOfServices(t *testing.T) {
 	}
 }
 
-func TestATextOfOthersIsHarmlessBesideOurs(t *testing.T) {
+func TestForeignTextIsEscaped(t *testing.T) {
 	const harmful = "\x1b[2J\u202e<b>`x`"
 	rec := must.Get(record.Load("../../../published/kata-io/record.jsonl"))(t)
 	must.OK(t, hostile.Record(rec, harmful))

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// weighing is a record of BPF programs made by hand, on a node of 8 CPUs.
+// weighing builds a record of BPF programs on a node with 8 CPUs.
 type weighing struct {
 	plan Options
 	rec  record.Record
@@ -32,7 +32,7 @@ func newWeighing(p Options) *weighing {
 
 const second = int64(time.Second)
 
-// phase is a phase of ten seconds in which nothing happened.
+// phase returns an idle phase of ten seconds.
 func (w *weighing) phase(round int, asked record.Asked, phase string) *record.Point {
 	if asked.Seconds == 0 {
 		asked.Seconds = 10
@@ -42,9 +42,8 @@ func (w *weighing) phase(round int, asked record.Asked, phase string) *record.Po
 	return &w.rec.Points[len(w.rec.Points)-1]
 }
 
-// measure is idle and load of a point with statistics on: so many requests, which
-// cost 500 ns each in connect4 and 300 ns in sockops; connect4 takes 1 % of a core
-// when nothing happens.
+// measure adds the idle and load phases of a point with statistics enabled. Each request
+// costs 500 ns in connect4 and 300 ns in sockops. An idle connect4 uses 1 % of a core.
 func (w *weighing) measure(round int, asked record.Asked, requests int64) *record.Point {
 	asked.Statistics = true
 	idle := w.phase(round, asked, record.PhaseIdle)
@@ -110,7 +109,7 @@ func fourLoads(rounds int) *weighing {
 	return w
 }
 
-func TestARowIsTheSamePointOfAllRounds(t *testing.T) {
+func TestRowCombinesAPointOverAllRounds(t *testing.T) {
 	b := fourLoads(2).judge(t)
 	var order []int
 	for _, r := range b.Rows {
@@ -127,7 +126,7 @@ func TestARowIsTheSamePointOfAllRounds(t *testing.T) {
 	near(t, "p99.9", *r.All.Of("latency", "quantile", "p99.9"), 4e6)
 }
 
-func TestWhatProgramsTakeWhileIdleIsNotTheLoads(t *testing.T) {
+func TestIdleCostIsSubtracted(t *testing.T) {
 	r := &fourLoads(2).judge(t).Rows[0]
 	requests := 100_100.0
 	near(t, "BPF's share of a core", *r.All.Of("cpu", "role", "bpf"), 800*requests/1e10)
@@ -143,28 +142,28 @@ func TestWhatProgramsTakeWhileIdleIsNotTheLoads(t *testing.T) {
 	near(t, "runs per request", r.Programs[1].PerRequest, 2)
 }
 
-func TestRunsAndCPUAreOverTheSameTime(t *testing.T) {
+func TestRunsAndCPUCoverTheSamePeriod(t *testing.T) {
 	w := fourLoads(1)
 	for i := range w.rec.Points {
 		if s := w.rec.Points[i].Sent; s != nil {
-			s.QPS *= 1.25 // by its client the load took 8 s of the phase's 10
+			s.QPS *= 1.25 // the client reports a load of 8 s within the 10 s phase
 		}
 	}
 	p := &w.judge(t).Rows[0].Programs[1]
 	near(t, "runs per second times ns of a run", p.Core, p.Rate.Value*p.Each.Value/1e9)
 }
 
-func TestTheIdlePhaseIsThatOfTheSameRound(t *testing.T) {
+func TestIdlePhaseIsOfTheSameRound(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
 	asked := record.Asked{Connections: 100}
 	w.measure(0, asked, 1000)
 	load := w.measure(1, asked, 1000)
 	load.Runs[0].Time += 8 * second / 10
-	w.rec.Points[2].Runs[0].Time = 9 * second / 10 // idle of the second round
+	w.rec.Points[2].Runs[0].Time = 9 * second / 10 // idle phase of the second round
 	near(t, "ns per request", *w.judge(t).Rows[0].All.Of("bpf-time-per-request"), 800)
 }
 
-func TestMoreIdleThanUnderLoadIsNothing(t *testing.T) {
+func TestNegativeLoadCostIsZero(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
 	load := w.measure(0, record.Asked{Connections: 100}, 1000)
 	load.Runs[0].Time, load.Runs[0].Count, load.Runs[1].Time = 1000, 10, 0
@@ -173,7 +172,7 @@ func TestMoreIdleThanUnderLoadIsNothing(t *testing.T) {
 	near(t, "runs per second", r.Programs[0].Rate, 0)
 }
 
-func TestAProgramThatIsLoadedAnewAtEachPointIsOneProgram(t *testing.T) {
+func TestReloadedProgramIsOneProgram(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
 	w.rec.Programs = nil
 	for round := range 2 {
@@ -182,7 +181,7 @@ func TestAProgramThatIsLoadedAnewAtEachPointIsOneProgram(t *testing.T) {
 		for _, p := range []*record.Point{idle, load} {
 			for i := range p.Runs {
 				p.Runs[i].ID += uint32(100 * round)
-				p.Runs[i].Name = "sd_devices" // two of one name
+				p.Runs[i].Name = "sd_devices" // two programs with the same name
 			}
 		}
 		for i := range load.Runs {
@@ -197,7 +196,7 @@ func TestAProgramThatIsLoadedAnewAtEachPointIsOneProgram(t *testing.T) {
 	check.That(t, len(b.Programs) == 2 && b.Memory == 8192, "%d programs in %d bytes", len(b.Programs), b.Memory)
 }
 
-func TestAMapThatProgramsShareIsCountedOnce(t *testing.T) {
+func TestSharedMapIsCountedOnce(t *testing.T) {
 	w := fourLoads(1)
 	b := w.judge(t)
 	want := int64(4096 + 8192 + 1<<20 + 4096)
@@ -229,7 +228,7 @@ func TestProgramsThatDidNotRunHaveNoCost(t *testing.T) {
 	check.That(t, p.Rate.Value == 0 && p.Rate.Known() && !p.Core.Known() && !p.PerRequest.Known() && !p.Each.Known(), "%+v", p)
 }
 
-func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
+func TestStatisticsOverheadUsesPairs(t *testing.T) {
 	r := &fourLoads(2).judge(t).Rows[0]
 	check.That(t, r.All.Of("requests-with-statistics-ratio").Known() && !r.All.Of("requests-with-statistics-ratio").Versus.Different() && math.Abs(r.All.Of("requests-with-statistics-ratio").Value-100_100.0/101_100) <= 1e-9,
 		"price %+v, different %v", r.All.Of("requests-with-statistics-ratio"), r.All.Of("requests-with-statistics-ratio").Versus)
@@ -238,7 +237,7 @@ func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
 	check.Contains(t, "message", messageOf(t, b, foundStatisticsShow), "-1.0 % QPS with 100 connections")
 }
 
-func TestPointsThatFailedAreInNoFigure(t *testing.T) {
+func TestFailedPointsAreInNoFigure(t *testing.T) {
 	w := fourLoads(1)
 	refused := &record.Failure{Kind: record.FailError, Detail: "connect: connection refused", Command: "fortio load http://127.0.0.1:8080/"}
 	for i := range w.rec.Points {
@@ -254,7 +253,7 @@ func TestPointsThatFailedAreInNoFigure(t *testing.T) {
 	check.That(t, strings.HasPrefix(m, "2 of 8 points failed (3000 connections in round 1; 3000 connections in round 1): error: connect"), "%v", m)
 }
 
-func TestWhichPointsAreSaidToHaveFailed(t *testing.T) {
+func TestFailedPointsAreReported(t *testing.T) {
 	asked := record.Asked{Connections: 100}
 	on := record.Asked{Connections: 100, Statistics: true}
 	refused := &record.Failure{Kind: record.FailError, Detail: "not permitted"}
@@ -293,7 +292,7 @@ func TestWhichPointsAreSaidToHaveFailed(t *testing.T) {
 	}
 }
 
-// refuse has loads fail one after the other.
+// refuse makes loads fail one after the other.
 func (w *weighing) refuse(why *record.Failure, all ...record.Asked) {
 	for i, asked := range all {
 		p := w.phase(0, asked, record.PhaseLoad)
@@ -356,7 +355,7 @@ func TestFindingsOfLoads(t *testing.T) {
 	}
 }
 
-func TestAnOpenLoopIsNotCalledAClosedOne(t *testing.T) {
+func TestOpenLoopIsNotReportedAsClosed(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
 	w.measure(0, record.Asked{Connections: 100, QPS: 100}, 1000).Sent.OpenLoop = true
 	b := w.judge(t)
@@ -364,7 +363,7 @@ func TestAnOpenLoopIsNotCalledAClosedOne(t *testing.T) {
 		"open %v, %v", b.Rows[0].Open, codes(b))
 }
 
-func TestAMomentOfStatisticsThatOthersHadOnCostsItsPairOnly(t *testing.T) {
+func TestForeignStatisticsInvalidateOnlyTheirPair(t *testing.T) {
 	for rounds, want := range map[int]int{1: 0, 3: 2} { // one pair each, and no more
 		w := fourLoads(rounds)
 		w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on already"}}
@@ -400,7 +399,7 @@ func TestMemoryGrowsByServices(t *testing.T) {
 	check.That(t, len(b.Rows) == 3 && b.Rows[2].Asked.Services == 1000, "the loads are not told: %d", len(b.Rows))
 }
 
-func TestMemoryThatWasNotLoadedSaysSo(t *testing.T) {
+func TestMemoryWithoutLoadIsReported(t *testing.T) {
 	w := newWeighing(DefaultsOfMemory())
 	idle := w.phase(0, record.Asked{Services: 1, Statistics: true}, record.PhaseIdle)
 	idle.Memory = []record.ProgramMem{{ID: 1, Memory: 5}, {ID: 2, Memory: -1, Map: true}}
@@ -410,13 +409,13 @@ func TestMemoryThatWasNotLoadedSaysSo(t *testing.T) {
 	check.That(t, b.Failed == 1 && b.Total == 2, "%d of %d failed", b.Failed, b.Total)
 }
 
-func TestARunThatFailedBeforeAnythingSaysWhy(t *testing.T) {
+func TestEarlyFailureIsReported(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
 	w.rec.End = &record.End{Status: "failed", Why: "no program is loaded that was chosen"}
 	check.Contains(t, "message", messageOf(t, w.judge(t), foundRunFailed), "no program is loaded")
 }
 
-func TestAPriceIsOfRoundsThatHaveBoth(t *testing.T) {
+func TestStatisticsOverheadNeedsBothSides(t *testing.T) {
 	w := fourLoads(3)
 	for i := range w.rec.Points {
 		if p := &w.rec.Points[i]; p.Round == 1 && !p.Asked.Statistics {
@@ -428,7 +427,7 @@ func TestAPriceIsOfRoundsThatHaveBoth(t *testing.T) {
 		"of %d rounds, %v", b.Rows[0].PriceRounds, codes(b))
 }
 
-func TestWhatIsInNoLatencyIsCounted(t *testing.T) {
+func TestRequestsWithoutLatencyAreCounted(t *testing.T) {
 	r := Row{Open: true, Errors: 7, Unsent: 4, Failures: map[string]int64{noAnswerInTime: 5, "status 503": 2}}
 	check.That(t, r.uncounted() == 2 && r.Bounds() == 9, "%d, %d", r.uncounted(), r.Bounds())
 	if r.Open = false; r.uncounted() != 7 {
@@ -436,8 +435,8 @@ func TestWhatIsInNoLatencyIsCounted(t *testing.T) {
 	}
 }
 
-func TestANodeIsNotMoreThanFull(t *testing.T) {
+func TestNodeUsageIsAtMostFull(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
-	w.measure(0, record.Asked{Connections: 100}, 1000).NodeCPU = 83 * second // ticks at both edges
+	w.measure(0, record.Asked{Connections: 100}, 1000).NodeCPU = 83 * second // ticks are counted at both edges
 	near(t, "the node's share", *w.judge(t).Rows[0].All.Of("node-busy"), 1)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// newLoading is a record of the node of 8 CPUs of a published report.
+// newLoading returns a record of the 8-CPU node in a published report.
 func newLoading(p Options) *weighing {
 	p.Seed = 42
 	w := newWeighing(p)
@@ -17,7 +17,7 @@ func newLoading(p Options) *weighing {
 	return w
 }
 
-// kmesh are the programs of a mesh, which share a map and call each other.
+// kmesh returns the programs of a mesh. They share a map and call each other.
 func (w *weighing) kmesh() {
 	shared := []record.ProgramMap{{ID: 21, Kind: "hash", Name: "km_service", Entries: 65536, Memory: 5_767_168, Shared: 3},
 		{ID: 22, Kind: "hash_of_maps", Name: "km_endpoints", Entries: 1024, Memory: 17_301_504, Shared: 2, Inner: 12, InnerMemory: 98_304}}
@@ -30,7 +30,7 @@ func (w *weighing) kmesh() {
 	}
 }
 
-// lasting is a phase of so many seconds.
+// lasting returns a phase of the given number of seconds.
 func (w *weighing) lasting(round int, asked record.Asked, phase string, seconds int64) *record.Point {
 	seconds, asked.Seconds = seconds*second, float64(seconds)
 	p := w.phase(round, asked, phase)
@@ -38,19 +38,18 @@ func (w *weighing) lasting(round int, asked record.Asked, phase string, seconds 
 	return p
 }
 
-// share is a share of so many seconds, in ns.
+// share converts a share of a number of seconds to ns.
 func share(percent float64, seconds int64) int64 {
 	return int64(percent * float64(seconds*second) / 100)
 }
 
-// sent is a load of so many requests per second for 100 seconds.
+// sent returns a load of the given requests per second for 100 s.
 func sent(p *record.Point, qps int64) {
 	p.Sent = &record.Sent{Requests: qps * 100, QPS: float64(qps), Mean: 9e6, P50: 8_400_000, P90: 17_100_000, P99: 41_200_000, P999: 92_700_000, Max: 210e6, Sockets: qps * 100}
 }
 
-// meshLoads are case 4.1 of the published report: 12.3, 35, 61.7 and 67 % of the
-// node in the client, 1, 4.1, 8.8 and 9.5 % in programs. Rounds differ by a
-// hundredth.
+// meshLoads is case 4.1 of the published report. The client uses 12.3, 35, 61.7 and 67 %
+// of the node, the programs 1, 4.1, 8.8 and 9.5 %. Rounds differ by 1 %.
 func meshLoads(rounds int) *weighing {
 	p := DefaultsOfLoad()
 	p.Title, p.Datapath, p.Kmesh, p.URL, p.Rounds, p.Duration = "Kmesh 0.4, pods without a limit", "", true, "http://fortio-server.default.svc:80/", rounds, 100*time.Second
@@ -76,8 +75,8 @@ func meshLoads(rounds int) *weighing {
 	return l
 }
 
-// memoryGrows has one map that grows with services and one that does not, and a
-// little more under load.
+// memoryGrows has one map that grows with services, one that does not, and slightly more
+// memory under load.
 func memoryGrows() *weighing {
 	l := newLoading(DefaultsOfMemory())
 	l.kmesh()
@@ -94,7 +93,7 @@ func memoryGrows() *weighing {
 	return l
 }
 
-// memoryStays is case 5 of the published report: 23 MB with any number of services.
+// memoryStays is case 5 of the published report: 23 MB for any number of services.
 func memoryStays() *weighing {
 	l := newLoading(DefaultsOfMemory())
 	for _, services := range []int{1, 100, 1000} {
@@ -104,7 +103,7 @@ func memoryStays() *weighing {
 	return l
 }
 
-// openLoop is a fixed rate.
+// openLoop is a load at a fixed rate.
 func openLoop() *weighing {
 	p := DefaultsOfLoad()
 	p.QPS, p.Connections, p.KeepAlive, p.Rounds = 2000, []int{100}, true, 1

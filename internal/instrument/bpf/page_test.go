@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// report is a rendering of a record's judgement.
+// report renders the judgement of a record.
 func (w *weighing) report(t *testing.T, format string, o page.Options) string {
 	t.Helper()
 	v := w.judge(t)
@@ -36,7 +36,7 @@ func (w *weighing) report(t *testing.T, format string, o page.Options) string {
 	return out.String()
 }
 
-// sectionOf is one section of a page in Markdown.
+// sectionOf returns one section of a page in Markdown.
 func sectionOf(t *testing.T, text, title string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, "### "+title)
@@ -45,7 +45,7 @@ func sectionOf(t *testing.T, text, title string) string {
 	return section
 }
 
-func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
+func TestEveryProgramFigureIsOnThePage(t *testing.T) {
 	seen := map[string]figure.Unit{}
 	for _, l := range []*weighing{meshLoads(8), openLoop(), quotaOf(1, shared), memoryGrows()} {
 		for _, f := range l.judge(t).Figures() {
@@ -65,7 +65,7 @@ func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
 	check.That(t, len(client.Rounds) == 8 && client.Value >= 5.359 && client.Value <= 5.361, "67 %% of 8 CPUs are %+v", client)
 }
 
-func TestWhatAReportSays(t *testing.T) {
+func TestReportText(t *testing.T) {
 	unanswered := func(errors, unsent int64) *weighing {
 		l := openLoop()
 		l.rec.Points[0].Sent.Errors, l.rec.Points[0].Sent.Unsent = errors, unsent
@@ -74,12 +74,12 @@ func TestWhatAReportSays(t *testing.T) {
 	anew := memoryGrows()
 	for i := range anew.rec.Points {
 		for j := range anew.rec.Points[i].Runs {
-			anew.rec.Points[i].Runs[j].ID += uint32(100 * (i + 1)) // loaded anew at each point
+			anew.rec.Points[i].Runs[j].ID += uint32(100 * (i + 1)) // reloaded at each point
 		}
 	}
 	for claim, c := range map[string]struct {
 		of        *weighing
-		section   string // of Markdown; "": the whole text
+		section   string // section of the Markdown page; "" for the whole text
 		says, not []string
 	}{
 		"shares of a core and of the node stand side by side, and are titled": {meshLoads(8), "CPU by load", []string{
@@ -113,7 +113,7 @@ func TestWhatAReportSays(t *testing.T) {
 	}
 }
 
-func TestEveryFormOfAQuotaHasTheVerdict(t *testing.T) {
+func TestEveryQuotaFormatHasTheVerdict(t *testing.T) {
 	for word, points := range map[string][]held{"counts against the limit": shared, "is not limited": beside, "not decided": shared[:1]} {
 		for _, format := range []string{"text", "md", "json", "csv"} {
 			check.Contains(t, format, quotaOf(1, points, points, points).report(t, format, page.Options{Width: 200}), word)
@@ -121,7 +121,7 @@ func TestEveryFormOfAQuotaHasTheVerdict(t *testing.T) {
 	}
 }
 
-func TestTheLargestDifferenceUnderLoadIsSaidInWhateverOrder(t *testing.T) {
+func TestLargestDifferenceUnderLoadIsReported(t *testing.T) {
 	for _, offs := range [][]int64{{0, -3}, {-3, 0}, {2, -3}, {-3, 2, 0}} {
 		var rows []MemoryRow
 		for _, off := range offs {
@@ -131,7 +131,7 @@ func TestTheLargestDifferenceUnderLoadIsSaidInWhateverOrder(t *testing.T) {
 	}
 }
 
-func TestClientsTellPointsApart(t *testing.T) {
+func TestPointsAreDistinguishedByClients(t *testing.T) {
 	for instances, want := range map[int]string{0: "", 4: "4"} {
 		w := newWeighing(DefaultsOfLoad())
 		w.measure(0, record.Asked{Connections: 100, Instances: instances}, 1000)
@@ -139,12 +139,12 @@ func TestClientsTellPointsApart(t *testing.T) {
 	}
 }
 
-func TestWhatIsOfTheReferenceDatapathOnlyIsRefusedOfOtherPrograms(t *testing.T) {
+func TestReferenceDatapathOptionsAreRefusedForOtherPrograms(t *testing.T) {
 	t.Parallel()
 	chosen := func(b *Options) { b.Datapath, b.Kmesh, b.URL = "", true, "http://10.0.0.1/" }
 	for name, c := range map[string]struct {
 		change func(*Options)
-		want   string // "": it is right
+		want   string // "" for a valid plan
 	}{
 		"chosen programs":                       {chosen, ""},
 		"chosen programs, by https":             {func(b *Options) { chosen(b); b.URL = "https://10.0.0.1/" }, ""},
@@ -163,7 +163,7 @@ func TestWhatIsOfTheReferenceDatapathOnlyIsRefusedOfOtherPrograms(t *testing.T) 
 	}
 }
 
-func TestALimitIsACountOfCPUsOrOfClientsWithTheirPart(t *testing.T) {
+func TestParseCPULimits(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/limits.txt", func(_ *testing.T, text string) (any, error) {
 		cpus, instances, err := parseCPUs(text)
@@ -171,7 +171,7 @@ func TestALimitIsACountOfCPUsOrOfClientsWithTheirPart(t *testing.T) {
 	})
 }
 
-func TestAReportOnAMeshAnswersItsQuestions(t *testing.T) {
+func TestMeshReport(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
 		"bpf-load":   {"% of one core at ", "eBPF core %", "eBPF node %", "0.69", "0.34"},

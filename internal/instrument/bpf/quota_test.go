@@ -15,13 +15,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// held is a point under a limit, in shares of one core over three seconds; ticks
-// and throttled below 0 are not there.
+// held is a point under a CPU limit. Times are shares of one core over three seconds.
+// Negative ticks and throttled values are missing.
 type held struct {
 	heavy                        int64
-	free                         bool // without the limit
+	free                         bool // no limit
 	usage, ticks, bpf, throttled float64
-	rate                         float64 // requests per second; 0: 1000 of light programs, 20 of others
+	rate                         float64 // requests per second; 0 means 1000 for light programs and 20 for others
 }
 
 func quotaOf(limit float64, rounds ...[]held) *weighing {
@@ -58,13 +58,14 @@ func quotaOf(limit float64, rounds ...[]held) *weighing {
 	return w
 }
 
-// What programs take that count against a limit of 1 CPU, and that do not.
+// Programs charged to the limit of 1 CPU, and programs that are not.
 var (
 	shared = []held{{usage: 0.6, ticks: 0.6, bpf: 0.01}, {heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 0.9}}
 	beside = []held{shared[0], {heavy: 9, usage: 1, ticks: 1, bpf: 1.6, throttled: 0.9, rate: 1600}}
 )
 
-// pointOf reads a point: "free, heavy 9, usage 1.9, ticks 1.9, bpf 1.8, throttled 0.5, rate 20".
+// pointOf parses a point such as "free, heavy 9, usage 1.9, ticks 1.9, bpf 1.8, throttled
+// 0.5, rate 20".
 func pointOf(t *testing.T, text string) held {
 	t.Helper()
 	h := held{ticks: -1}
@@ -92,9 +93,9 @@ func pointOf(t *testing.T, text string) held {
 	return h
 }
 
-// Before its points a case may have a limit other than 1, how busy the node was at the first
-// point, and "chosen" for programs that are not those of the reference datapath.
-func TestTheVerdictOnALimit(t *testing.T) {
+// Options before the points of a case: the limit (default 1), the node's usage at the
+// first point, and "chosen" for programs other than those of the reference datapath.
+func TestQuotaVerdict(t *testing.T) {
 	golden.Cases(t, "testdata/quota.txt", func(t *testing.T, text string) string {
 		limit, busy, chosen := 1.0, 0.0, false
 		var points []held
@@ -138,13 +139,13 @@ func TestTheVerdictOnALimit(t *testing.T) {
 	})
 }
 
-func TestTheClientsOwnWorkIsThatOfTheRoundInWhichARequestTookMost(t *testing.T) {
+func TestClientWorkUsesTheSlowestRound(t *testing.T) {
 	heavy := held{heavy: 400_000, usage: 0.99, ticks: 1, bpf: 0.95, throttled: 0.9}
 	q := quotaOf(1, []held{{usage: 0.6, ticks: 0.6, bpf: 0.01}, heavy}, []held{{usage: 0.5, ticks: 0.5, bpf: 0.01, rate: 500}, heavy}).judge(t).Quota
 	check.Contains(t, "because", strings.Join(q.Because, "\n"), "about 0.02 CPUs, by the most that a request takes")
 }
 
-func TestStepsAreUnderTheLimitAndTheLightestFirst(t *testing.T) {
+func TestStepsAreLimitedAndSortedByLoad(t *testing.T) {
 	q := quotaOf(1, []held{{heavy: 400_000, usage: 1, ticks: 1.02, bpf: 0.9, throttled: 0.9}, {heavy: 400_000, free: true, usage: 1.9, ticks: 1.9, bpf: 1.8},
 		{heavy: 0, usage: 0.6, ticks: -1, bpf: 0.1}}).judge(t).Quota
 	must.That(t, len(q.Steps) == 2 && q.Steps[0].Heavy == 0 && q.Steps[1].Heavy == 400_000, "%+v", q.Steps)
@@ -157,7 +158,7 @@ func TestStepsAreUnderTheLimitAndTheLightestFirst(t *testing.T) {
 	check.That(t, !q.Steps[0].Ticks.Known(), "ticks are known that were not read")
 }
 
-func TestRoundsThatLeadElsewhereAreCounted(t *testing.T) {
+func TestDisagreeingRoundsAreCounted(t *testing.T) {
 	b := quotaOf(1, shared, beside, shared).judge(t)
 	q := b.Quota
 	check.That(t, q.Verdict == QuotaShared && q.Rounds == 3 && q.Agree == 2, "%s, %d of %d agree", q.Verdict, q.Agree, q.Rounds)
@@ -165,7 +166,7 @@ func TestRoundsThatLeadElsewhereAreCounted(t *testing.T) {
 	check.That(t, strings.HasPrefix(m, "only 2 of 3 rounds"), "%v", m)
 }
 
-func TestWhatWeakensAVerdictIsSaid(t *testing.T) {
+func TestVerdictCaveatsAreReported(t *testing.T) {
 	w := quotaOf(1, []held{{heavy: 0, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}})
 	w.plan.Datapath, w.plan.Kmesh, w.plan.Heavy = "", true, []int64{0}
 	w.rec.Programs[0].Kind = "sched_cls"
@@ -177,14 +178,14 @@ func TestWhatWeakensAVerdictIsSaid(t *testing.T) {
 	messageOf(t, b, foundSoftirq)
 }
 
-func TestAVerdictNeedsTheProgramsRunTime(t *testing.T) {
+func TestVerdictNeedsProgramRunTime(t *testing.T) {
 	w := quotaOf(1, []held{{heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}})
 	w.rec.Points[0].Runs = nil
 	q := w.judge(t).Quota
 	check.That(t, q.Verdict == QuotaUndecided && strings.Contains(q.Because[0], "not known"), "%s, %q", q.Verdict, q.Because)
 }
 
-func TestQuotasOfFailuresOnlyAreNotDecided(t *testing.T) {
+func TestQuotaWithOnlyFailuresIsUndecided(t *testing.T) {
 	w := quotaOf(1, []held{{heavy: 9}}, []held{{heavy: 9}})
 	for i := range w.rec.Points {
 		w.rec.Points[i].Failure = &record.Failure{Kind: record.FailError, Detail: fmt.Sprintf("cgroup: read-only, round %d", i)}
@@ -194,12 +195,12 @@ func TestQuotasOfFailuresOnlyAreNotDecided(t *testing.T) {
 		"%+v, %d failed", b.Quota, b.Failed)
 }
 
-func TestTimeThatIsNotChargedAtAllIsNotMisbooked(t *testing.T) {
+func TestUnchargedTimeIsNotMisattributed(t *testing.T) {
 	b := quotaOf(1, []held{{usage: 0.6, ticks: 0.6}, {heavy: 9, usage: 1, ticks: 1, bpf: 2, throttled: 1, rate: 900}}).judge(t)
 	check.That(t, b.Quota.Verdict == QuotaBeside && !slices.Contains(codes(b), foundDiffer), "%s, %v", b.Quota.Verdict, codes(b))
 }
 
-func TestTimeOfChosenProgramsIsTheClientsWhereTheyRanOnceForEachConnectOfTheirs(t *testing.T) {
+func TestProgramsRunOncePerConnectAreChargedToClients(t *testing.T) {
 	within := held{usage: 0.2, ticks: 0.2, bpf: 0.15, throttled: 0.9, rate: 1000}
 	for name, c := range map[string]struct {
 		h      held
@@ -244,8 +245,8 @@ func TestTimeOfChosenProgramsIsTheClientsWhereTheyRanOnceForEachConnectOfTheirs(
 	}
 }
 
-func TestRunsInSoftirqMayBeOnTheAccountOfOthers(t *testing.T) {
-	// Of five runs of a sock_ops for a connection one may be elsewhere.
+func TestSoftirqRunsMayBeChargedToOthers(t *testing.T) {
+	// One of five runs of sock_ops per connection may be charged elsewhere.
 	of := func(sockops float64) *Quota {
 		w := quotaOf(0.2, []held{{usage: 0.6 / 5, ticks: 0.6 / 5}, {heavy: 9, usage: 0.2, ticks: 0.2, throttled: 0.9, rate: 900}})
 		w.rec.Programs = append(w.rec.Programs, record.Program{ID: 12, Kind: "sock_ops", Name: "sockops"})
@@ -254,12 +255,12 @@ func TestRunsInSoftirqMayBeOnTheAccountOfOthers(t *testing.T) {
 		return w.judge(t).Quota
 	}
 	q := of(0.3)
-	check.That(t, q.Verdict != QuotaBeside, "%s, because %q", q.Verdict, q.Because) // 0.24 in the clients' calls: less than 0.2 × (1 + 0.2 + 1/30)
+	check.That(t, q.Verdict != QuotaBeside, "%s, because %q", q.Verdict, q.Because) // 0.24 in the clients' calls is less than 0.2 × (1 + 0.2 + 1/30)
 	q = of(0.4)
 	check.That(t, q.Verdict == QuotaBeside && strings.Contains(q.Because[0], "0.32 CPUs in the clients' own calls"), "%s, because %q", q.Verdict, q.Because)
 }
 
-func TestEBPFIsNoPartOfALowerUsage(t *testing.T) {
+func TestEBPFTimeExceedingUsageIsExcluded(t *testing.T) {
 	t.Parallel()
 	for claim, c := range map[string]struct {
 		usage, bpf float64

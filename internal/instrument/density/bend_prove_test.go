@@ -14,8 +14,8 @@ import (
 
 const mib = 1 << 20
 
-// bentNoises are how what a node uses strays from a line over the sandboxes, which take
-// 2 MiB each: given so many at each step of a round, what it is off there, MiB.
+// bentNoises are models of node memory noise around a line of 2 MiB per sandbox. Each
+// returns the deviation in MiB at each step of a round.
 var bentNoises = []struct {
 	name string
 	off  func(r *rand.Rand, there []float64) []float64
@@ -67,10 +67,11 @@ func each(there []float64, f func(float64) float64) (all []float64) {
 	return all
 }
 
-// bentRounds are what so many rounds see of sandboxes that cost times as much from a count on.
+// bentRounds simulates rounds in which a sandbox costs a multiple of the base from a
+// given count on.
 func bentRounds(r *rand.Rand, rounds, at int, times float64, off func(*rand.Rand, []float64) []float64) (all [][]stat.Point) {
 	for range rounds {
-		there := []float64{4, 8, 16, 32, 64, 128, 256, 512, 600 + float64(r.IntN(300))} // memory ends the last somewhere
+		there := []float64{4, 8, 16, 32, 64, 128, 256, 512, 600 + float64(r.IntN(300))} // memory runs out at the last count
 		var points []stat.Point
 		strays := off(r, there)
 		for i, n := range there {
@@ -85,9 +86,10 @@ func bentRounds(r *rand.Rand, rounds, at int, times float64, off func(*rand.Rand
 	return all
 }
 
-// A straight cost is called bent in at most 5 % of all runs, whatever its noise, and from 4
-// rounds on one that doubles is found in 4 of 5 at least. The table is that of docs/density.md.
-func TestBendsAreFoundWhereTheyAreAndSeldomElse(t *testing.T) {
+// A straight cost is reported as bent in at most 5 % of runs, for any noise. With at
+// least 4 rounds, a doubled cost is found in at least 4 of 5 runs. The table is in
+// docs/density.md.
+func TestBendDetectionRates(t *testing.T) {
 	const runs = 300
 	var table strings.Builder
 	for _, n := range bentNoises {

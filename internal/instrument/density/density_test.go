@@ -17,12 +17,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestStepsThatCanNeverBeToldApartAreRefused(t *testing.T) {
+func TestIndistinguishableStepsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		until      string
 		step, most int
-		wrong      string // "": it is accepted
+		wrong      string // "" for accepted options
 	}{
 		"steps of three":                      {"latency=2x", 3, 200, "step: 3 sandboxes a step are too few"},
 		"steps of four":                       {"latency=2x", 4, 200, ""},
@@ -45,7 +45,7 @@ func TestStepsThatCanNeverBeToldApartAreRefused(t *testing.T) {
 	check.That(t, e.Bounded, "four against four are not: %+v", e)
 }
 
-func TestAStepThatNothingDecidesIsSaid(t *testing.T) {
+func TestUndecidedStepIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		times figure.Estimate
@@ -64,7 +64,7 @@ func TestAStepThatNothingDecidesIsSaid(t *testing.T) {
 	}
 }
 
-func TestRoundsThatDidNotComeBackAreCounted(t *testing.T) {
+func TestUnreclaimedRoundsAreCounted(t *testing.T) {
 	t.Parallel()
 	end := func(round int, back time.Duration) record.Density {
 		return record.Density{Round: round, Target: "runc", Why: record.EndAsked, Removed: int64(time.Second), Back: int64(back)}
@@ -79,7 +79,7 @@ func TestRoundsThatDidNotComeBackAreCounted(t *testing.T) {
 	check.That(t, c.Head == "2.00 s" && c.Tail == "(2 not back)" && recovered(removal).Tail == "", "%+v", c)
 }
 
-func TestAStartThatIsKnownAsTheLatestOnlyIsMarked(t *testing.T) {
+func TestUpperBoundStartIsMarked(t *testing.T) {
 	t.Parallel()
 	polled := func(unready int64) record.Sample {
 		return record.Sample{Start: 1e9, Returned: 2e9, Ready: 3e9, Polls: 2, Unready: unready}
@@ -105,8 +105,8 @@ func TestAStartThatIsKnownAsTheLatestOnlyIsMarked(t *testing.T) {
 	}
 }
 
-// batch is a step of a round to so many sandboxes, whose starts all took so many ms; below
-// 0 one failed.
+// batch is a step of a round up to a number of sandboxes. Every start takes the given ms;
+// a negative value is a failure.
 func batch(round, to int, each ...int64) record.Batch {
 	b := record.Batch{Round: round, Target: "runc", Phase: record.PhaseMeasure, Lanes: to}
 	for _, ms := range each {
@@ -121,7 +121,7 @@ func batch(round, to int, each ...int64) record.Batch {
 
 func of(n int, ms int64) []int64 { return slices.Repeat([]int64{ms}, n) }
 
-// judged are the steps of such batches.
+// judged returns the steps of the given batches.
 func judged(readings []record.Reading, batches ...record.Batch) *Target {
 	j := Judgement{Until: Until{Failure: true}, Record: &record.Record{Batches: batches}}
 	t := &Target{Info: record.Target{Name: "runc", Operations: map[string]record.Operation{"run": {Done: record.StampReturned}}}}
@@ -129,7 +129,7 @@ func judged(readings []record.Reading, batches ...record.Batch) *Target {
 	return t
 }
 
-func TestAStartIsComparedWithTheFirstOfItsOwnRound(t *testing.T) {
+func TestStartIsComparedWithinItsRound(t *testing.T) {
 	t.Parallel()
 	type rounds = []record.Batch
 	for name, c := range map[string]struct {
@@ -160,7 +160,7 @@ func TestAStartIsComparedWithTheFirstOfItsOwnRound(t *testing.T) {
 	}
 }
 
-func TestAStartsIntervalIsThatOfRounds(t *testing.T) {
+func TestStartIntervalUsesRounds(t *testing.T) {
 	t.Parallel()
 	spread := []int64{46, 47, 48, 49, 50, 51, 52, 53}
 	for name, c := range map[string]struct {
@@ -184,7 +184,7 @@ func TestAStartsIntervalIsThatOfRounds(t *testing.T) {
 	}
 }
 
-func TestAStepThatAddedNothingHasNoMemory(t *testing.T) {
+func TestEmptyStepHasNoMemory(t *testing.T) {
 	t.Parallel()
 	reading := func(moment record.Moment, sandboxes int) record.Reading {
 		x := record.Reading{Target: "runc", Moment: moment, Sandboxes: sandboxes, Time: int64(sandboxes*10 + 1)}
@@ -215,7 +215,7 @@ func TestAStepThatAddedNothingHasNoMemory(t *testing.T) {
 		check.That(t, before.Known() && last.Last && last.All.Of("memory-per-sandbox").Known() == c.memory && last.start().Failed == 1,
 			"%s: %+v, %+v", name, before, last)
 		slopes := target.such("memory-of-one-more")
-		check.That(t, len(slopes) == 1 && slopes[0].Labels.Get("to") == strconv.Itoa(c.to) && math.Abs(slopes[0].Value-1<<20) <= 1 && !slopes[0].Bounded, // of one round
+		check.That(t, len(slopes) == 1 && slopes[0].Labels.Get("to") == strconv.Itoa(c.to) && math.Abs(slopes[0].Value-1<<20) <= 1 && !slopes[0].Bounded, // from one round
 			"%s: %+v", name, slopes)
 	}
 }
@@ -223,7 +223,7 @@ func TestAStepThatAddedNothingHasNoMemory(t *testing.T) {
 func TestBoundsHaveNoRatio(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		first, later bool // most were ready when they were asked first
+		first, later bool // most were ready at the first query
 		known        bool
 	}{
 		"neither": {false, false, true}, "the first step's": {true, false, false}, "the later step's": {false, true, false}, "both": {true, true, false},
@@ -254,7 +254,7 @@ func TestBoundsHaveNoRatio(t *testing.T) {
 	}
 }
 
-func TestCgroupsThatTheRunRemovedAreToldOnce(t *testing.T) {
+func TestRemovedCgroupsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before []record.Finding
@@ -272,7 +272,7 @@ func TestCgroupsThatTheRunRemovedAreToldOnce(t *testing.T) {
 	}
 }
 
-func TestMountsThatCouldNotBeReadAreNotNone(t *testing.T) {
+func TestUnreadableMountsAreUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		beside     []*record.LeftBeside // of each round

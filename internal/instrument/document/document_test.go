@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stored are judged records of all instruments.
+// stored returns judged records of all instruments.
 func stored(t *testing.T, change func(*record.Record)) (out []instrument.Judged) {
 	t.Helper()
 	lines := must.Get(all.Instruments.Lines())(t)
@@ -41,7 +41,7 @@ func written(t *testing.T, all_ []instrument.Judged) string {
 	return strings.ReplaceAll(out.String(), `\`, "")
 }
 
-func TestEveryVersionAndSettingOfARecordIsInTheOneTable(t *testing.T) {
+func TestVersionsAndSettingsAreInOneTable(t *testing.T) {
 	t.Parallel()
 	judged := stored(t, func(rec *record.Record) {
 		if len(rec.Targets) > 0 && rec.Header.Experiment == "lifecycle" {
@@ -80,7 +80,7 @@ func TestEveryVersionAndSettingOfARecordIsInTheOneTable(t *testing.T) {
 	}
 }
 
-func TestTwoMachinesHaveAColumnEach(t *testing.T) {
+func TestMachinesHaveSeparateColumns(t *testing.T) {
 	t.Parallel()
 	n := 0
 	text := written(t, stored(t, func(rec *record.Record) {
@@ -91,7 +91,7 @@ func TestTwoMachinesHaveAColumnEach(t *testing.T) {
 	check.That(t, strings.Contains(text, "| machine 2 |") && strings.Contains(text, "| 6.99 |"), "%v", text[:2000])
 }
 
-func TestAMachineStaysOneWhoseKernelCountsABitOfMemoryLess(t *testing.T) {
+func TestSlightlyDifferentMemoryIsOneMachine(t *testing.T) {
 	t.Parallel()
 	of := &facts{}
 	for at, e := range []record.Environment{{Memory: 1000}, {Memory: 985}, {Memory: 500}} {
@@ -99,8 +99,8 @@ func TestAMachineStaysOneWhoseKernelCountsABitOfMemoryLess(t *testing.T) {
 	}
 }
 
-// What instruments say each by itself stands once, in its part.
-func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
+// Statements common to several instruments appear once, in their own section.
+func TestSectionIsPrintedOnce(t *testing.T) {
 	t.Parallel()
 	pages := must.Get(Of(stored(t, nil), all.Instruments, &page.Section{Title: "again"}, page.Options{}))(t)
 	front, back := pages[0], pages[len(pages)-1]
@@ -135,7 +135,7 @@ func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 	check.That(t, len(once) == len(texts) && len(once) >= 3, "findings %q", texts)
 }
 
-func TestWhatIsNotHereOfAPlanIsSaid(t *testing.T) {
+func TestMissingMeasuresAreReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*record.Record)
@@ -166,7 +166,7 @@ func TestWhatIsNotHereOfAPlanIsSaid(t *testing.T) {
 	}
 }
 
-func TestWhatARecordSaysIsNotObeyedInADocument(t *testing.T) {
+func TestDocumentEscapesRecords(t *testing.T) {
 	t.Parallel()
 	const evil = "x\x1b]0;y\a\n# <script>z</script>"
 	judged := stored(t, func(rec *record.Record) {

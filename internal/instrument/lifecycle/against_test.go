@@ -56,7 +56,7 @@ func client(lanes ...int) *run {
 	return r
 }
 
-// measures are the two of pods: alone, and with a container.
+// measures has two pod measures: a pod alone and a pod with a container.
 func measures() (alone, container *run) {
 	alone, container = newRun([]int{1, 100}, subject.PodOps...), newRun([]int{1, 100}, subject.Run, subject.Stop, subject.Remove)
 	for _, r := range []*run{alone, container} {
@@ -72,7 +72,7 @@ func measures() (alone, container *run) {
 	return alone, container
 }
 
-func TestFiguresBesidePublishedOnesAreAsTheGoldenFileHasThem(t *testing.T) {
+func TestPublishedComparisonGolden(t *testing.T) {
 	alone, container := measures()
 	failed := client(1, 20)
 	failed.fail("docker/runc", subject.Create, 3, record.Failure{Kind: record.FailError, Detail: "no space left"})
@@ -80,7 +80,7 @@ func TestFiguresBesidePublishedOnesAreAsTheGoldenFileHasThem(t *testing.T) {
 	within(t, against(t, "text", page.Options{Width: 80}, failed, alone, container), 80)
 }
 
-func TestOursStandBesideTheirs(t *testing.T) {
+func TestPublishedAndOwnFiguresAreComparable(t *testing.T) {
 	alone, container := measures()
 	for name, tt := range map[string]struct {
 		runs []*run
@@ -120,7 +120,7 @@ func TestOursStandBesideTheirs(t *testing.T) {
 	}
 }
 
-func TestVSOfOursIsOfOneRunAndOneWay(t *testing.T) {
+func TestOwnRatiosUseOneRunAndMethod(t *testing.T) {
 	r := newRun([]int{1}, subject.PodOps...)
 	for i, name := range []string{"cri+cri-o/runc", "cri+isulad/runc", "cri+isulad+cli/runc"} {
 		r.cri(name, "1.0")
@@ -140,22 +140,21 @@ func TestVSOfOursIsOfOneRunAndOneWay(t *testing.T) {
 	}
 }
 
-func TestNoDifferenceBetweenTheirsAndOursIsComputed(t *testing.T) {
+func TestPublishedAndOwnFiguresAreNotSubtracted(t *testing.T) {
 	alone, container := measures()
 	for _, format := range []string{"text", "md"} {
 		out := against(t, format, page.Options{Width: 120}, client(1, 20), alone, container)
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), "a difference between them says nothing about the engines, so none is computed") {
 			t.Errorf("%s does not say that the two are of different machines", format)
 		}
-		theirs := strings.Index(out, "published claims that their own figures contradict") // between theirs, of one machine
+		theirs := strings.Index(out, "published claims that their own figures contradict") // comparisons within their figures, on one machine
 		out = out[:theirs] + out[theirs+strings.Index(out[theirs:], "how they measured"):]
 		for _, word := range []string{"p<", "p=", "faster", "slower"} {
 			if strings.Contains(out, word) {
 				t.Errorf("%s judges: %q", format, word)
 			}
 		}
-		// Of percentages there are those that they print, and of those runs, which have no
-		// iSulad, none.
+		// Percentages come only from their report and from this run, which has no iSulad.
 		printed := []string{"-92.33%", "-91.54%"}
 		for _, table := range isuladReport(t).Tables {
 			for _, row := range table.Rows {
@@ -170,7 +169,7 @@ func TestNoDifferenceBetweenTheirsAndOursIsComputed(t *testing.T) {
 	}
 }
 
-func TestTheDataOfBothSidesAreFigures(t *testing.T) {
+func TestBothSidesHaveFigures(t *testing.T) {
 	ours := judgedAs(t, client(1, 20))
 	_, all := beside.Page(ours, isuladReport(t), page.Options{})
 	if f := figure.Find(ours[0].Figures(), "trimmed-mean", "target", "crun", "op", "create", "lanes", "1"); f.Value != 10e6 {
@@ -189,7 +188,7 @@ func TestTheDataOfBothSidesAreFigures(t *testing.T) {
 	}
 }
 
-func TestTheISuladFormGivesEveryPublishedTable(t *testing.T) {
+func TestISuladFormatHasEveryPublishedTable(t *testing.T) {
 	p := isuladReport(t)
 	for _, table := range p.Tables {
 		var ops []subject.Op
@@ -217,7 +216,7 @@ func TestTheISuladFormGivesEveryPublishedTable(t *testing.T) {
 		for _, row := range table.Rows {
 			vs := slices.Clone(row.Versus)
 			if row.Note != "" {
-				vs[1] = "-91.54%" // theirs is wrong
+				vs[1] = "-91.54%" // the published value is wrong
 			}
 			cells := []string{row.Label}
 			for _, v := range row.Values {
@@ -230,7 +229,7 @@ func TestTheISuladFormGivesEveryPublishedTable(t *testing.T) {
 	}
 }
 
-func TestSeveralReportsAreOneAfterTheOther(t *testing.T) {
+func TestReportsAreConcatenated(t *testing.T) {
 	first, second := client(1), pods(1)
 	second.rec.Header.RunID = "run2"
 	for _, format := range []string{"text", "md"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// firstTimes is noise of 1 % and a first round that takes so many times as long.
+// firstTimes has noise of 1 % and a first round that is slower by a factor.
 func firstTimes(factor float64) func(string, subject.Op, int, int) int64 {
 	r := rand.New(rand.NewPCG(5, 5))
 	return func(_ string, _ subject.Op, _, round int) int64 {
@@ -25,13 +25,13 @@ func firstTimes(factor float64) func(string, subject.Op, int, int) int64 {
 	}
 }
 
-func TestAdviceOnTheFirstRoundCanBeFollowed(t *testing.T) {
+func TestFirstRoundAdviceIsApplicable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		factor   float64
 		imported bool
-		want     string // in the advice
+		want     string // part of the advice
 		not      string
 	}{
 		{"a slow one is a cold cache", 1.5, false, "raise --warmup", ""},
@@ -53,7 +53,7 @@ func TestAdviceOnTheFirstRoundCanBeFollowed(t *testing.T) {
 	}
 }
 
-func TestWhatOneTargetAloneShowsIsSaidOfIt(t *testing.T) {
+func TestFindingOfOneTargetNamesIt(t *testing.T) {
 	t.Parallel()
 	noise, slow := firstTimes(1), firstTimes(1.3)
 	l := judged(t, write(func(w *written) {
@@ -70,7 +70,7 @@ func TestWhatOneTargetAloneShowsIsSaidOfIt(t *testing.T) {
 	}
 }
 
-func TestTaresOwnLimitIsTheFirstFindingAndTheCauseOfPressure(t *testing.T) {
+func TestOwnLimitIsFirstFindingAndPressureCause(t *testing.T) {
 	t.Parallel()
 	for _, throttled := range []bool{false, true} {
 		l := judged(t, write(func(w *written) {
@@ -92,7 +92,8 @@ func TestTaresOwnLimitIsTheFirstFindingAndTheCauseOfPressure(t *testing.T) {
 	}
 }
 
-// early lets the calls of one target return after 10 ms, and its workload run at another time.
+// early makes the calls of one target return after 10 ms; its workload runs at another
+// time.
 func early(first int64) func(*written) {
 	return func(w *written) {
 		w.sample = func(name string, _ subject.Op, round int, s *record.Sample) {
@@ -196,7 +197,7 @@ func TestFindings(t *testing.T) {
 		}, nil, ""},
 		{"lanes that use CPU time are an own cost", func(w *written) {
 			w.plan.Lanes = []int{10}
-			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms } // of 4 CPUs for 100 ms
+			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms } // 4 CPUs for 100 ms
 		}, []string{"own-cost"}, "of the machine's CPU time"},
 		{"of host and floor it is the operation itself", func(w *written) {
 			w.targets = []string{"host", "floor"}
@@ -236,7 +237,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func TestEachKindOfFailureHasAdviceOfItsOwn(t *testing.T) {
+func TestEachFailureKindHasItsAdvice(t *testing.T) {
 	seen := map[string]string{}
 	for _, kind := range []string{record.FailExit, record.FailTimeout, record.FailExec, record.FailState, record.FailWorkload} {
 		l := judged(t, write(func(w *written) {
@@ -253,7 +254,7 @@ func TestEachKindOfFailureHasAdviceOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatWasInterruptedIsNotOfTheTotalThatAFindingStates(t *testing.T) {
+func TestInterruptedSamplesAreNotInFindingTotals(t *testing.T) {
 	l := judged(t, write(func(w *written) {
 		w.sample = func(_ string, _ subject.Op, round int, s *record.Sample) {
 			switch round {
@@ -272,8 +273,8 @@ func TestWhatWasInterruptedIsNotOfTheTotalThatAFindingStates(t *testing.T) {
 	}
 }
 
-func TestFindingsOfTheExperimentAreKeptAndThoseOfSamplesMadeAnew(t *testing.T) {
-	fromRun := slices.DeleteFunc(slices.Clone(finding.FromRun), func(code string) bool { return code == finding.OwnLimit }) // it is in the other's
+func TestRunFindingsAreKeptAndSampleFindingsRecomputed(t *testing.T) {
+	fromRun := slices.DeleteFunc(slices.Clone(finding.FromRun), func(code string) bool { return code == finding.OwnLimit }) // the other record has it
 	rec := write(func(w *written) {
 		w.change = func(rec *record.Record) {
 			for _, code := range append(slices.Clone(fromRun), "drift", "a-code-of-a-later-version") {

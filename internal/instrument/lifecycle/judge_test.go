@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestAFailedSampleGivesNoTimeWhateverItsStampsSay(t *testing.T) {
+func TestFailedSampleHasNoTime(t *testing.T) {
 	for _, lanes := range []int{1, 4} {
 		l := judged(t, write(func(w *written) {
 			w.plan.Lanes = []int{lanes}
@@ -40,7 +40,7 @@ func TestAFailedSampleGivesNoTimeWhateverItsStampsSay(t *testing.T) {
 	}
 }
 
-func TestTheMedianOfAnEvenNumberLiesBetweenTheTwoInTheMiddle(t *testing.T) {
+func TestMedianOfEvenCountIsTheMeanOfTheMiddleTwo(t *testing.T) {
 	l := judged(t, write(func(w *written) {
 		w.plan.Lanes = []int{2}
 		w.latency = func(string, subject.Op, int, int) int64 { return 100 * ms }
@@ -51,7 +51,8 @@ func TestTheMedianOfAnEvenNumberLiesBetweenTheTwoInTheMiddle(t *testing.T) {
 		}
 	}))
 	figures := l.Figures()
-	// Of one lane the parts are 0…9 and nothing, of the other 0…9 and what lacks of 9.
+	// The parts of one lane are 0…9 and 0; those of the other are 0…9 and the rest up to
+	// 9.
 	for quantity, want := range map[string]float64{"release-skew": 4.5 * ms, "max-rss": 4.5 * (1 << 20), "user-cpu": 4.5 * ms, "system-cpu": 0, "command-cpu": 9 * ms} {
 		if f := figure.Find(figures, quantity, "target", "oci0"); f.Value != want {
 			t.Errorf("%s is %v, want %v", quantity, f.Value, want)
@@ -63,7 +64,7 @@ func TestTheMedianOfAnEvenNumberLiesBetweenTheTwoInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestEveryStampHasAMomentOfItsOwn(t *testing.T) {
+func TestStampsAreDistinct(t *testing.T) {
 	rec := write(func(w *written) {
 		w.targets = []string{"oci"}
 		w.sample = func(_ string, _ subject.Op, _ int, s *record.Sample) {
@@ -86,7 +87,7 @@ func TestEveryStampHasAMomentOfItsOwn(t *testing.T) {
 	}
 }
 
-// moments are the times to stamps.
+// moments returns the times of stamps.
 func moments(c figure.Set) (all []figure.Figure) {
 	for _, f := range c {
 		if f.Quantity == "time-to" {
@@ -139,7 +140,7 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
-func TestComparisonsAreWithTheBaselineAndOnlyThere(t *testing.T) {
+func TestOnlyTheBaselineIsCompared(t *testing.T) {
 	rec := write(func(w *written) {
 		w.targets = []string{"host", "oci", "oci"}
 		w.latency = func(name string, _ subject.Op, _, round int) int64 {
@@ -160,7 +161,7 @@ func TestComparisonsAreWithTheBaselineAndOnlyThere(t *testing.T) {
 	}
 }
 
-func TestWhatTheBaselineNeverDidIsComparedWithNothing(t *testing.T) {
+func TestOperationMissingFromBaselineIsNotCompared(t *testing.T) {
 	rec := write(func(w *written) {
 		w.sample = func(name string, _ subject.Op, _ int, s *record.Sample) {
 			if name == "oci0" {
@@ -174,7 +175,7 @@ func TestWhatTheBaselineNeverDidIsComparedWithNothing(t *testing.T) {
 	}
 }
 
-func TestAnOperationThatATargetHasNotIsAbsentAndNotFailed(t *testing.T) {
+func TestUnsupportedOperationIsAbsentNotFailed(t *testing.T) {
 	rec := write(func(w *written) {
 		w.targets = []string{"host", "oci"}
 		w.batch = func(b *record.Batch) {
@@ -192,7 +193,7 @@ func TestAnOperationThatATargetHasNotIsAbsentAndNotFailed(t *testing.T) {
 	}
 }
 
-func TestOperationsThatNoTargetHasAreNoRows(t *testing.T) {
+func TestUnsupportedOperationsHaveNoRows(t *testing.T) {
 	for name, change := range map[string]func(ops map[string]record.Operation){
 		"not listed":         func(ops map[string]record.Operation) { delete(ops, "runp") },
 		"said to be missing": func(ops map[string]record.Operation) { ops["runp"] = record.Operation{Absent: "no pods"} },
@@ -243,7 +244,7 @@ func TestPrecision(t *testing.T) {
 		worst   float64
 		where   string
 	}{
-		// Of ten values the stricter interval is from the first to the last.
+		// With ten values, the stricter interval spans the first to the last.
 		{"is that of the widest interval", spread, nil, 22.5 / 122.5, "oci1 run"},
 		{"of those that take part", spread, []string{"oci1"}, 4.5 / 104.5, "oci0 run"},
 		{"is not known before there is an interval", func(w *written) { spread(w); w.rounds = 5 }, nil, math.Inf(1), "oci1 run vs oci0"},
@@ -267,7 +268,7 @@ func TestPrecision(t *testing.T) {
 	}
 }
 
-func TestJudgingChangesNothingInTheRecord(t *testing.T) {
+func TestJudgingDoesNotModifyTheRecord(t *testing.T) {
 	rec := write(func(w *written) { w.plan.Lanes, w.plan.Ops = []int{1, 3}, subject.Ops })
 	first := judged(t, rec)
 	second := judged(t, rec)

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// run is a record being made by hand, with times that are easy to check.
+// run builds a record with times that are easy to check.
 type run struct {
 	rec  *record.Record
 	plan lifecycle.Options
@@ -79,12 +79,12 @@ func (r *run) add(t record.Target) *record.Target {
 	return &r.rec.Targets[len(r.rec.Targets)-1]
 }
 
-// spreads are the values of ten rounds around 0: their middle eight average to
-// it, and their median is it.
+// spreads are deviations of ten rounds around 0. Both their median and the mean of the
+// middle eight are 0.
 var spreads = []int64{-3, 1, 2, 9, -1, 0, 3, -2, 0, -9}
 
-// times adds a round for each of spreads in which each lane takes about that
-// many microseconds, and the last one exactly.
+// times adds one round per element of spreads. Each lane takes about the given number of
+// microseconds, the last lane exactly.
 func (r *run) times(name string, op subject.Op, lanes int, micros, step int64) {
 	for round, s := range spreads {
 		r.batch(name, op, lanes, round, 1000*(micros+s*step))
@@ -122,7 +122,7 @@ func (r *run) fail(name string, op subject.Op, round int, f record.Failure) {
 	r.rec.Batches[i].Samples[0].Failure = &f
 }
 
-// pair is what most reports look like: two runtimes and the host.
+// pair is a typical report: two runtimes and the host.
 func pair(lanes ...int) *run {
 	r := newRun(lanes, subject.ContainerOps...)
 	r.host()
@@ -189,7 +189,7 @@ func engines(lanes ...int) *run {
 	return r
 }
 
-// pods are two CRI endpoints, and an engine that has no pods.
+// pods are two CRI endpoints and an engine without pods.
 func pods(lanes ...int) *run {
 	r := newRun(lanes, subject.Ops...)
 	r.plan.Title, r.plan.Subject = "Pods, and containers in them", "cri+containerd/runc"
@@ -212,7 +212,7 @@ func pods(lanes ...int) *run {
 	return r
 }
 
-// cri adds an endpoint whose containers live in pods.
+// cri adds an endpoint with containers in pods.
 func (r *run) cri(name, version string) {
 	ops := map[string]record.Operation{}
 	for op, call := range map[subject.Op]string{
@@ -269,7 +269,7 @@ func failing() *run {
 	return r
 }
 
-// guest has a workload with a clock of its own, and too few rounds.
+// guest has a workload with a clock of its own and too few rounds.
 func guest() *run {
 	r := newRun([]int{1}, subject.Start, subject.Run)
 	r.runtime("runc", "1.1.12")
@@ -287,7 +287,7 @@ func guest() *run {
 	return r
 }
 
-// Text of others that wants to be more than text.
+// Hostile text that tries to be interpreted.
 const (
 	hostileName    = "=cmd|'/c calc'!A0\x1b]0;owned\a`x`<b>"
 	hostileVersion = "1.0\n# heading\r\n\u202evil\x1b[2J [link](javascript:x) \u009b31m"
@@ -297,7 +297,7 @@ func hostile() *run {
 	r := newRun([]int{1, 100}, subject.Create, subject.Start)
 	r.rec.Header.Version, r.rec.Header.RunID = hostileVersion, hostileVersion
 	r.rec.Header.Environment.Kernel, r.rec.Header.Environment.CPUModel = hostileVersion, hostileVersion
-	r.plan.Title, r.plan.Subject = hostileVersion, hostileVersion // which is no target
+	r.plan.Title, r.plan.Subject = hostileVersion, hostileVersion // the names are not targets
 	r.rec.Header.Environment.Cgroup, r.rec.Header.Environment.OS = hostileVersion, hostileVersion
 	r.rec.End.Why = hostileVersion
 	r.runtime("runc", hostileVersion)

@@ -40,7 +40,7 @@ func renderedAll(t *testing.T, format string, o page.Options, runs ...*run) stri
 
 var forms = []string{"text", "md", "csv", "json"}
 
-func TestReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
+func TestReportGolden(t *testing.T) {
 	for name, tt := range map[string]struct {
 		record func() *run
 		o      page.Options
@@ -63,13 +63,13 @@ func TestReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
 	}
 }
 
-// What text alone has: columns, parts of tables that are too wide, and colours.
-func TestTextIsLaidOutAsTheGoldenFilesHaveIt(t *testing.T) {
+// Features of text output only: columns, split tables and colours.
+func TestTextLayoutGolden(t *testing.T) {
 	golden.Same(t, "testdata/six-80.txt", rendered(t, six(), "text", page.Options{Width: 80}))
 	golden.Same(t, "testdata/pair-colour.txt", rendered(t, failing(), "text", page.Options{Width: 100, Colour: true}))
 }
 
-// within says which lines are wider than a terminal.
+// within returns the lines wider than a terminal.
 func within(t *testing.T, text string, width int) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -79,7 +79,7 @@ func within(t *testing.T, text string, width int) {
 	}
 }
 
-func TestEveryPartOfASplitTableBeginsWithTheBaseline(t *testing.T) {
+func TestSplitTablesRepeatTheBaseline(t *testing.T) {
 	parts := 0
 	for line := range strings.Lines(rendered(t, six(), "text", page.Options{Width: 80})) {
 		if strings.HasPrefix(line, "  operation ") {
@@ -94,16 +94,16 @@ func TestEveryPartOfASplitTableBeginsWithTheBaseline(t *testing.T) {
 	}
 }
 
-func TestTheISuladFormTakesItsPercentagesFromMeansThatAreNotRounded(t *testing.T) {
+func TestISuladPercentagesUseUnroundedMeans(t *testing.T) {
 	r := newRun([]int{1}, subject.Create)
 	r.runtime("runc", "")
 	r.runtime("crun", "")
 	r.times("runc", subject.Create, 1, 20_400, 10) // printed as 20
-	r.times("crun", subject.Create, 1, 20_496, 10) // printed as 20, too
+	r.times("crun", subject.Create, 1, 20_496, 10) // also printed as 20
 	check.Contains(t, "no such row", rendered(t, r, "md", page.Options{}), "| create | 20 | 20 | +0.47% |")
 }
 
-func TestWhatWasTimedIsSaidOnce(t *testing.T) {
+func TestTimedIntervalIsPrintedOnce(t *testing.T) {
 	r := newRun([]int{1}, subject.Start, subject.Run, subject.Stop)
 	r.host()
 	again := *r.host()
@@ -117,13 +117,13 @@ func TestWhatWasTimedIsSaidOnce(t *testing.T) {
 	}
 }
 
-func TestLanesThatWereNotReleasedAreNamed(t *testing.T) {
+func TestUnreleasedLanesAreReported(t *testing.T) {
 	r := pair(10)
 	r.rec.Batches[len(r.rec.Batches)-1].Lost = 3
 	check.Contains(t, "rendered", rendered(t, r, "text", page.Options{}), "crun run: 3 lanes not released")
 }
 
-func TestAFormatThatThereIsNotIsRefused(t *testing.T) {
+func TestUnknownFormatIsRefused(t *testing.T) {
 	rec, l := pair(1).judged(t)
 	for _, format := range []string{"chrome", ""} {
 		var out bytes.Buffer
@@ -134,7 +134,7 @@ func TestAFormatThatThereIsNotIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnyNumberThatIsNoneIsShownAsNone(t *testing.T) {
+func TestNaNIsPrintedAsMissing(t *testing.T) {
 	rec, l := engines(1, 100).judged(t)
 	nan := math.NaN()
 	for i := range l.All {
@@ -164,13 +164,13 @@ func TestAnyNumberThatIsNoneIsShownAsNone(t *testing.T) {
 
 const ms = 1_000_000
 
-// written makes records by hand.
+// written builds records by hand.
 type written struct {
 	plan    lifecycle.Options
-	targets []string // kinds; the name of each is its kind and place
+	targets []string // kinds; the name of each is its kind and index
 	rounds  int
 	latency func(target string, op subject.Op, lane, round int) int64 // ns
-	// What is made of that may be changed at every step.
+	// Hooks that may change each step.
 	sample func(target string, op subject.Op, round int, s *record.Sample)
 	batch  func(b *record.Batch)
 	change func(rec *record.Record)
@@ -237,8 +237,8 @@ func (w *written) record() *record.Record {
 
 func name(kind string, place int) string { return kind + string(rune('0'+place)) }
 
-// judged judges a record. Any judgement can be written as JSON, so it has no
-// NaN and no infinity.
+// judged judges a record. The result must encode as JSON, which has no NaN and no
+// infinity.
 func judged(t *testing.T, rec *record.Record) *lifecycle.Judgement {
 	t.Helper()
 	l := must.Get(lifecycle.Judge(rec))(t)

@@ -17,8 +17,8 @@ import (
 
 const mib = 1 << 20
 
-// staffed gives the first target a daemon that grows by 2 MiB a container and
-// a shim of 5 MiB for each; a round's number adds to the daemon's CPU time.
+// staffed gives the first target a daemon that grows by 2 MiB per container and a shim of
+// 5 MiB per container. The round number is added to the daemon's CPU time.
 func staffed(lanes int, change func(b *record.Batch)) func(*written) {
 	return func(w *written) {
 		w.plan.Lanes = []int{lanes}
@@ -39,7 +39,7 @@ func staffed(lanes int, change func(b *record.Batch)) func(*written) {
 	}
 }
 
-// rolesOf are the figures of each role.
+// rolesOf returns the figures of each role.
 func rolesOf(t *testing.T, rec *record.Record) (roles []figure.Set) {
 	t.Helper()
 	for _, part := range judged(t, rec).All.Parts("role") {
@@ -51,10 +51,10 @@ func rolesOf(t *testing.T, rec *record.Record) (roles []figure.Set) {
 	return roles
 }
 
-// rounds are those that count for a role.
+// rounds returns the counted rounds of a role.
 func rounds(role figure.Set) int { return role.Of("role-processes", "when", "after").N }
 
-func TestWhatAnEngineUsedIsGivenForEachOperationAndContainer(t *testing.T) {
+func TestEngineUsageIsPerOperationAndContainer(t *testing.T) {
 	for _, lanes := range []int{1, 20} {
 		got := rolesOf(t, write(staffed(lanes, nil)))
 		n := float64(lanes)
@@ -70,7 +70,7 @@ func TestWhatAnEngineUsedIsGivenForEachOperationAndContainer(t *testing.T) {
 	}
 }
 
-// used are a role's figures in the order of its table; NaN where one is not known.
+// used returns a role's figures in table order; unknown ones are NaN.
 func used(role figure.Set) (out [8]float64) {
 	for i, f := range role {
 		out[i] = math.NaN()
@@ -81,7 +81,7 @@ func used(role figure.Set) (out [8]float64) {
 	return out
 }
 
-// same compares them, of which one that is not known is like another.
+// same compares figures and treats unknown ones as equal.
 func same(a, b [8]float64) bool {
 	for i := range a {
 		if a[i] != b[i] && !(math.IsNaN(a[i]) && math.IsNaN(b[i])) {
@@ -91,7 +91,7 @@ func same(a, b [8]float64) bool {
 	return true
 }
 
-func TestMemoryThatIsGivenBackIsAGrowthBelowNone(t *testing.T) {
+func TestReleasedMemoryIsNegativeGrowth(t *testing.T) {
 	got := rolesOf(t, write(staffed(4, func(b *record.Batch) {
 		b.Roles = []record.Usage{{Role: record.RoleShim, Before: 4, PSSBefore: 20 * mib, PSSPeak: 20 * mib}}
 	})))
@@ -100,7 +100,7 @@ func TestMemoryThatIsGivenBackIsAGrowthBelowNone(t *testing.T) {
 	}
 }
 
-func TestCPUTimeIsKnownOnlyWhereNoProcessTookItsOwnWithIt(t *testing.T) {
+func TestCPUTimeIsUnknownIfAProcessExited(t *testing.T) {
 	for name, u := range map[string]record.Usage{
 		"most ended":                {Before: 4, After: 1, Ended: 3, CPU: 1 * ms},
 		"one was replaced":          {Before: 4, After: 4, Ended: 1, CPU: 1 * ms},
@@ -114,7 +114,7 @@ func TestCPUTimeIsKnownOnlyWhereNoProcessTookItsOwnWithIt(t *testing.T) {
 	}
 }
 
-func TestABatchWithAFailureSaysNothingOfAnOperationsCost(t *testing.T) {
+func TestFailedBatchHasNoOperationCost(t *testing.T) {
 	got := rolesOf(t, write(func(w *written) {
 		staffed(4, nil)(w)
 		w.sample = func(_ string, _ subject.Op, round int, s *record.Sample) {
@@ -128,7 +128,7 @@ func TestABatchWithAFailureSaysNothingOfAnOperationsCost(t *testing.T) {
 	}
 }
 
-func TestARoundThatLacksAProcessDoesNotCount(t *testing.T) {
+func TestRoundWithMissingProcessIsNotCounted(t *testing.T) {
 	lacking := func(rounds int) *record.Record {
 		return write(staffed(4, func(b *record.Batch) {
 			if b.Round < rounds {
@@ -144,7 +144,7 @@ func TestARoundThatLacksAProcessDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestRolesThatAreNotKnownComeLastAndTheUnreadAreCounted(t *testing.T) {
+func TestUnknownRolesAreLastAndUnreadAreCounted(t *testing.T) {
 	rec := write(staffed(1, func(b *record.Batch) {
 		b.Roles = append([]record.Usage{{Role: "zebra", Before: 1, After: 1}, {Role: "ant", Before: 1, After: 1}, {Role: record.RoleVMM, After: 1, Unread: 1}}, b.Roles...)
 	}))
@@ -161,8 +161,8 @@ func TestRolesThatAreNotKnownComeLastAndTheUnreadAreCounted(t *testing.T) {
 	check.Contains(t, "notes", out.String(), "oci0 run, vmm: processes that could not be read 10; of what it used 0 rounds count")
 }
 
-// asked has the host and a pair asked: of the host's workload all polls but the last were in
-// vain, the others' were ready when they were asked first.
+// asked returns records of the host and a pair. All polls but the last of the host's
+// workload fail. The others are ready at the first poll.
 func asked() *run {
 	r := pair(1)
 	for i := range r.rec.Batches {
@@ -181,7 +181,7 @@ func asked() *run {
 	return r
 }
 
-func TestReadyIsAMomentWithItsResolution(t *testing.T) {
+func TestReadyTimeHasAResolution(t *testing.T) {
 	t.Parallel()
 	_, j := asked().judged(t)
 	found := map[string]int{}

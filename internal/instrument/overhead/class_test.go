@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestAClassIsWhatKubernetesTakes(t *testing.T) {
+func TestRuntimeClassIsValid(t *testing.T) {
 	t.Parallel()
 	o := weighed(t, oversee(func(w *oversight) {
 		w.kinds, w.names = []string{"host", "floor", "containerd"}, []string{"host", "floor", "cri+containerd/Kata_qemu"}
@@ -34,7 +34,7 @@ func at(phase string, change func(r *record.Reading)) func(*record.Reading) {
 	}
 }
 
-func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
+func TestCheckCountsOnlyMeasuredPhases(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
@@ -71,7 +71,7 @@ func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestWhatAClassIsMadeOf(t *testing.T) {
+func TestRuntimeClassOverhead(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
@@ -80,7 +80,7 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 		cpu     int64
 		rule    string
 		unknown bool   // some phase's CPU
-		enough  Answer // of 90m
+		enough  Answer // for 90m
 	}{
 		{"the most of all phases", nil, 44, 80, "cpu: the maximum of a sandbox beyond its workload, 80.0m in phase 1G", false, Enough},
 		{"a daemon's memory is no pod's", readings(func(r *record.Reading) {
@@ -108,7 +108,7 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 				}
 				for i := range rec.Series {
 					if s := &rec.Series[i]; s.Phase == "1G" {
-						first := s.Times[0] - sec // the phase's begin
+						first := s.Times[0] - sec // start of the phase
 						for k := range s.Times {
 							s.Times[k] = first + int64(k)
 						}
@@ -150,7 +150,7 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 	}
 }
 
-func TestWhatAGuestKeepsOfAHoldIsNoOverhead(t *testing.T) {
+func TestMemoryKeptByGuestIsNotOverhead(t *testing.T) {
 	t.Parallel()
 	weigh := func(vm bool, check int64) *Judgement {
 		return weighed(t, oversee(func(w *oversight) {
@@ -181,7 +181,7 @@ func TestWhatAGuestKeepsOfAHoldIsNoOverhead(t *testing.T) {
 	}
 }
 
-func TestAnOverheadIsTheMostOfAllRounds(t *testing.T) {
+func TestOverheadIsTheMaximumOfAllRounds(t *testing.T) {
 	t.Parallel()
 	o := weighed(t, oversee(func(w *oversight) {
 		w.plan.Check = &PodFixed{CPU: 10, Memory: 50 * mi}
@@ -200,8 +200,8 @@ func TestAnOverheadIsTheMostOfAllRounds(t *testing.T) {
 	}
 }
 
-// A role that is added later is the sandbox's, unless it is named here as well.
-func TestEveryRoleOfASandboxIsInItsOverhead(t *testing.T) {
+// A new role counts as the sandbox's unless it is excluded here.
+func TestEverySandboxRoleIsInTheOverhead(t *testing.T) {
 	t.Parallel()
 	left := []record.Role{record.RoleWorkload, record.RoleVCPU, record.RoleDaemon, record.RoleKernelNode, record.RoleCache, record.RoleOthers}
 	for _, role := range ledger.Roles {
@@ -216,11 +216,12 @@ func TestEveryRoleOfASandboxIsInItsOverhead(t *testing.T) {
 	}
 }
 
-// What an exec takes goes with its load; a helper that spins is there when idle, too.
-func TestTheCPUOfARuntimesHelperIsInTheCheck(t *testing.T) {
+// An exec uses CPU only during its load. A spinning helper uses CPU in the idle phase as
+// well.
+func TestRuntimeHelperCPUIsInTheCheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		phase  string // in which it spins; "": in all
+		phase  string // phase in which it spins; "" for all
 		before bool   // it was there before the sandboxes
 		answer Answer
 		cpu    int64
@@ -235,7 +236,7 @@ func TestTheCPUOfARuntimesHelperIsInTheCheck(t *testing.T) {
 			spent := int64(0)
 			w.reading = func(r *record.Reading) {
 				if r.Moment == record.MomentEnd && (c.phase == "" || c.phase == r.Phase) {
-					spent += 1.11e9 // in the ten seconds of a phase
+					spent += 1.11e9 // during the ten seconds of a phase
 				}
 				if r.Sandboxes > 0 || c.before {
 					r.Processes = append(r.Processes, record.Process{Pid: 9, Start: 5, Name: "sh", Role: record.RoleRuntime, Rule: "left behind by a runtime's command", Lane: -1, CPU: spent, Read: true})
@@ -247,11 +248,11 @@ func TestTheCPUOfARuntimesHelperIsInTheCheck(t *testing.T) {
 	}
 }
 
-func TestBooksThatAreOpenShowNoOverheadToBeEnough(t *testing.T) {
+func TestUnbalancedLedgerConfirmsNoOverhead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		extra int64 // bytes of the node that are in no role
-		drift int64 // bytes by which the node's memory changed over a visit
+		extra int64 // node memory outside all roles, in bytes
+		drift int64 // change in node memory over a visit, in bytes
 		check int64 // MiB
 		says  string
 	}{
@@ -284,8 +285,8 @@ func TestBooksThatAreOpenShowNoOverheadToBeEnough(t *testing.T) {
 	}
 }
 
-// More sandboxes share what the node's own noise leaves open.
-func TestALargerCountClosesTheBooksOfAPhase(t *testing.T) {
+// With more sandboxes, the node's noise per sandbox is smaller.
+func TestLargerCountBalancesThePhase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		counts []int
@@ -303,7 +304,7 @@ func TestALargerCountClosesTheBooksOfAPhase(t *testing.T) {
 	}
 }
 
-func TestWhatAllRoundsLeaveOpenIsTheLeastOfThem(t *testing.T) {
+func TestUnexplainedMemoryIsTheMinimumOfAllRounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rounds []open
@@ -324,7 +325,7 @@ func TestWhatAllRoundsLeaveOpenIsTheLeastOfThem(t *testing.T) {
 	}
 }
 
-func TestAPhaseInWhichASandboxEndedHasNoFigures(t *testing.T) {
+func TestPhaseWithEndedSandboxHasNoFigures(t *testing.T) {
 	t.Parallel()
 	gone := func(r *record.Reading) {
 		r.Processes = slices.DeleteFunc(r.Processes, func(p record.Process) bool { return p.Role == record.RoleVMM })
@@ -360,7 +361,7 @@ func TestAPhaseInWhichASandboxEndedHasNoFigures(t *testing.T) {
 	}
 }
 
-func TestAnEmulatedVMIsNamedWithItsOverhead(t *testing.T) {
+func TestEmulatedVMIsReportedWithItsOverhead(t *testing.T) {
 	t.Parallel()
 	for _, emulated := range []bool{false, true} {
 		o := weighed(t, oversee(func(w *oversight) {

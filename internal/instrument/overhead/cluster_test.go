@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// inCluster has one target in a cluster and one beside it.
+// inCluster returns one target in a cluster and one outside.
 func inCluster(is *record.Kubernetes, change func(*oversight)) *record.Record {
 	return oversee(func(o *oversight) {
 		o.kinds, o.names = []string{"kubernetes", "containerd"}, []string{"kubernetes/kata", "containerd/kata"}
@@ -31,8 +31,8 @@ func inCluster(is *record.Kubernetes, change func(*oversight)) *record.Record {
 	})
 }
 
-// applied is the judgement's RuntimeClasses, as an API server takes them: no field that
-// the type does not have, none twice.
+// applied decodes the RuntimeClasses of a judgement as strictly as an API server: no
+// unknown and no duplicate fields.
 func applied(t *testing.T, j *Judgement) (classes []*nodev1.RuntimeClass, text string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -48,7 +48,7 @@ func applied(t *testing.T, j *Judgement) (classes []*nodev1.RuntimeClass, text s
 	return classes, out.String()
 }
 
-func TestARuntimeClassToApplyIsOneThatAnAPIServerTakes(t *testing.T) {
+func TestRuntimeClassIsAcceptedByAPIServer(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, inCluster(&record.Kubernetes{RuntimeClass: "kata.qemu", Handler: "kata-clh",
 		Scheduling: `{"nodeSelector":{"kata":"true"},"tolerations":[{"key":"kata","operator":"Exists"}]}`}, nil))
@@ -63,7 +63,7 @@ func TestARuntimeClassToApplyIsOneThatAnAPIServerTakes(t *testing.T) {
 		strings.Contains(text, "rounded up to a multiple of 10m"), "it does not say what was rounded:\n%s", text)
 }
 
-func TestWhatNoKubeletRunsHasNoRuntimeClass(t *testing.T) {
+func TestTargetOutsideClusterHasNoRuntimeClass(t *testing.T) {
 	t.Parallel()
 	const why = "no RuntimeClass: a kubelet does not run runc; use cri+ENGINE/runc"
 	bare := func(w *oversight) { w.kinds, w.names = []string{"oci"}, []string{"runc"} }
@@ -80,7 +80,7 @@ func TestWhatNoKubeletRunsHasNoRuntimeClass(t *testing.T) {
 	check.That(t, len(classes) == 1 && !strings.Contains(text, "of runc") && strings.Contains(section(t, j, "recommended RuntimeClasses"), why), "%s", text)
 }
 
-func TestASchedulingThatCannotBeShownAsItIsIsLeftOut(t *testing.T) {
+func TestUnprintableSchedulingIsOmitted(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"a pseudonym": "text-1", "no object": `["a"]`, "two values": `{} {}`, "another document": "{}\n---\n{}", "bidirectional text": `{"nodeSelector":{"a":"` + "\u202e" + `"}}`,
@@ -90,7 +90,7 @@ func TestASchedulingThatCannotBeShownAsItIsIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestWithoutFiguresThereIsNothingToApply(t *testing.T) {
+func TestNoFiguresMeansNoRuntimeClass(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, inCluster(nil, func(o *oversight) {
 		o.change = func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }
@@ -99,7 +99,7 @@ func TestWithoutFiguresThereIsNothingToApply(t *testing.T) {
 	check.That(t, err != nil, "it was written")
 }
 
-func TestWhatARuntimeClassDeclaresIsChecked(t *testing.T) {
+func TestDeclaredOverheadIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		is     *record.Kubernetes
@@ -119,7 +119,7 @@ func TestWhatARuntimeClassDeclaresIsChecked(t *testing.T) {
 	}
 }
 
-func TestTheWordDeclaredIsAnOverheadToCheck(t *testing.T) {
+func TestDeclaredSelectsTheDeclaredOverhead(t *testing.T) {
 	t.Parallel()
 	o := Defaults()
 	o.Check = &PodFixed{Declared: true}
@@ -135,7 +135,7 @@ func TestTheWordDeclaredIsAnOverheadToCheck(t *testing.T) {
 	check.That(t, err != nil, "a node's allocatable is declared by no RuntimeClass")
 }
 
-func TestRequestsAreSharesOfWhatTheClusterSaysOfItsNode(t *testing.T) {
+func TestRequestsAreSharesOfNodeAllocatable(t *testing.T) {
 	t.Parallel()
 	is := &record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250, Memory: 160 * mi}, Allocatable: &record.Amounts{CPU: 7800, Memory: 6500 * mi}}
 	figures := weighed(t, inCluster(is, func(o *oversight) { o.plan.Limits.CPU, o.plan.Limits.Memory = 1, 1<<30 })).Figures()
@@ -145,7 +145,7 @@ func TestRequestsAreSharesOfWhatTheClusterSaysOfItsNode(t *testing.T) {
 	}
 }
 
-func TestWhatBecameOfPodsAndWhatKubectlTopSaysAreFigures(t *testing.T) {
+func TestPodStatusAndKubectlTopAreFigures(t *testing.T) {
 	t.Parallel()
 	figures := weighed(t, inCluster(&record.Kubernetes{}, func(o *oversight) {
 		o.plan.Rounds = 2

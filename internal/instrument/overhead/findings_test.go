@@ -36,7 +36,7 @@ func TestOverheadFindings(t *testing.T) {
 			}
 		}
 	}
-	quiet := []string{"charged-outside-pod"} // a shim of 5 MiB in containerd's group
+	quiet := []string{"charged-outside-pod"} // a shim of 5 MiB in the cgroup of containerd
 	for _, tt := range []struct {
 		name    string
 		change  func(*oversight)
@@ -164,7 +164,7 @@ func TestOverheadFindings(t *testing.T) {
 	}
 }
 
-func TestAnOverheadGroupGrewByTheMostItHad(t *testing.T) {
+func TestOverheadGroupGrowthUsesItsPeak(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string

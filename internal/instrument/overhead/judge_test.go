@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestTheFieldReportsKata(t *testing.T) {
+func TestKataFieldReport(t *testing.T) {
 	t.Parallel()
 	o := weighed(t, oversee(seed(false)))
 	if got := fmt.Sprintf("%d %s %s %s %s", len(o.Tables), o.Tables[0].Phase, o.Tables[1].Phase, o.Tables[2].Phase, o.Tables[3].Phase); got != "4 idle 10M 1G 10G" {
@@ -28,7 +28,7 @@ func TestTheFieldReportsKata(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	must.That(t, len(o.Classes) == 2 && o.Classes[0].Handler == "kata", "%+v", o.Classes)
-	// Of 1.9 GiB in the guest at 10G 1 GiB at most is the container's own.
+	// Of 1.9 GiB in the guest at 10G, the container has at most 1 GiB.
 	c := o.Classes[0]
 	want := int64(math.Ceil(float64(1946-1024)*1.1/4)) * 4 * mi
 	check.That(t, c.Memory == want && c.CPU == 30, "memory %d, want %d; cpu %dm", c.Memory>>20, want>>20, c.CPU)
@@ -55,7 +55,7 @@ func TestCalibration(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		box  box // while loaded; idle it has 2 MiB
+		box  box // under load; an idle box has 2 MiB
 		off  string
 	}{
 		{"a workload that holds what it was told", box{memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
@@ -112,7 +112,7 @@ func TestCalibration(t *testing.T) {
 	}
 }
 
-func TestRequestsASecondAreTheClientsOwn(t *testing.T) {
+func TestRequestRateIsTheClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ said, want float64 }{
 		"as the clients say":                           {1200, 1200},
@@ -132,7 +132,7 @@ func TestRequestsASecondAreTheClientsOwn(t *testing.T) {
 	}
 }
 
-func TestACellIsItsMedianRound(t *testing.T) {
+func TestCellIsTheMedianRound(t *testing.T) {
 	t.Parallel()
 	sizes := []int64{30, 10, 20, 40}
 	rec := oversee(func(w *oversight) {
@@ -170,7 +170,7 @@ func TestSeriesAreRates(t *testing.T) {
 	check.Equal(t, "series", len(all), 4)
 }
 
-func TestAnyCutOfARecordIsJudged(t *testing.T) {
+func TestTruncatedRecordIsJudged(t *testing.T) {
 	t.Parallel()
 	whole := oversee(seed(false))
 	for n := range len(whole.Readings) + 1 {

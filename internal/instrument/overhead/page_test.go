@@ -23,7 +23,7 @@ func text(t *testing.T, j *Judgement, format string) string {
 	return out.String()
 }
 
-// section is what stands below a heading that begins so, in Markdown.
+// section returns the Markdown below the heading with a given prefix.
 func section(t *testing.T, j *Judgement, heading string) string {
 	t.Helper()
 	_, part, ok := strings.Cut(text(t, j, "md"), "### "+heading)
@@ -32,8 +32,8 @@ func section(t *testing.T, j *Judgement, heading string) string {
 	return part
 }
 
-// many are Kata, gVisor and runc, whose engine speaks of them, at two counts and
-// under loads of known size.
+// many are Kata, gVisor and runc with engine-reported usage, at two counts and under
+// known loads.
 func many(change func(*oversight)) *record.Record {
 	return oversee(func(o *oversight) {
 		seed(false)(o)
@@ -71,8 +71,8 @@ func many(change func(*oversight)) *record.Record {
 	})
 }
 
-// broken has a target of which not all could be read, one that failed now and then,
-// and one that failed always.
+// broken has three targets: one is partly unreadable, one fails sometimes and one always
+// fails.
 func broken() *record.Record {
 	return many(func(o *oversight) {
 		reading := o.reading
@@ -89,12 +89,12 @@ func broken() *record.Record {
 	})
 }
 
-func TestOnlyRolesThatSomeTargetHasAreColumns(t *testing.T) {
+func TestUnusedRolesHaveNoColumn(t *testing.T) {
 	t.Parallel()
 	check.Contains(t, "page", section(t, weighed(t, many(nil)), "idle, 2 sandboxes: memory by role"), "| target | workload | shim | vmm | sentry | kernel | sum | residual |")
 }
 
-func TestRolesOfALaterVersionAreShownBehindThoseOfThis(t *testing.T) {
+func TestRolesOfLaterVersionsAreLast(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, oversee(func(o *oversight) {
 		o.reading = func(r *record.Reading) {
@@ -106,7 +106,7 @@ func TestRolesOfALaterVersionAreShownBehindThoseOfThis(t *testing.T) {
 	check.Contains(t, "page", text(t, j, "md"), "| kernel | pager | sum |", "| pager | sum |")
 }
 
-func TestTheRowsOfATargetAddUpToItsSum(t *testing.T) {
+func TestRowsAddUpToTheTotal(t *testing.T) {
 	t.Parallel()
 	for line := range strings.Lines(section(t, weighed(t, many(nil)), "1G, 2 sandboxes: memory by role")) {
 		cells := strings.Split(line, " | ")
@@ -126,7 +126,7 @@ func TestTheRowsOfATargetAddUpToItsSum(t *testing.T) {
 	t.Error("no row of Kata")
 }
 
-func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
+func TestSummaryIsPerSandboxAtTheSmallestCount(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))
 	check.Contains(t, "page", section(t, j, "in short\n"),
@@ -139,7 +139,7 @@ func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
 	check.Contains(t, "page", section(t, weighed(t, broken()), "in short\n"), "| containerd/kata | ≥ 111 | ≥ 111 |", "| failed |", "| containerd/runsc |  |  |  |  |  |  | create task: not enough memory", "too small")
 }
 
-func TestATargetThatWasGivenUpHasItsReasonAndCountsAsFailed(t *testing.T) {
+func TestAbandonedTargetHasReasonAndCountsAsFailed(t *testing.T) {
 	t.Parallel()
 	rec := oversee(nil)
 	before := weighed(t, rec)
@@ -162,10 +162,10 @@ func TestSwappedMemoryIsInTheDefaultTable(t *testing.T) {
 	}))
 	check.Contains(t, "page", section(t, j, "idle, 1 sandbox: memory by role"), "| sum | swapped | residual |", "| 8.0 | 6.0 |", "swapped: memory of the sandboxes")
 	c := j.Classes[0]
-	check.That(t, c.Memory == 12*mi, "%d MiB are recommended", c.Memory/mi) // 5 of the shim, 1 of the kernel, 3 swapped, and a tenth
+	check.That(t, c.Memory == 12*mi, "%d MiB are recommended", c.Memory/mi) // 5 MiB of the shim, 1 MiB of the kernel, 3 MiB swapped, plus a tenth
 }
 
-func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
+func TestSlopeExclusionsAreReported(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))
 	out := section(t, j, "cost of one more sandbox")
@@ -178,7 +178,7 @@ func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
 		"containerd/kata, memory, cache: 2 of 6 values left out<", `containerd/kata, cache: \\x1b\[2Jfew<`)
 }
 
-func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
+func TestCheckReportsUnmeasuredPhases(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, oversee(func(o *oversight) {
 		o.plan.Check, o.plan.Phases = &PodFixed{CPU: 250, Memory: 160 * mi}, []string{"idle", "1G"}
@@ -195,7 +195,7 @@ func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
 	check.Contains(t, "page", text(t, j, "md"), "not enough, first in idle, 1 sandbox")
 }
 
-func TestOfASharedGroupOnlyWhoAndWhereIsShown(t *testing.T) {
+func TestSharedGroupShowsOnlyNameAndPath(t *testing.T) {
 	t.Parallel()
 	table := section(t, weighed(t, many(nil)), "idle, 2 sandboxes: charged cgroups")
 	check.Contains(t, "page", table,
@@ -204,7 +204,7 @@ func TestOfASharedGroupOnlyWhoAndWhereIsShown(t *testing.T) {
 		"| containerd/kata | overhead | 2 | 217 | 221 | · | none | 60.0 | shim vmm | /kata\\_overhead/0 |")
 }
 
-func TestFailedPhasesAreCountedAndSaid(t *testing.T) {
+func TestFailedPhasesAreCountedAndReported(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "md"} {
 		check.Contains(t, "page", text(t, weighed(t, broken()), format), "failed 25/45 phases", "containerd/runc: 2/3 rounds failed", "containerd/runsc: 3/3 rounds failed", "≥ 221")
@@ -218,7 +218,7 @@ func TestFailedPhasesAreCountedAndSaid(t *testing.T) {
 	check.Contains(t, "page", text(t, j, "text"), "no figures: containerd/kata")
 }
 
-func TestFiguresAreThoseOfTheBooks(t *testing.T) {
+func TestFiguresMatchTheLedger(t *testing.T) {
 	t.Parallel()
 	rec := many(func(o *oversight) {
 		reading := o.reading

@@ -17,7 +17,7 @@ const (
 	sec = int64(1e9)
 )
 
-// box is what one sandbox of a made-up target has at a phase's end.
+// box is the usage of one simulated sandbox at the end of a phase.
 type box struct {
 	vm       bool  // has a VMM, and no workload on the host
 	sentry   bool  // has gVisor's
@@ -27,16 +27,16 @@ type box struct {
 	cpu      float64 // CPUs of the workload, the VMM's vCPUs or the sentry
 	shimCPU  float64
 	overhead bool  // all but the vCPUs are in a group of the sandbox's own beside the pod's
-	usage    int64 // of the group that is charged; 0: the sum
-	extra    int64 // of the node, in nobody's books
+	usage    int64 // usage of the charged cgroup; 0 for the sum
+	extra    int64 // node memory that belongs to no role
 	limit    int64
 	cache    int64
 }
 
-// oversight makes records of overhead by hand.
+// oversight builds overhead records.
 type oversight struct {
 	plan    Options
-	kinds   []string // of the targets, named by names
+	kinds   []string // kind of each target in names
 	names   []string
 	box     func(target, phase string, n, round int) box
 	reading func(r *record.Reading)
@@ -54,22 +54,22 @@ func oversee(change func(*oversight)) *record.Record {
 	return o.record()
 }
 
-// boxes are all alike.
+// boxes returns n equal boxes.
 func boxes(b box) func(*oversight) {
 	return func(o *oversight) { o.box = func(string, string, int, int) box { return b } }
 }
 
-// readings are changed.
+// readings changes the readings.
 func readings(change func(r *record.Reading)) func(*oversight) {
 	return func(o *oversight) { o.reading = change }
 }
 
-// failed fails the phase that a reading is of.
+// failed fails the phase of a reading.
 func failed(r *record.Reading) {
 	r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
 }
 
-// without are records that lack some readings.
+// without drops some readings from a record.
 func without(which func(r record.Reading) bool) func(*record.Record) {
 	return func(rec *record.Record) { rec.Readings = slices.DeleteFunc(rec.Readings, which) }
 }
@@ -139,8 +139,8 @@ func (o *oversight) record() *record.Record {
 	return rec
 }
 
-// sandbox enters one sandbox into a reading. Its shim is in the daemon's group,
-// or with the VMM.
+// sandbox adds one sandbox to a reading. Its shim is in the daemon's cgroup or in the
+// VMM's.
 func (o *oversight) sandbox(r *record.Reading, lane int, b box, cpu, shimCPU int64) {
 	pod := fmt.Sprintf("/pod/%d", lane)
 	own := pod
@@ -207,8 +207,8 @@ func found(o *Judgement, code string) *record.Finding {
 	return nil
 }
 
-// seed is Kata as the field report 000 found it: memory of the whole sandbox by
-// phase, in MiB, with a limit of 1 GiB on the container.
+// seed is Kata in field report 000: memory of the whole sandbox by phase, in MiB, with a
+// container limit of 1 GiB.
 func seed(only bool) func(*oversight) {
 	return func(o *oversight) {
 		o.kinds, o.names = []string{"containerd", "containerd"}, []string{"containerd/kata", "containerd/runc"}

@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// grouped adds what systemd-cgtop reads of groups, the group around those of Kata's
-// overhead, and what the node counts.
+// grouped adds readings of cgroups as in systemd-cgtop, including the parent of Kata's
+// overhead group, and counters of the node.
 func grouped(r *record.Reading) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
@@ -38,9 +38,9 @@ func grouped(r *record.Reading) {
 	}
 }
 
-// TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere is the report on Kata's
-// overhead, of which every table has its rows.
-func TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere(t *testing.T) {
+// TestRowsOfSystemdCgtopTopAndKubectl checks every row of every table in
+// the report on Kata's overhead.
+func TestRowsOfSystemdCgtopTopAndKubectl(t *testing.T) {
 	t.Parallel()
 	rec := oversee(func(o *oversight) {
 		seed(true)(o)
@@ -99,8 +99,8 @@ func TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere(t *testing.T) {
 	}
 }
 
-// An old record says nothing of what was not looked for then.
-func TestWhatWasNotLookedForIsNoZero(t *testing.T) {
+// Old records have no value for readings added later.
+func TestUnmeasuredIsNotZero(t *testing.T) {
 	t.Parallel()
 	all := weighed(t, oversee(nil)).Figures()
 	for _, labels := range [][]string{{"of", "processes"}, {"of", "mounts"}} {
@@ -112,8 +112,8 @@ func TestWhatWasNotLookedForIsNoZero(t *testing.T) {
 	}
 }
 
-// What must not happen once is told of the round in which it did.
-func TestEventsAndLeaksAreTheMostOfAnyRound(t *testing.T) {
+// An event that must never occur is reported with its round.
+func TestEventsAndLeaksAreTheMaximumOfAllRounds(t *testing.T) {
 	t.Parallel()
 	rec := oversee(func(o *oversight) {
 		o.plan.Rounds = 5
@@ -141,12 +141,12 @@ func TestEventsAndLeaksAreTheMostOfAnyRound(t *testing.T) {
 	check.That(t, !f.Known(), "mounts that could not be read: %+v", f)
 }
 
-func TestPhasesAreReadAsPeopleWriteThem(t *testing.T) {
+func TestParsePhases(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/phases.txt", func(_ *testing.T, text string) (any, error) { return ParsePhase(text) })
 }
 
-func TestPodFixedIsReadAsKubernetesWritesIt(t *testing.T) {
+func TestParsePodFixed(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/overheads.txt", func(t *testing.T, text string) (any, error) {
 		o, err := parsePodFixed(text)
@@ -155,7 +155,7 @@ func TestPodFixedIsReadAsKubernetesWritesIt(t *testing.T) {
 	})
 }
 
-// What was read as a phase can be written and read again, and is the same.
+// A parsed phase prints as text that parses to the same phase.
 func FuzzParsePhase(f *testing.F) {
 	for _, s := range []string{"idle", "10M", "16T", "hold 64MiB", "hold  7B", "spin 0.5cpu", "spin .5", "spin 1e9", "hold -1", "10MiB", "\x1b[2J"} {
 		f.Add(s)
@@ -177,7 +177,7 @@ func FuzzParsePhase(f *testing.F) {
 	})
 }
 
-func TestAScaleMakesFilesSmallerInWholeBlocks(t *testing.T) {
+func TestScaleShrinksFilesToWholeBlocks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		scale        float64
@@ -193,7 +193,7 @@ func TestAScaleMakesFilesSmallerInWholeBlocks(t *testing.T) {
 	}
 }
 
-func TestListsOfPhasesAreCheckedTogether(t *testing.T) {
+func TestPhaseListsAreValidated(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"idle,idle": "idle is there twice", "1G,1024M": "1024M is 1G once more", "spin 1,spin 1.0cpu": "spin 1.0cpu is spin 1 once more", "": "is not a phase",

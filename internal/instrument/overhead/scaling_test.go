@@ -54,13 +54,13 @@ func TestScaling(t *testing.T) {
 	})
 }
 
-func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
+func TestRoomCountsEverythingASandboxUses(t *testing.T) {
 	t.Parallel()
 	nothing := func(int, int) int64 { return 0 }
 	for _, tt := range []struct {
 		name       string
 		rounds     int
-		uncharged  func(n, round int) int64 // of the node's slab, beyond what is charged
+		uncharged  func(n, round int) int64 // slab of the node that is not charged to a cgroup
 		threads    int                      // of the workload
 		tasks, max int64                    // of the node
 		fit        float64                  // 0: not known
@@ -94,7 +94,7 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 				}
 			})).Scaling
 			must.That(t, len(s) == 1, "%+v", s)
-			// Two processes of so many threads are a sandbox.
+			// A sandbox is two processes with a given number of threads.
 			want := tt.fit
 			if tt.why == "processes" {
 				want = math.Trunc(float64(tt.max-tt.tasks) / float64(2*tt.threads))
@@ -109,11 +109,11 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 	}
 }
 
-func TestHelpersThatAreInNoRowAreTold(t *testing.T) {
+func TestUncountedHelpersAreReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		count   func(n, round int) int
-		related func(n int) *int // nil: as in older records
+		related func(n int) *int // nil as in older records
 		found   bool
 	}{
 		"one comes with each sandbox":                {func(n, round int) int { return 100 + round + n }, nil, true},

@@ -23,8 +23,8 @@ func startHeader(t *testing.T) record.Header {
 	return record.Header{Experiment: "startup", Plan: text, Environment: record.Environment{Lanes: "SCHED_FIFO"}}
 }
 
-// dockerStart is a start of so many ms, of which runc create takes 50 and runc
-// start 10, with 500 ms between them in which nobody works.
+// dockerStart is a start of the given duration in ms. runc create takes 50 ms and runc
+// start 10 ms. Between them is a gap of 500 ms without activity.
 func dockerStart(round int, wall int64) record.Start {
 	zero := 0
 	at := func(ms int64) int64 { return 1e12 + ms*milli }
@@ -53,7 +53,7 @@ func about(t *testing.T, what string, e figure.Figure, ms float64) {
 	}
 }
 
-func TestTheEngineIsCreditedWithWhatTheRuntimesCallsDoNotTake(t *testing.T) {
+func TestEngineTimeExcludesRuntimeCalls(t *testing.T) {
 	var all []record.Start
 	for i := range 7 {
 		all = append(all, dockerStart(i, 700+int64(i)*10))
@@ -88,7 +88,7 @@ func TestTheEngineIsCreditedWithWhatTheRuntimesCallsDoNotTake(t *testing.T) {
 	}
 }
 
-func TestTheWaitOfTheEngineIsTheFirstGapAndIsNamed(t *testing.T) {
+func TestEngineWaitIsTheFirstGap(t *testing.T) {
 	s := judgeStarts(t, dockerStart(0, 700), dockerStart(1, 710), dockerStart(2, 720))
 	d := s.Targets[0]
 	if len(d.Gaps) == 0 {
@@ -107,7 +107,7 @@ func TestTheWaitOfTheEngineIsTheFirstGapAndIsNamed(t *testing.T) {
 	}
 }
 
-func TestFailedStartsAreCountedAndInNoFigure(t *testing.T) {
+func TestFailedStartsAreCountedWithoutFigures(t *testing.T) {
 	bad := dockerStart(1, 10_000)
 	bad.Failure = &record.Failure{Kind: record.FailExit, Detail: "exit status 125", Output: "a\nno such image", Command: "docker run x"}
 	stopped := dockerStart(2, 10_000)
@@ -121,7 +121,7 @@ func TestFailedStartsAreCountedAndInNoFigure(t *testing.T) {
 	}
 }
 
-func TestWhatWasReadyWhenFirstAskedIsAnUpperBound(t *testing.T) {
+func TestReadyAtFirstPollIsAnUpperBound(t *testing.T) {
 	for first, want := range map[int][2]string{
 		0: {"≤ ", "every workload was ready at the first poll"},
 		1: {"≤ ", "known to 2.00 ms at worst, at most (≤) in 3 of 4: ready when first asked"},
@@ -147,7 +147,7 @@ func TestWhatWasReadyWhenFirstAskedIsAnUpperBound(t *testing.T) {
 	}
 }
 
-func TestStartsWithoutWatchingShowWhatItCosts(t *testing.T) {
+func TestUnobservedStartsShowTracingOverhead(t *testing.T) {
 	var all []record.Start
 	for i := range 12 {
 		with, without := dockerStart(i, 800+int64(i%3)), dockerStart(i, 700+int64(i%4))
@@ -160,7 +160,7 @@ func TestStartsWithoutWatchingShowWhatItCosts(t *testing.T) {
 	}
 }
 
-func TestStartsOfLogsWithoutAnEndHaveGapsAndNoTotals(t *testing.T) {
+func TestLogStartsWithoutEndHaveNoTotals(t *testing.T) {
 	s := record.Start{Target: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Began: 1e18, Name: "p", Source: "kata.log:1",
 		Spans: []record.Span{{Name: "a", Kind: record.KindPhase, Began: 1e18, Ended: 1e18 + 5}},
 		Gaps: []record.Gap{{Began: 1e18, Ended: 1e18 + 1_001_400_000, After: "New client", Before: "New client connected", In: "kata_agent", CPU: -1, Source: "kata.log:3"},
@@ -179,7 +179,7 @@ func TestStartsOfLogsWithoutAnEndHaveGapsAndNoTotals(t *testing.T) {
 	check.Lacks(t, "the missing end is told twice", text, "(no end)")
 }
 
-func TestGapsOfTwoStartsAreOneWhereOnlyIdsDiffer(t *testing.T) {
+func TestGapsAreGroupedIgnoringIDs(t *testing.T) {
 	var all []record.Start
 	for i, id := range []string{strings.Repeat("a1", 32), strings.Repeat("01", 32)} {
 		all = append(all, record.Start{Target: "containerd", Method: record.MethodLogs, Clock: record.ClockWall, Round: i, Began: 1e18, Ended: 1e18 + 3e9,
@@ -192,7 +192,7 @@ func TestGapsOfTwoStartsAreOneWhereOnlyIdsDiffer(t *testing.T) {
 	}
 }
 
-func TestManyStartsAreJudgedInBoundedMemory(t *testing.T) {
+func TestManyStartsUseBoundedMemory(t *testing.T) {
 	h := startHeader(t)
 	j := must.Get(NewJudging(&h, nil))(t)
 	for i := range 3 * maxKept {
@@ -213,7 +213,7 @@ func TestManyStartsAreJudgedInBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestWithACallThatHasNoEndNothingIsCreditedToTheEngine(t *testing.T) {
+func TestUnfinishedCallLeavesEngineTimeUnknown(t *testing.T) {
 	var all []record.Start
 	for i := range 3 {
 		s := record.Start{Target: "containerd/kata", Method: record.MethodLogs, Clock: record.ClockWall, Round: i, Began: 1e18, Ended: 1e18 + 12e9, Spans: []record.Span{
@@ -236,7 +236,7 @@ func TestWithACallThatHasNoEndNothingIsCreditedToTheEngine(t *testing.T) {
 	}
 }
 
-func TestOfTenStartsThereIsANinth(t *testing.T) {
+func TestTenStartsHaveAP90(t *testing.T) {
 	var all []record.Start
 	for i := range 10 {
 		all = append(all, record.Start{Target: "containerd/kata", Method: record.MethodLogs, Clock: record.ClockWall, Round: i, Began: 1e18, Ended: 1e18 + int64(i+1)*1e9, Sandbox: fmt.Sprint("box", i)})
@@ -249,7 +249,7 @@ func TestOfTenStartsThereIsANinth(t *testing.T) {
 	}
 }
 
-func TestOfManyStartsThoseThatWereChosenAreListedAndTraced(t *testing.T) {
+func TestSelectedStartsAreListedAndTraced(t *testing.T) {
 	var all []record.Start
 	for i := range 40 {
 		all = append(all, record.Start{Target: "containerd/kata", Method: record.MethodLogs, Clock: record.ClockWall, Round: i, Began: 1e18, Ended: 1e18 + int64(i+1)*1e9,
@@ -279,7 +279,7 @@ func TestOfManyStartsThoseThatWereChosenAreListedAndTraced(t *testing.T) {
 	}
 }
 
-func TestABareRuntimeHasNoEngineTime(t *testing.T) {
+func TestRuntimeWithoutEngineHasNoEngineTime(t *testing.T) {
 	t.Parallel()
 	for kind, has := range map[string]bool{"docker": true, "oci": false} {
 		var targets []record.Target

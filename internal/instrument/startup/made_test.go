@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// begun is a judgement of starts made by hand, with figures that are easy to check.
+// begun builds a judgement of starts with figures that are easy to check.
 type begun struct {
 	rec *record.Record
 	v   Judgement
@@ -34,13 +34,13 @@ func newBegun(live bool) *begun {
 	return s
 }
 
-// monotonic is when starts began on the host's clock.
+// monotonic is the time of the starts on the host's clock.
 const monotonic = int64(81_234_000_000_000)
 
-// ms is a time in ns.
+// ms converts milliseconds to ns.
 func ms(v float64) int64 { return int64(v * 1e6) }
 
-// lived is a process, and the row that it is.
+// lived is a process and its row.
 type lived struct {
 	pid, depth  int
 	kind, name  string
@@ -50,7 +50,7 @@ type lived struct {
 	first       float64
 }
 
-// startOf makes a drawn start of processes.
+// startOf builds an observed start of processes.
 func startOf(target string, round int, wall, first float64, all []lived) *Drawn {
 	s := &record.Start{Type: record.TypeStart, Round: round, Target: target, Method: record.MethodBPF, Clock: record.ClockMonotonic,
 		Began: monotonic, First: monotonic + ms(first), Ended: monotonic + ms(wall), Command: "docker run --rm --runtime runc busybox true", Tracing: ms(0.9)}
@@ -88,8 +88,8 @@ func step(name, kind string, tookMS, percent, cpuMS, wallMS float64) Step {
 	return s
 }
 
-// watched are a start of docker with runc, and a pod's with CNI whose engine waited
-// half a second.
+// watched are two observed starts: docker with runc, and a pod with CNI whose engine
+// waits half a second.
 func watched() *begun {
 	s := newBegun(true)
 	docker := startOf("docker/runc", 2, 243, 201, []lived{
@@ -124,7 +124,7 @@ func watched() *begun {
 	return s
 }
 
-// podStart is a pod's start, with network plugins, one of which failed in between.
+// podStart is the start of a pod with network plugins; one of them fails.
 func podStart() Target {
 	d := startOf("cri+containerd/crun", 0, 812, 790, []lived{
 		{5001, 0, record.KindClient, "crictl runp", 0, 640, 22, 0, 0},
@@ -154,7 +154,7 @@ func podStart() Target {
 	}
 }
 
-// fromLogs is a pod of Kata, from logs, with the 7.4 s that its agent took to answer.
+// fromLogs is a Kata pod read from logs. Its agent takes 7.4 s to respond.
 func fromLogs() *begun {
 	s := newBegun(false)
 	began := time.Date(2026, 11, 21, 2, 46, 31, 875_558_208, time.UTC).UnixNano()
@@ -192,7 +192,7 @@ func fromLogs() *begun {
 	return s
 }
 
-// kept is the judgement of a record in a file.
+// kept judges a record in a file.
 func kept(path string) *begun {
 	rec, err := record.Load("../../../" + path)
 	if err != nil {
@@ -205,7 +205,8 @@ func kept(path string) *begun {
 	return &begun{rec: rec, v: *j}
 }
 
-// everyStart are starts of all kinds: made up, stored, and of the published report on Kata's boot.
+// everyStart are starts of all kinds: simulated, stored, and from the published report on
+// Kata's boot.
 func everyStart() map[string]*begun {
 	return map[string]*begun{
 		"watched": watched(), "logs": fromLogs(), "crowded": crowded(), "failed": nothingStarted(),
@@ -213,7 +214,7 @@ func everyStart() map[string]*begun {
 	}
 }
 
-// nothingStarted are failures only.
+// nothingStarted are only failures.
 func nothingStarted() *begun {
 	s := newBegun(true)
 	s.rec.Targets = []record.Target{{Type: record.TypeTarget, Name: "runsc", Version: "release-20250601.0"}}
@@ -224,7 +225,7 @@ func nothingStarted() *begun {
 	return s
 }
 
-// crowded is a start of two hundred short processes, and a start that takes minutes.
+// crowded is a start with two hundred short processes, and a start of several minutes.
 func crowded() *begun {
 	s := newBegun(true)
 	all := []lived{{10, 0, record.KindClient, "make-everything", 0, 130_000, 20, 0, 0}}
@@ -242,12 +243,12 @@ func crowded() *begun {
 	return s
 }
 
-// around is a figure with an interval of so many percent on either side.
+// around is a figure with an interval of a given percentage on either side.
 func around(v, percent float64) figure.Figure {
 	f := figure.Figure{Experiment: Name, Quantity: "wall-time", Unit: figure.Nanoseconds}
 	f.Estimate = figure.Estimate{N: 6, Value: rounded(v), Lo: rounded(v * (1 - percent/100)), Hi: rounded(v * (1 + percent/100)), Bounded: percent > 0}
 	return f
 }
 
-// rounded leaves out the digits in which processors differ.
+// rounded removes the digits that differ between processors.
 func rounded(v float64) float64 { return math.Round(v*1e6) / 1e6 }

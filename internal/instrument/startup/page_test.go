@@ -29,14 +29,14 @@ func (s *begun) report(t *testing.T, format string, o page.Options) string {
 		err = Instrument.Formats[format].Write(&out, &s.v)
 	default:
 		shown := s.v.Page(o)
-		o.Verbose = true // of the text: with its details
+		o.Verbose = true // details of the text form
 		err = page.Write(&out, format, []*page.Page{shown}, o)
 	}
 	must.OK(t, err)
 	return out.String()
 }
 
-func TestEveryFigureOfStartsCanBeRead(t *testing.T) {
+func TestEveryStartFigureIsOnThePage(t *testing.T) {
 	j := judgeStarts(t, dockerStart(0, 560), dockerStart(1, 570), dockerStart(2, 580))
 	seen := map[string]figure.Unit{}
 	for _, f := range j.Figures() {
@@ -57,12 +57,12 @@ func TestEveryFigureOfStartsCanBeRead(t *testing.T) {
 	}
 }
 
-// The lines that a Gantt chart may have, with the characters of names that Mermaid's
-// grammar gives no meaning to.
+// Lines allowed in a Gantt chart. Names may contain only characters without a meaning in
+// Mermaid's grammar.
 var ganttLine = regexp.MustCompile(`^(gantt|    dateFormat x|    axisFormat (%S\.%L|%s) s|    todayMarker off|    section [a-z ]+` +
 	`|    [^:;#%,\n]+ :(crit, )?t\d+, \d+, \d+|    first instruction :milestone, m\d+, \d+, 0ms)$`)
 
-func TestAGanttChartIsOnlyWhatMermaidReads(t *testing.T) {
+func TestGanttChartIsValidMermaid(t *testing.T) {
 	for name, s := range everyStart() {
 		charts := strings.Split(s.report(t, "md", page.Options{}), "```mermaid\n")
 		if len(charts) < 2 != (name == "failed") {
@@ -79,10 +79,10 @@ func TestAGanttChartIsOnlyWhatMermaidReads(t *testing.T) {
 	}
 }
 
-func TestThePublishedFormIsFoundInItsOrder(t *testing.T) {
+func TestPublishedTableKeepsItsOrder(t *testing.T) {
 	s := kept("published/kata-boot-2018/record.jsonl")
 	for i := range s.v.Targets {
-		s.v.Targets[i].Phases = s.v.Targets[i].Table // which is then shown once
+		s.v.Targets[i].Phases = s.v.Targets[i].Table // the table is then printed once
 	}
 	for _, format := range []string{"text", "md"} {
 		out := s.report(t, format, page.Options{})
@@ -98,7 +98,7 @@ func TestThePublishedFormIsFoundInItsOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownIsADash(t *testing.T) {
+func TestUnknownIsADash(t *testing.T) {
 	out := fromLogs().report(t, "md", page.Options{})
 	for _, want := range []string{
 		"| kata | 1 | 1 | 0 | 9.41 s | – | 692 ms | 8.72 s | – | 7.41 s in kata\\_agent |", "| agent answers | phase | 7.42 s | 79 % | – |",
@@ -112,7 +112,7 @@ func TestWhatIsNotKnownIsADash(t *testing.T) {
 	}
 }
 
-func TestWhatFailedSaysWhy(t *testing.T) {
+func TestFailureReasonIsPrinted(t *testing.T) {
 	for _, format := range []string{"text", "md"} {
 		out := nothingStarted().report(t, format, page.Options{})
 		for _, want := range []string{"failed 5/5 starts", "5/5 starts failed; the first: runsc exited with 128", "operation not permitted", "cut off"} {
@@ -124,7 +124,7 @@ func TestWhatFailedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestShortProcessesAreFoldedOnlyWhereThereAreTooMany(t *testing.T) {
+func TestShortProcessesAreFoldedOnlyIfTooMany(t *testing.T) {
 	few := pictureOf(watched().v.Targets[0].Drawn, page.Options{})
 	check.Equal(t, "of few are folded", few.folded, 0)
 	p := pictureOf(crowded().v.Targets[0].Drawn, page.Options{})
@@ -145,7 +145,7 @@ func TestShortProcessesAreFoldedOnlyWhereThereAreTooMany(t *testing.T) {
 	}
 }
 
-func TestAWaitStandsBeforeWhatBeginsAfterIt(t *testing.T) {
+func TestWaitPrecedesTheNextRow(t *testing.T) {
 	p := pictureOf(watched().v.Targets[1].Drawn, page.Options{})
 	at := slices.IndexFunc(p.Bars, func(b page.Bar) bool { return b.Wait })
 	if at < 0 || p.Bars[at].Name != "· waited: 500 ms timer" || p.Bars[at+1].Name != "crictl create" || p.Bars[at].From != ms(103) {
@@ -161,7 +161,7 @@ func TestAWaitStandsBeforeWhatBeginsAfterIt(t *testing.T) {
 	}
 }
 
-func TestAStartWithoutAnEndIsDrawnAsFarAsItIsKnown(t *testing.T) {
+func TestStartWithoutEndIsDrawnPartly(t *testing.T) {
 	s := fromLogs()
 	s.v.Targets[0].Drawn.Start.Ended = 0
 	if p := pictureOf(s.v.Targets[0].Drawn, page.Options{}); p == nil || p.Length != ms(9412) {
@@ -174,7 +174,7 @@ func TestAStartWithoutAnEndIsDrawnAsFarAsItIsKnown(t *testing.T) {
 	}
 }
 
-func TestAGuestIsSaidNotToBeSeenOnlyWhereItIsNot(t *testing.T) {
+func TestInvisibleGuestIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		kinds []string

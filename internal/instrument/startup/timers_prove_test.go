@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// told are the lines of real logs, which live on when the next is read.
+// told returns copies of the lines of real logs.
 func told(t *testing.T, names ...string) (all []logs.Event) {
 	t.Helper()
 	var sources []logs.Source
@@ -43,8 +43,8 @@ func told(t *testing.T, names ...string) (all []logs.Event) {
 
 var ids = regexp.MustCompile(`[0-9a-f]{12,64}|k[0-9]{5}`)
 
-// again are the lines of one more start like them: its ids are others, it is on a
-// node of its own, and its times are what when makes of them.
+// again returns the lines of another such start on its own node. It has new ids, and when
+// changes its times.
 func again(all []logs.Event, n int, when func(i int, ns int64) int64) []logs.Event {
 	out := make([]logs.Event, len(all))
 	for i, e := range all {
@@ -67,7 +67,7 @@ func again(all []logs.Event, n int, when func(i int, ns int64) int64) []logs.Eve
 	return out
 }
 
-// timersOf judges lines, and returns the timers that are named.
+// timersOf judges lines and returns the detected timers.
 func timersOf(t *testing.T, all []logs.Event) (timers []string) {
 	t.Helper()
 	h := record.Header{Experiment: startup.Name, Plan: []byte(`{}`)}
@@ -91,7 +91,7 @@ var realLogs = [][]string{
 	{"cripod.kata.log", "cripod.containerd.log"}, {"one.kata.log"}, {"one.containerd.log"}, {"containerd-2.4-info.log"}, {"cri-o-1.34-info.log"}, {"published.txt"}, {"runsc-boot.txt"},
 }
 
-func TestATimerIsNamedInAtMostOnePercentOfLogsWhoseTimesAreChance(t *testing.T) {
+func TestRandomTimesRarelyLookLikeATimer(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	runs, named := 0, 0
 	for _, names := range realLogs {
@@ -101,7 +101,7 @@ func TestATimerIsNamedInAtMostOnePercentOfLogsWhoseTimesAreChance(t *testing.T) 
 				by := 0.3 * (1 + 9*random.Float64())
 				var lines []logs.Event
 				for n := range copies {
-					mine := by * (1 + 0.02*random.NormFloat64()) // no two starts are alike
+					mine := by * (1 + 0.02*random.NormFloat64()) // starts differ slightly
 					lines = append(lines, again(all, n, func(_ int, ns int64) int64 { return all[0].Time + int64(float64(ns-all[0].Time)*mine) })...)
 				}
 				runs++
@@ -118,8 +118,8 @@ func TestATimerIsNamedInAtMostOnePercentOfLogsWhoseTimesAreChance(t *testing.T) 
 	}
 }
 
-// places are where a timer can be told from lines: within a start two lines of its
-// engine or its runtime follow each other at once. Those of one key stand between
+// places are the positions at which a timer can be detected: two immediately consecutive
+// lines of the engine or the runtime within a start. Positions with one key are between
 // the same two messages.
 func places(t *testing.T, all []logs.Event) (found map[string][]int, keys []string) {
 	t.Helper()
@@ -129,7 +129,7 @@ func places(t *testing.T, all []logs.Event) (found map[string][]int, keys []stri
 		must.OK(t, b.Add(&all[i]))
 	}
 	must.OK(t, b.Close())
-	asked := regexp.MustCompile(`^(State|Stats|Pids|Connect|Wait)\(\) `) // by anybody at any time
+	asked := regexp.MustCompile(`^(State|Stats|Pids|Connect|Wait)\(\) `) // requests by any client at any time
 	host := func(e *logs.Event) bool {
 		return !asked.Match(e.Message) && !e.Guest && e.Arrived == 0 && len(e.Sandbox) > 0 && e.Form != logs.Console && len(e.Message) > 0 && string(e.Source) != "agent-client" && string(e.Message) != "reading guest console"
 	}
@@ -150,7 +150,7 @@ func places(t *testing.T, all []logs.Event) (found map[string][]int, keys []stri
 	return found, keys
 }
 
-func TestATimerThatIsThereIsNamedInNinetyFivePercent(t *testing.T) {
+func TestTimerIsDetectedIn95Percent(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	runs, named := 0, 0
 	for _, names := range realLogs[:3] {

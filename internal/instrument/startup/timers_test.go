@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestATimerIsNamedWhereItRepeatsAndNobodyWorksMeanwhile(t *testing.T) {
+func TestRepeatedIdleGapIsATimer(t *testing.T) {
 	const ms = time.Millisecond
 	gaps := func(cpu, others int64, after string, all ...time.Duration) (out []*record.Gap) {
 		for _, took := range all {
@@ -51,7 +51,7 @@ func TestATimerIsNamedWhereItRepeatsAndNobodyWorksMeanwhile(t *testing.T) {
 	}
 }
 
-func TestTheEvidenceOfATimerIsItsLengthsItsEventsAndWhoWorked(t *testing.T) {
+func TestTimerEvidence(t *testing.T) {
 	all := []*record.Gap{{Ended: 501e6, CPU: 2e5, After: strings.Repeat("é\x1b\n", 1e6), Before: "b"}, {Ended: 502e6, CPU: 1e5, After: "a", Before: "b"}}
 	w := waited(all)
 	if w == nil || len(w.Why) > 1000 || strings.ContainsAny(w.Why, "\x1b\n") {
@@ -62,7 +62,7 @@ func TestTheEvidenceOfATimerIsItsLengthsItsEventsAndWhoWorked(t *testing.T) {
 	}
 }
 
-// taking are steps of so many ms: calls, and what lies between them.
+// taking are steps of the given ms: calls and the gaps between them.
 func taking(all ...any) (steps []Step) {
 	for i := 0; i < len(all); i += 2 {
 		s := Step{Name: all[i].(string), Kind: record.KindEngine}
@@ -75,7 +75,7 @@ func taking(all ...any) (steps []Step) {
 	return steps
 }
 
-func TestPhasesOfLogsStandBesideEachOther(t *testing.T) {
+func TestLogPhasesAreComparedAcrossTargets(t *testing.T) {
 	t.Parallel()
 	phases := func(steps []Step) []Step {
 		for i := range steps {
@@ -94,11 +94,11 @@ func TestPhasesOfLogsStandBesideEachOther(t *testing.T) {
 	}
 }
 
-func TestStepsStandBesideThoseOfOtherTargets(t *testing.T) {
+func TestStepsAreComparedAcrossTargets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		targets []Target
-		want    string // rows, with a cell for each target
+		want    string // rows with one cell per target
 	}{
 		"one target is beside nobody": {[]Target{{Target: "a", Table: taking("runc run", 1)}}, ""},
 		"nor is one without calls":    {[]Target{{Target: "a", Table: taking("runc run", 1)}, {Target: "b", Table: taking("docker", 1)}}, ""},

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// chromeRead is what Perfetto's reader of JSON traces needs.
+// chromeRead is the part of a JSON trace that Perfetto needs.
 type chromeRead struct {
 	Events []struct {
 		Name  string          `json:"name"`
@@ -30,7 +30,7 @@ type chromeRead struct {
 	Unit string `json:"displayTimeUnit"`
 }
 
-// nanos is a number in µs with three decimals, exactly.
+// nanos is a number in µs with three decimals, parsed exactly.
 func nanos(t *testing.T, n json.Number) int64 {
 	t.Helper()
 	whole, ok := regexp.MustCompile(`^(\d+)\.(\d{3})$`).FindStringSubmatch(n.String()), false
@@ -41,7 +41,7 @@ func nanos(t *testing.T, n json.Number) int64 {
 	return ns
 }
 
-func TestAChromeTraceIsOneThatViewersDrawRightly(t *testing.T) {
+func TestChromeTraceIsValid(t *testing.T) {
 	type lane struct{ pid, tid int }
 	type slice struct{ began, ended int64 }
 	for name, s := range everyStart() {
@@ -102,7 +102,7 @@ func TestAChromeTraceIsOneThatViewersDrawRightly(t *testing.T) {
 	}
 }
 
-func TestSlicesThatCrossGetLanesOfTheirOwn(t *testing.T) {
+func TestOverlappingSlicesHaveSeparateLanes(t *testing.T) {
 	at := func(pid int, kind string, began, ended int64) slice {
 		return slice{Row: trace.Row{Part: trace.Part{Kind: kind, Began: began, Ended: ended}, Pid: pid}}
 	}
@@ -112,7 +112,7 @@ func TestSlicesThatCrossGetLanesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// otlpRead is the part of opentelemetry/proto/trace/v1/trace.proto that is written.
+// otlpRead is the written part of opentelemetry/proto/trace/v1/trace.proto.
 type otlpRead struct {
 	Resources []struct {
 		Resource struct {
@@ -149,7 +149,7 @@ type otlpReadAttribute struct {
 	Value map[string]json.RawMessage `json:"value"`
 }
 
-// readOTLP reads a file of OTLP's, each line of which is a request.
+// readOTLP reads an OTLP file with one request per line.
 func readOTLP(t *testing.T, s *begun) (all otlpRead) {
 	t.Helper()
 	for line := range strings.Lines(s.report(t, "otlp", page.Options{})) {
@@ -162,7 +162,7 @@ func readOTLP(t *testing.T, s *begun) (all otlpRead) {
 	return all
 }
 
-func TestAnOTLPFileIsOneThatCollectorsTake(t *testing.T) {
+func TestOTLPFileIsAcceptedByCollectors(t *testing.T) {
 	for name, s := range everyStart() {
 		got := readOTLP(t, s)
 		for _, r := range got.Resources {
@@ -195,7 +195,7 @@ func TestAnOTLPFileIsOneThatCollectorsTake(t *testing.T) {
 	}
 }
 
-func TestSpansAreWhereTheClockOfTheDayPutsThem(t *testing.T) {
+func TestSpansUseWallClockTime(t *testing.T) {
 	read := func(s *begun) otlpRead { return readOTLP(t, s) }
 	said := func(all []otlpReadAttribute) string {
 		for _, a := range all {

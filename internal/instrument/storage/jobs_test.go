@@ -31,7 +31,7 @@ func TestVolumesAreReadStrictly(t *testing.T) {
 	check.Error(t, err, "at most 4095 are allowed")
 }
 
-// What each is to fio 3.33 was seen from the files that it made.
+// The meaning of each value in fio 3.33 was determined from the files that it created.
 func TestSizesAndTimesAreReadAsFioReadsThem(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/sizes.txt", func(t *testing.T, text string) (any, error) {
@@ -71,7 +71,7 @@ func TestJobsAreNamedByWhatTheyDo(t *testing.T) {
 	}
 }
 
-// asked are the options of a command line.
+// asked returns the options of a command line.
 func asked(args ...string) (Options, error) {
 	o := Defaults()
 	set := option.Of(&o)
@@ -85,8 +85,8 @@ func asked(args ...string) (Options, error) {
 
 func long(n int) string { return strings.Repeat("x", n) }
 
-// The mistakes of plan files are in package plan; here are those that only a program can make,
-// and what has to be taken.
+// Package plan tests mistakes in plan files. This test has mistakes that only a program
+// can make, and valid options.
 func TestJobsAreTakenWhereTheyMakeSense(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/jobs.txt", func(t *testing.T, text string) (any, error) {

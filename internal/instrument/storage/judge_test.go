@@ -23,12 +23,12 @@ const (
 	claimed   = int64(blocks) * 512 * kib
 )
 
-// bare leaves a cell what an imported one has.
+// bare removes what an imported cell does not have.
 func bare(c *record.Cell) {
 	*c = record.Cell{Type: c.Type, Round: c.Round, Target: c.Target, Volume: c.Volume, Cache: c.Cache, Job: c.Job, Tool: c.Tool, Reported: c.Reported, Source: "notes"}
 }
 
-// percents are some of what a cell claims.
+// percents are some quantiles of a cell's claims.
 func percents(n int64) int64 { return claimed / 100 * n }
 
 func TestVerdicts(t *testing.T) {
@@ -200,7 +200,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// latency is runc's.
+// latency returns the latency of runc.
 func latency(s *storage.Judgement, direction, quantile string) figure.Figure {
 	return figure.Find(s.Figures(), "latency", "target", "runc", "direction", direction, "quantile", quantile)
 }
@@ -393,7 +393,7 @@ func TestNothingIsSaidOfARecordWithoutCells(t *testing.T) {
 	check.That(t, len(s.Tables) == 0 && len(s.Found) == 0 && !s.Imported, "%+v", s)
 }
 
-// The extremes are those that a record may hold.
+// The values are the extremes that a record may contain.
 func TestExtremeClaimsGiveNoInfiniteFigures(t *testing.T) {
 	for _, seconds := range []float64{0, 5e-324, 1e-300, 366 * 86400} {
 		for _, rate := range []float64{0, 5e-324, 1e18} {

@@ -7,7 +7,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// A rate of the page cache is not what the device gives, whatever the tool.
+// The rate of the page cache is not the rate of the device, for any tool.
 func TestBufferedWritesThatTheKernelWroteLaterBoundNothing(t *testing.T) {
 	for name, busy := range map[string]int64{"written at once": 35_000, "written later": 55_000} {
 		s := judged(t, store(func(s *storing) {

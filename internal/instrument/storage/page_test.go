@@ -15,17 +15,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// reported is the page of a record, as text or Markdown.
+// reported returns the page of a record as text or Markdown.
 func reported(t *testing.T, rec *record.Record, format string, o page.Options) string {
 	t.Helper()
 	var out bytes.Buffer
 	shown := judged(t, rec).Page(o)
-	o.Verbose = true // of the text: with its details
+	o.Verbose = true // details of the text form
 	must.OK(t, page.Write(&out, format, []*page.Page{shown}, o))
 	return out.String()
 }
 
-// sectionOf is a section of a page in Markdown.
+// sectionOf returns a section of a page in Markdown.
 func sectionOf(t *testing.T, out, title string) string {
 	t.Helper()
 	_, part, ok := strings.Cut(out, "\n### "+title)
@@ -39,12 +39,12 @@ func has(t *testing.T, text string, all ...string) {
 	check.Contains(t, "page", text, all...)
 }
 
-// cached are two jobs and two volumes on which memory answered now and then.
+// cached returns two jobs on two volumes; memory serves some of the requests.
 func cached() *record.Record {
 	rec := store(func(s *storing) {
 		s.cache = "buffered"
 		s.cell = func(c *record.Cell) {
-			c.Reported.Read.IOPS *= 3 // a figure that is easy to find
+			c.Reported.Read.IOPS *= 3 // a recognizable figure
 			c.Reported.Read.Bandwidth *= 3
 			c.Observed.Device.ReadBytes = 0
 		}

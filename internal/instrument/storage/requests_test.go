@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// TestDirectIOIsToldFromReadingAhead has jobs of 20000 direct I/Os of which the
-// device saw every byte, and differ in how many requests it was asked for them.
+// TestDirectIOIsToldFromReadingAhead uses jobs of 20000 direct I/Os. The device transfers
+// every byte, but the number of its requests differs.
 func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 	const k4 = 4 * kib
 	asked := func(reads, writes int64) func(*record.Cell) {
@@ -61,7 +61,7 @@ func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			c := only(t, judged(t, store(all(cells(x.cell), func(s *storing) {
 				if s.job, s.cache = x.job, x.cache; len(x.job.Options) > 0 {
-					s.job.BS = k4 // for the claims; the plan's job has none
+					s.job.BS = k4 // needed for the claims; the plan's job has no block size
 				}
 			}))), "runc")
 			check.That(t, c.Verdict == x.want, "%q because %q, want %q", c.Verdict, c.Because, x.want)
@@ -195,7 +195,7 @@ func TestFindingsOfStorage(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			s := judged(t, store(x.change))
-			// Six rounds are few for the two comparisons of a table, see below.
+			// Six rounds are too few for the two comparisons of a table, see below.
 			s.Found = slices.DeleteFunc(s.Found, func(f record.Finding) bool { return strings.HasPrefix(f.Message, "6 rounds cannot show") })
 			got := strings.Join(codes(s), " ")
 			check.That(t, got == x.want, "found %s, want %s: %+v", got, x.want, s.Found)

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// storageRecord is one without cells.
+// storageRecord returns a record without cells.
 func blank(p storage.Options, targets ...string) *record.Record {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -28,8 +28,8 @@ func blank(p storage.Options, targets ...string) *record.Record {
 	return rec
 }
 
-// storing makes records of one job by hand: by default six quiet rounds on host,
-// runc and runsc in which the device saw what a direct job read.
+// storing builds records of one job. By default there are six quiet rounds on host, runc
+// and runsc, and the device transfers what a direct job reads.
 type storing struct {
 	job      storage.Job
 	volume   string
@@ -37,7 +37,7 @@ type storing struct {
 	rounds   int
 	targets  []string
 	baseline string
-	cell     func(c *record.Cell) // of target runc or runsc only, unless host says so
+	cell     func(c *record.Cell) // changes only cells of runc or runsc, unless host is set
 	every    func(c *record.Cell)
 	ceilings []record.Ceiling
 	places   []record.Place
@@ -46,7 +46,7 @@ type storing struct {
 
 const ms = 1_000_000
 
-const blocks = 20000 // of 512 KiB, in ten seconds
+const blocks = 20000 // of 512 KiB each, in ten seconds
 
 func store(change func(*storing)) *record.Record {
 	s := storing{job: read, volume: "bind", cache: "direct", rounds: 6, targets: []string{"host", "runc", "runsc"}}
@@ -85,8 +85,8 @@ func store(change func(*storing)) *record.Record {
 	return rec
 }
 
-// What is changed of a record: all of several things, what was seen of the cells of runc
-// and runsc, what their tools said, and what other parts of [storing] have short names for.
+// Changes to a record: combinations of changes, device readings of runc and runsc, claims
+// of their tools, and short names for other fields of [storing].
 func all(changes ...func(*storing)) func(*storing) {
 	return func(s *storing) {
 		for _, change := range changes {
@@ -119,7 +119,7 @@ func took(seconds float64) func(*storing) {
 	return said(func(r *record.Reported) { r.Seconds = seconds })
 }
 
-// everySecond has every second round of a bandwidth so many times as large.
+// everySecond multiplies a bandwidth in every second round.
 func everySecond(factor float64) func(*storing) {
 	return cells(func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + (factor-1)*float64(c.Round%2) })
 }
@@ -130,7 +130,7 @@ func buffered(s *storing) { s.cache = "buffered" }
 func rounds(n int) func(*storing)     { return func(s *storing) { s.rounds = n } }
 func on(volume string) func(*storing) { return func(s *storing) { s.volume = volume } }
 
-// mixed is a job that wrote what it read.
+// mixed is a job that writes as much as it reads.
 func mixed(s *storing) {
 	s.job = rndrw
 	s.every = func(c *record.Cell) {
@@ -138,13 +138,13 @@ func mixed(s *storing) {
 	}
 }
 
-// lying is what runc's volume is.
+// lying makes a volume of runc report implausible figures.
 func lying(p record.Place) func(*storing) {
 	p.Target, p.Volume = "runc", "bind"
 	return func(s *storing) { s.places = []record.Place{p} }
 }
 
-// judged judges a record. No figure of any is NaN or infinite.
+// judged judges a record and checks that no figure is NaN or infinite.
 func judged(t *testing.T, rec *record.Record) *storage.Judgement {
 	t.Helper()
 	s := must.Get(storage.Judge(rec))(t)
@@ -168,7 +168,7 @@ func cell(t *testing.T, s *storage.Judgement, job, volume, cache, target string)
 	return nil
 }
 
-// only is the cell of a target in a record of one table.
+// only returns the cell of a target in a record of one table.
 func only(t *testing.T, s *storage.Judgement, target string) *storage.Cell {
 	t.Helper()
 	must.That(t, len(s.Tables) == 1, "%d tables", len(s.Tables))
@@ -206,8 +206,8 @@ const (
 	short  = storage.TooShort
 )
 
-// imported is a record that tare import could have made: the published figures of
-// Kata's I/O, whose verdicts package published tests.
+// imported is a record as tare import creates it, with the published figures of Kata's
+// I/O. Package published tests their verdicts.
 func imported(t *testing.T) *record.Record {
 	t.Helper()
 	return must.Get(record.Load("../../../published/kata-io/record.jsonl"))(t)

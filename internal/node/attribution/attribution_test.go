@@ -62,7 +62,7 @@ func TestEndedAndReusedPidsAreCounted(t *testing.T) {
 	root := tree(t, proc{pid: 7, args: "/a", cgroup: v1("/g/x"), threads: threads}, proc{pid: 8, args: "/b", cgroup: v1("/g/x"), threads: threads},
 		proc{pid: 9, args: "/c", cgroup: v1("/g/x"), threads: threads}, proc{pid: 10, args: "/d", cgroup: v1("/g/x") + "nonsense\n"})
 	dir := filepath.Join(string(root), "proc")
-	must.OK(t, os.RemoveAll(filepath.Join(dir, "9", "status"))) // ended while it was read
+	must.OK(t, os.RemoveAll(filepath.Join(dir, "9", "status"))) // the process exited during the read
 	r, s := snapshot(t, root)
 	check.That(t, s.byPid[9] == nil && s.Problems.Gone == 1 && s.Problems.Broken == 1 && len(s.Problems.Examples) == 2, "%+v", s.Problems)
 	must.OK(t, os.RemoveAll(filepath.Join(dir, "7")))
@@ -86,8 +86,8 @@ func TestUnreadableMemoryIsMarked(t *testing.T) {
 	for _, pid := range []int{8, 9} {
 		must.OK(t, os.Remove(rollup(pid)))
 	}
-	// Reading a folder fails, as what the kernel refuses does; for root no mode
-	// of a file would.
+	// Reading a folder fails like a read that the kernel refuses. For root, no file mode
+	// would cause an error.
 	must.OK(t, os.Mkdir(rollup(8), 0o700))
 	r, s := snapshot(t, root)
 	for pid, want := range map[int]record.Process{

@@ -64,7 +64,7 @@ func TestOrphansOfABareRuntimeHaveTheRoleRuntime(t *testing.T) {
 		proc{pid: 40, ppid: 1, args: "tare overhead leaky", cgroup: root1},
 		proc{pid: 50, ppid: 40, args: "tare-lane 0 1 2", cgroup: root1},
 		proc{pid: 61, ppid: 50, nspid: "61 1", args: "/probe", cgroup: v1("/g/c1")},
-		proc{pid: 62, ppid: 50, args: "helper", cgroup: root1}, // by a double fork
+		proc{pid: 62, ppid: 50, args: "helper", cgroup: root1}, // reparented by a double fork
 		proc{pid: 63, ppid: 62, args: "its-child", cgroup: root1},
 		proc{pid: 64, ppid: 40, args: "du", cgroup: root1},
 		proc{pid: 70, ppid: 1, args: "tare-lane 0 1 2", cgroup: root1}, // another run's
@@ -81,7 +81,7 @@ func TestSandboxesAreDiscovered(t *testing.T) {
 	plain := []proc{
 		{pid: 1, args: "/sbin/init", cgroup: v2("/init.scope")},
 		{pid: 30, ppid: 1, args: "/usr/bin/dockerd", cgroup: v2("/system.slice/docker.service")},
-		// A browser's renderer, a service's worker, a VM that is not Kata's.
+		// A browser's renderer, a service's worker and a VM that is not Kata's.
 		{pid: 31, ppid: 1, args: "chrome", cgroup: v2("/user.slice/app.scope")},
 		{pid: 32, ppid: 31, nspid: "32 1", args: "chrome --type=renderer", cgroup: v2("/user.slice/app.scope")},
 		{pid: 33, ppid: 1, args: "qemu-system-x86_64 -name windows", cgroup: v2("/machine.slice/qemu.scope")},

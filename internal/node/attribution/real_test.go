@@ -29,14 +29,14 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-const held = 32 << 20 // bytes that a command in every container holds
+const held = 32 << 20 // bytes allocated by a command in every container
 
-// real is a subject of this machine and what its sandboxes must look like.
+// real is a subject on this machine with the expected properties of its sandboxes.
 type real struct {
 	engine  string // as discovered
 	daemons []int
 	target  func() (subject.Target, error)
-	roles   map[record.Role]int // how many of each on a lane, -1: more than one; nil: see check
+	roles   map[record.Role]int // number of processes per role on a lane, -1 for several; nil if check decides
 	helper  record.Role
 	pods    bool
 }
@@ -80,8 +80,8 @@ func TestRealSandboxesHaveExactlyTheirProcesses(t *testing.T) {
 	pod("cri-o", o.Pid, record.RoleMonitor, subject.Engine{Address: "unix://" + o.Socket, Command: o.Skopeo})
 }
 
-// behave starts a sandbox on two lanes, with a command in each that holds memory,
-// and checks them by every way to identify them.
+// behave starts sandboxes on two lanes, with a command in each that allocates memory. It
+// checks them with every identification method.
 func behave(t *testing.T, r real) {
 	target := must.Get(r.target())(t)
 	run := fmt.Sprintf("p%07x", os.Getpid())
@@ -112,7 +112,7 @@ func behave(t *testing.T, r real) {
 		},
 		"without being named": func(s *attribution.Snapshot, b subject.Sandbox) (out []attribution.Sandbox) {
 			for _, f := range s.Sandboxes() {
-				// CRI-O's pods have no process and so no id to be seen.
+				// CRI-O's pods have no process, so no id is visible.
 				if slices.Contains(f.Box.IDs, b.IDs[0]) && (r.engine == "" || f.Engine == r.engine) {
 					f.Box.Lane = b.Lane
 					out = append(out, f.Box)
@@ -128,7 +128,7 @@ func behave(t *testing.T, r real) {
 	}
 	pids := map[string][]int{}
 	for how, way := range ways {
-		// The commands take a moment until they hold what they are to.
+		// The commands need a moment to allocate their memory.
 		must.Eventually(t, func() string {
 			var wrong []string
 			pids[how], wrong = r.check(t, sandboxes, way, strings.Contains(target.Info().Name, "runsc"))
@@ -139,7 +139,7 @@ func behave(t *testing.T, r real) {
 	}
 }
 
-// check looks at the node once. It returns the processes of the two lanes and the
+// check takes one snapshot of the node. It returns the processes of the two lanes and the
 // mistakes.
 func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribution.Snapshot, subject.Sandbox) []attribution.Sandbox, gvisor bool) (pids []int, wrong []string) {
 	t.Helper()
@@ -201,8 +201,8 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 				bad("%d of %s, want %d%s", roles[role], role, n, long)
 			}
 		}
-		// gVisor maps only a little of the memfd that has its memory: its group is
-		// charged, its processes do not show it.
+		// gVisor maps only a small part of the memfd with its memory. The memory is
+		// charged to its cgroup but does not appear in its processes.
 		if !gvisor && memory < held || memory > held+200<<20 {
 			bad("%d bytes with %d held%s", memory, held, long)
 		}
@@ -239,7 +239,8 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 	return pids, wrong
 }
 
-// inGroup compares with the kernel's list: every process of the group is on the lane.
+// inGroup compares with the kernel's list: every process of the cgroup must be on the
+// lane.
 func inGroup(t *testing.T, group string, processes []record.Process, lane int) (wrong []string) {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)

@@ -13,29 +13,29 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// proc is a process of a made-up /proc.
+// proc is a process in a fake /proc.
 type proc struct {
 	pid, ppid int
-	comm      string // the base name of the first argument where it is ""
-	args      string // split at blanks
+	comm      string // defaults to the base name of the first argument
+	args      string // split at spaces
 	exe       string
 	cgroup    string
-	nspid     string // "12 1"; its pid where it is ""
+	nspid     string // "12 1"; defaults to the pid
 	start     int    // its pid where it is 0
 	flags     int
-	threads   []thread // other than the first
+	threads   []thread // all but the first
 	anon      int      // kB
 }
 
 type thread struct {
-	comm, cgroup string // the process's own where it is ""
+	comm, cgroup string // default to the process's own
 	ns           int64
 	guest        int // ticks
 }
 
 const root1 = "4:memory:/\n2:cpuacct:/\n1:cpu:/\n0::/\n"
 
-// v1 is a cgroup file with every hierarchy at the same path.
+// v1 is a cgroup file with the same path in every hierarchy.
 func v1(path string) string {
 	var b strings.Builder
 	for i, c := range []string{"name=systemd", "pids", "blkio", "freezer", "devices", "memory", "cpuset", "cpuacct", "cpu"} {
@@ -46,15 +46,16 @@ func v1(path string) string {
 
 func v2(path string) string { return "0::" + path + "\n" }
 
-// numbered gives the names that files of cases have for long numbers their values, shortened
+// numbered replaces names in case files by the long numbers they stand for; shortened
 // does the opposite.
 var (
 	numbered  = strings.NewReplacer("HEX1", hex, "HEX2", hex2, "PODUID", podUIDs)
 	shortened = strings.NewReplacer(hex, "HEX1", hex2, "HEX2", hex[:12], "SHORT1", podUIDs, "PODUID")
 )
 
-// processesIn reads the rows of a file of cases: pid, parent, cgroup, pids in namespaces,
-// executable, name, arguments and threads; of a thread name, CPU time, guest time, cgroup.
+// processesIn reads the rows of a case file: pid, parent, cgroup, pids in namespaces,
+// executable, name, arguments and threads. A thread has a name, CPU time, guest time and
+// cgroup.
 func processesIn(t *testing.T, rows string) (all []proc) {
 	t.Helper()
 	number := func(text string) int { return must.Get(strconv.Atoi(text))(t) }
@@ -65,7 +66,7 @@ func processesIn(t *testing.T, rows string) (all []proc) {
 		}
 		p := proc{pid: number(f[0]), ppid: number(f[1]), cgroup: cgroupIn(f[2]), nspid: f[3], exe: f[4], comm: f[5], args: f[6]}
 		if strings.HasPrefix(p.comm, "vhost-") {
-			p.flags = 0x00200000 // a thread of the kernel
+			p.flags = 0x00200000 // a kernel thread
 		}
 		for of := range strings.SplitSeq(f[7], "; ") {
 			if th := strings.Split(of, ","); len(th) == 4 {
@@ -77,7 +78,7 @@ func processesIn(t *testing.T, rows string) (all []proc) {
 	return all
 }
 
-// cgroupIn is the cgroup file for a version and a path.
+// cgroupIn returns the cgroup file for a version and a path.
 func cgroupIn(text string) string {
 	version, path, _ := strings.Cut(text, " ")
 	switch version {
@@ -116,7 +117,7 @@ func (p proc) write(t testing.TB, root string) {
 		return fmt.Sprintf("%d (%s) S %d 1 1 0 -1 %d 0 0 0 0 10 5 0 0 20 0 %d 0 %d 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 %d 0 0 0 0 %d 0 0 0 0\n",
 			tid, comm, p.ppid, p.flags, len(p.threads)+1, p.start, guest, 9000+p.start)
 	}
-	guest := 0 // of the process, that of its threads
+	guest := 0 // of the process: the sum of its threads
 	for _, th := range p.threads {
 		guest += th.guest
 	}
@@ -197,7 +198,7 @@ func snapshot(t testing.TB, root machine.Root) (*Reader, *Snapshot) {
 	return r, s
 }
 
-// full reads members in full.
+// full formats members completely.
 func full(t testing.TB, r *Reader, members []Member) []record.Process {
 	t.Helper()
 	var out []record.Process
@@ -209,7 +210,7 @@ func full(t testing.TB, r *Reader, members []Member) []record.Process {
 	return out
 }
 
-// roles writes members as "pid=role@lane", with their rules for messages.
+// roles formats members as "pid=role@lane", with their rules for messages.
 func roles(members []Member) (short string, long string) {
 	for _, m := range members {
 		short += fmt.Sprintf("%d=%s@%d ", m.Pid, m.Role, m.Lane)

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestGlobsAreComparedWithBothNames(t *testing.T) {
+func TestGlobsMatchBothNames(t *testing.T) {
 	for _, c := range []struct {
 		claim, glob, name, full string
 		want                    bool
@@ -41,7 +41,7 @@ func TestGlobsAreComparedWithBothNames(t *testing.T) {
 	}
 }
 
-func TestOwnersAreKnownByMapsPinsAndTheirOwnNames(t *testing.T) {
+func TestOwnersAreFoundByMapsPinsAndNames(t *testing.T) {
 	maps := func(names ...string) (out []record.ProgramMap) {
 		for _, name := range names {
 			out = append(out, record.ProgramMap{Name: name})
@@ -134,7 +134,7 @@ func TestProgramsAreFoundByTheirPins(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeMeantIsRefusedWithWhatToDo(t *testing.T) {
+func TestInvalidFiltersAreRefusedWithAdvice(t *testing.T) {
 	needRoot(t)
 	m := openMeter(t)
 	file := filepath.Join(t.TempDir(), "file")
@@ -159,7 +159,7 @@ func TestWhatCannotBeMeantIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWhatTheKernelRefusesIsExplained(t *testing.T) {
+func TestKernelErrorsAreExplained(t *testing.T) {
 	for _, c := range []struct {
 		claim       string
 		err         error
@@ -180,7 +180,7 @@ func TestWhatTheKernelRefusesIsExplained(t *testing.T) {
 	check.That(t, !errors.Is(err, errUnsupported) && strings.Contains(err.Error(), "ulimit -n"), "without descriptors: %v", err)
 }
 
-func TestKindsThatAreNewerAreTheirNumbers(t *testing.T) {
+func TestUnknownTypesAreNumbers(t *testing.T) {
 	for n, want := range map[uint32]string{1: "socket_filter", 18: "cgroup_sock_addr", 32: "netfilter", 33: "type 33", 1<<32 - 1: "type 4294967295"} {
 		check.Equal(t, fmt.Sprintf("program type %d", n), kindOf(programKinds, n), want)
 	}

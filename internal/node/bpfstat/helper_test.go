@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// needRoot fails, rather than skips, where the kernel has no BPF; without root
-// nothing here can be.
+// needRoot skips without root, which all these tests need. It fails if the kernel has no
+// BPF.
 func needRoot(t testing.TB) {
 	t.Helper()
 	need.Root(t)
@@ -47,7 +47,8 @@ func newMap(t testing.TB, spec *ebpf.MapSpec) *ebpf.Map {
 	return a
 }
 
-// using are instructions that name maps, so that the program uses them, and return 1.
+// using returns instructions that reference maps, so that the program uses them, and
+// return 1.
 func using(maps ...*ebpf.Map) asm.Instructions {
 	var out asm.Instructions
 	for _, a := range maps {
@@ -77,7 +78,7 @@ func idOf(t testing.TB, p *ebpf.Program) uint32 {
 	return uint32(id)
 }
 
-// programsAre compares a listing's programs with those that it should have.
+// programsAre compares the programs of a listing with the expected ones.
 func programsAre(t testing.TB, claim string, l *Listing, want []*ebpf.Program) {
 	t.Helper()
 	same := func(got record.Program, want *ebpf.Program) bool {
@@ -100,7 +101,7 @@ func mapID(t testing.TB, a *ebpf.Map) uint32 {
 	return uint32(id)
 }
 
-// many loads programs that use two maps each.
+// many loads programs with two maps each.
 func many(t testing.TB, programs int) {
 	t.Helper()
 	for i := range programs {
@@ -112,7 +113,7 @@ func many(t testing.TB, programs int) {
 	}
 }
 
-// memoryOf is what the kernel says of a program or a map.
+// memoryOf returns the kernel's memory value of a program or map.
 func memoryOf(t testing.TB, of interface{ FD() int }) (bytes int64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", of.FD()))

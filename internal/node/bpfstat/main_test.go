@@ -19,8 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// deniedVariable makes of this test's binary a process that only tries to open a
-// meter.
+// deniedVariable makes this test binary a process that only tries to open a meter.
 const deniedVariable = "TARE_TEST_BPF_DENIED"
 
 func TestMain(m *testing.M) {
@@ -46,7 +45,7 @@ func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
 		}, "a separate user namespace"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			// Only this user can reach the binary, so an open descriptor is passed on.
+			// Only this user can access the binary, so an open descriptor is passed.
 			self := must.Get(os.Open("/proc/self/exe"))(t)
 			defer self.Close()
 			cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3")
@@ -61,7 +60,7 @@ func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
 	}
 }
 
-// toolProgram is what bpftool says of one.
+// toolProgram is a program as listed by bpftool.
 type toolProgram struct {
 	ID      uint32   `json:"id"`
 	Type    string   `json:"type"`
@@ -106,7 +105,7 @@ func TestBpftoolAgrees(t *testing.T) {
 	for i, p := range before.Programs {
 		said, ok := tool[p.ID]
 		if !ok {
-			continue // it has gone
+			continue // removed since
 		}
 		compared++
 		at := slices.IndexFunc(after.Counters, func(c Counters) bool { return c.ID == p.ID })
@@ -176,7 +175,7 @@ func BenchmarkRefresh(b *testing.B) {
 	})
 }
 
-// BenchmarkBareLoop is the baseline of the others.
+// BenchmarkBareLoop is the baseline for the other benchmarks.
 func BenchmarkBareLoop(b *testing.B) {
 	needRoot(b)
 	many(b, loaded)
@@ -185,13 +184,14 @@ func BenchmarkBareLoop(b *testing.B) {
 	}
 }
 
-// bareProgramLoop walks all programs: the next id, a descriptor, its info, and closes it.
+// bareProgramLoop iterates over all programs: it gets the next id, opens a descriptor,
+// reads the info and closes it.
 func bareProgramLoop() error {
 	s := &scratch{}
 	return (&Meter{scratch: s}).walk(unix.BPF_PROG_GET_NEXT_ID, 0, "walk", func(id uint32) error {
 		fd, err := s.open(unix.BPF_PROG_GET_FD_BY_ID, id)
 		if err != nil {
-			return nil // it went
+			return nil // removed since
 		}
 		defer closeFast(fd)
 		s.program = programInfo{}

@@ -50,7 +50,7 @@ func describe(t testing.TB, m *Meter, l *Listing) {
 	}
 }
 
-// cgroup makes a cgroup2 of the test's own.
+// cgroup creates a cgroup v2 for the test.
 func cgroup(t testing.TB) string {
 	t.Helper()
 	dir := ""
@@ -74,7 +74,7 @@ func closing(t testing.TB, l link.Link, err error) {
 	t.Cleanup(func() { l.Close() })
 }
 
-// tracepoint opens a perf event of a tracepoint. It reads the tracepoint's number from a
+// tracepoint opens a perf event of a tracepoint. It reads the tracepoint's id from a
 // private mount of tracefs.
 func tracepoint(t testing.TB, name string) int {
 	t.Helper()
@@ -98,7 +98,7 @@ func tracepoint(t testing.TB, name string) int {
 	return fd
 }
 
-// privately does something on a thread with mounts of its own.
+// privately calls a function on a thread with a private mount namespace.
 func privately(t testing.TB, do func()) {
 	t.Helper()
 	if err := thread.Apart(func() error {
@@ -112,7 +112,7 @@ func privately(t testing.TB, do func()) {
 	}
 }
 
-func TestAProgramOfASockhashIsAttachedToIt(t *testing.T) {
+func TestSockhashProgramIsAttachedToItsMap(t *testing.T) {
 	needRoot(t)
 	a := newMap(t, &ebpf.MapSpec{Name: "tare_t_sockhash", Type: ebpf.SockHash, KeySize: 4, ValueSize: 4, MaxEntries: 4})
 	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_sk_msg", Type: ebpf.SkMsg, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
@@ -128,10 +128,10 @@ func TestAProgramOfASockhashIsAttachedToIt(t *testing.T) {
 	check.Equal(t, "attached", x.Attached, []string{fmt.Sprintf("sk_msg_verdict map %d", mapID(t, a))})
 }
 
-// frame is enough of a packet for a socket filter to be tried on.
+// frame is a packet large enough for a test run of a socket filter.
 var frame = make([]byte, 64)
 
-func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
+func TestCountsEqualTheRequestedRuns(t *testing.T) {
 	needRoot(t)
 	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_counts", Type: ebpf.SocketFilter, Instructions: using()})
 	id := idOf(t, p)
@@ -159,7 +159,7 @@ func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
 	check.That(t, err == nil && after[0].Count == before.Count, "after the release %d runs more were counted (%v)", after[0].Count-before.Count, err)
 }
 
-func TestStatisticsThatAreOnAlreadyAreTold(t *testing.T) {
+func TestEnabledStatisticsAreReported(t *testing.T) {
 	needRoot(t)
 	m, other := openMeter(t), openMeter(t)
 	release, _, err := other.Statistics()
@@ -169,7 +169,7 @@ func TestStatisticsThatAreOnAlreadyAreTold(t *testing.T) {
 	must.OK(t, release())
 }
 
-func TestWhereProgramsAreAttachedIsSaidInWords(t *testing.T) {
+func TestAttachmentsAreDescribed(t *testing.T) {
 	needRoot(t)
 	dir := cgroup(t)
 	linked := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_linked", Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, Instructions: using()})
@@ -220,7 +220,7 @@ func TestWhereProgramsAreAttachedIsSaidInWords(t *testing.T) {
 	check.Equal(t, "programs are found by their cgroup", len(found.Programs), 2)
 }
 
-func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
+func TestInterfaceIsNamedOnlyInItsNamespace(t *testing.T) {
 	needRoot(t)
 	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_xdp", Type: ebpf.XDP, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
 	tc := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_tcx", Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
@@ -248,7 +248,7 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 			if err := filterLo(old); err != nil {
 				return fmt.Errorf("make it a filter of lo: %w", err)
 			}
-			there := exec.CommandContext(t.Context(), "sleep", "60") // who is asked where it is
+			there := exec.CommandContext(t.Context(), "sleep", "60") // the process whose namespace has the interface
 			if err := there.Start(); err != nil {
 				return err
 			}
@@ -292,8 +292,8 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 		"outside it is attached to %q", without.Attached)
 }
 
-// filterLo does what tc qdisc add dev lo clsact; tc filter add dev lo egress bpf
-// direct-action do.
+// filterLo is equivalent to tc qdisc add dev lo clsact; tc filter add dev lo egress bpf
+// direct-action.
 func filterLo(p *ebpf.Program) error {
 	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: 1, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
 	if err := netlink.QdiscAdd(qdisc); err != nil {
@@ -303,7 +303,7 @@ func filterLo(p *ebpf.Program) error {
 	return netlink.FilterAdd(&netlink.BpfFilter{FilterAttrs: of, Fd: p.FD(), Name: "tare", DirectAction: true})
 }
 
-func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
+func TestMapMemoryMatchesKernelAndSharedMapsCountOnce(t *testing.T) {
 	needRoot(t)
 	shared := newMap(t, &ebpf.MapSpec{Name: "tare_t_shared", Type: ebpf.Hash, KeySize: 4, ValueSize: 64, MaxEntries: 1000})
 	each := newMap(t, &ebpf.MapSpec{Name: "tare_t_percpu", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 512, MaxEntries: 100})
@@ -359,7 +359,7 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 	}
 }
 
-// total is what all of a listing occupies.
+// total returns the total memory of a listing.
 func total(l *Listing) (bytes int64) {
 	for _, p := range l.Programs {
 		bytes += p.Memory
@@ -373,7 +373,7 @@ func total(l *Listing) (bytes int64) {
 	return bytes
 }
 
-func TestInnerMapsOfChosenProgramsCountOnceWhoeverElseHasThem(t *testing.T) {
+func TestInnerMapsOfSelectedProgramsCountOnce(t *testing.T) {
 	needRoot(t)
 	inner := &ebpf.MapSpec{Name: "tare_t_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4096, MaxEntries: 4}
 	outer := &ebpf.MapSpec{Name: "tare_t_outer", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 8, InnerMap: inner}
@@ -400,7 +400,7 @@ func TestInnerMapsOfChosenProgramsCountOnceWhoeverElseHasThem(t *testing.T) {
 // comm is the name of this process.
 func comm(t testing.TB) string { return strings.TrimSpace(must.Read(t, "/proc/self/comm")) }
 
-func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
+func TestUnusedMapsAreListedWithTheirHolders(t *testing.T) {
 	needRoot(t)
 	inner := &ebpf.MapSpec{Name: "tare_t_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4096, MaxEntries: 4}
 	held := newMap(t, &ebpf.MapSpec{Name: "plain", Type: ebpf.HashOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 4, InnerMap: inner})
@@ -453,7 +453,7 @@ func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
 	})
 }
 
-func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
+func TestRemovedProgramsAreDroppedWithLastCounters(t *testing.T) {
 	needRoot(t)
 	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_going", Type: ebpf.SocketFilter, Instructions: using()})
 	id := idOf(t, p)
@@ -475,7 +475,7 @@ func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
 	check.That(t, err != nil, "it is still loaded")
 }
 
-func TestProgramsThatCameAndWentBetweenListingsAreCountedByTheirIDs(t *testing.T) {
+func TestShortLivedProgramsAreCountedByID(t *testing.T) {
 	needRoot(t)
 	m := openMeter(t)
 	passing := func(n int) {
@@ -495,16 +495,17 @@ func TestProgramsThatCameAndWentBetweenListingsAreCountedByTheirIDs(t *testing.T
 	passing(3)
 	stays()
 	l = list(t, m, Filter{})
-	check.That(t, l.Passed >= 3, "%d came and went, want 3", l.Passed) // others may load programs, too
+	check.That(t, l.Passed >= 3, "%d came and went, want 3", l.Passed) // others may load programs concurrently
 	check.That(t, l.Passed < before, "%d came and went, %d of them before the first listing", l.Passed, before)
 }
 
-// A walk of all ids and one above the highest have to tell the same.
-func TestAListingThatLooksForWhatIsNewFindsWhatAWalkFinds(t *testing.T) {
+// A walk over all ids and a search above the highest known id must return the same
+// listing.
+func TestIncrementalListingMatchesFullWalk(t *testing.T) {
 	needRoot(t)
 	m := openMeter(t)
 	for round := range 6 {
-		m.listings = everyWalk - 2*(round%3) // a walk at the first, the third listing, or later
+		m.listings = everyWalk - 2*(round%3) // the first full walk is at the first listing, the third or later
 		a := newMap(t, &ebpf.MapSpec{Name: "tare_t_alone", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 		p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_new", Type: ebpf.SocketFilter, Instructions: using(a)})
 		l := list(t, m, Filter{})
@@ -513,7 +514,7 @@ func TestAListingThatLooksForWhatIsNewFindsWhatAWalkFinds(t *testing.T) {
 		gone := mapID(t, a)
 		p.Close()
 		a.Close()
-		// The kernel lets go of a program's maps some time after the program.
+		// The kernel releases a program's maps some time after the program.
 		for until := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			l = list(t, m, Filter{})
 			if m.find(gone) == nil {
@@ -526,7 +527,7 @@ func TestAListingThatLooksForWhatIsNewFindsWhatAWalkFinds(t *testing.T) {
 	}
 }
 
-func TestAWholeNameIsReadFromTheProgramsBTF(t *testing.T) {
+func TestFullNameIsReadFromBTF(t *testing.T) {
 	needRoot(t)
 	const whole = "tare_t_with_a_long_name"
 	word := &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed}

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// rootOf makes a machine with these files below a folder.
+// rootOf creates a machine's root with these files.
 func rootOf(t *testing.T, below string, files map[string]string) machine.Root {
 	t.Helper()
 	root := t.TempDir()
@@ -53,7 +53,7 @@ func TestGroupsOfOtherNamesAreRefused(t *testing.T) {
 	}
 }
 
-// leftCases are what limits leave, by claim.
+// leftCases are limits with the expected remainder, by name.
 type leftCases map[string]struct {
 	hs          []Hierarchy
 	groups      string
@@ -130,7 +130,8 @@ func TestRefusalsCountInTheGroupOrItsParent(t *testing.T) {
 	}
 }
 
-// /proc/self is the first thread. With one thread at a time a new goroutine often runs on it.
+// /proc/self refers to the first thread. With only one thread running at a time, a new
+// goroutine often runs on it.
 func TestCallingProcessKeepsItsNamespaces(t *testing.T) {
 	need.Root(t)
 	hs := must.Get(Hierarchies())(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// tree1, tree2 and the others are files of a machine: what is mounted, and the
-// groups of its hierarchies.
+// tree1, tree2 and the others are the files of a machine: its mounts and the cgroups of
+// its hierarchies.
 type files map[string]string
 
 const mounts = "10 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
@@ -47,7 +47,7 @@ func machine1() files { return filesIn(version1).with(files{"/cg/memory/a/memory
 // machine2 has a nested group. Its parent enables only two controllers for it.
 func machine2() files { return filesIn(version2).with(files{"/cg/a/memory.stat": stat2}) }
 
-// filesIn parses lines of a path, a tab and the content of the file.
+// filesIn parses lines that consist of a path, a tab and the file's content.
 func filesIn(text string) files {
 	out := files{}
 	for line := range strings.Lines(text) {
@@ -102,7 +102,7 @@ func asNobody(t *testing.T, do func()) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// The user for files is per thread; without root it has no capabilities for files.
+	// The file-system user is per thread; without root it has no file capabilities.
 	must.OK(t, unix.Setfsuid(65534))
 	defer func() { _ = unix.Setfsuid(0) }()
 	do()
@@ -136,7 +136,7 @@ func TestUnreadableFilesAreErrorsAndTheRestIsRead(t *testing.T) {
 		must.OK(t, os.Chmod(string(root)+"/cg/"+dir+"/a", 0))
 	}
 	asNobody(t, func() {
-		// The folders can be entered as paths, and nothing be opened in them.
+		// The folders can be traversed by path, but nothing in them can be opened.
 		g := must.Get(s.Group("/a"))(t)
 		defer g.Close()
 		var got record.Group

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// alike are the figures of the group /a on both fake machines.
+// alike is the expected reading of the group /a on both fake machines.
 var alike = record.GroupMemory{
 	Usage: 100000000, Peak: 120000000, Anon: 40000000, File: 30000000, Mapped: 10000000, Shmem: 20000000,
 	Kernel: 9000000, Sock: 4096, Swap: 8192, InactiveFile: 7000000,
@@ -246,7 +246,7 @@ func TestRemovedGroupHasNoFigures(t *testing.T) {
 	s := must.Get(Open(root))(t)
 	defer s.Close()
 	g := s.group(t, "/a")
-	// Unlike those of a cgroup, regular files stay readable while they are open.
+	// Unlike cgroup files, regular files stay readable while open.
 	must.OK(t, os.Rename(string(root)+"/cg/a", string(root)+"/cg/b"))
 	var got record.Group
 	err := g.Read(&got)
@@ -318,7 +318,7 @@ func TestSkipIdle(t *testing.T) {
 	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() { _ = g.Sample(&got) }), 0)
 }
 
-// Go raises the soft limit when a program starts. Otherwise allowance would have to.
+// Go raises the soft limit at program start; otherwise allowance would have to.
 func TestSoftLimitEqualsHardLimit(t *testing.T) {
 	var l unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold allocates anonymous memory and then a file in a tmpfs, each on request.
+// hold allocates anonymous memory and then writes a file in a tmpfs, each on request.
 func hold() {
 	in := bufio.NewScanner(os.Stdin)
 	fmt.Println("ready")
@@ -56,7 +56,7 @@ func hold() {
 	os.Exit(0)
 }
 
-// run makes a group and removes it at the end of the test.
+// run creates a cgroup and removes it at the end of the test.
 func run(t *testing.T) (name string, hs []cgroup.Hierarchy) {
 	t.Helper()
 	need.Root(t)
@@ -94,8 +94,8 @@ func TestGroupIsChargedForItsProcess(t *testing.T) {
 			fmt.Fprintln(in)
 			must.That(t, lines.Scan() && lines.Text() == "held", "the child says %q, %v", lines.Text(), lines.Err())
 		}
-		// The kernel adds memory.stat up every two seconds, and before when it
-		// is read and much has changed.
+		// The kernel aggregates memory.stat every two seconds. A read aggregates earlier
+		// if much has changed.
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			must.OK(t, errors.Join(g.Read(&readings[i]), g.Sample(&samples[i])))
 			was := readings[max(i-1, 0)].Memory
@@ -130,7 +130,7 @@ func TestGroupIsChargedForItsProcess(t *testing.T) {
 	check.That(t, r.CPU != nil && *r.CPU > *readings[0].CPU && *r.CPU <= int64(10*time.Second) && samples[2].CPU >= *r.CPU,
 		"CPU time: %v, before %v, a sample after it %d", r.CPU, readings[0].CPU, samples[2].CPU)
 	check.Equal(t, "limit", r.Memory.Limit, 0)
-	// The child's runtime may start threads, and does not end any.
+	// The child's runtime may start threads but does not end any.
 	before := tasksIn(t, hs, name)
 	must.OK(t, g.Read(&r))
 	after := tasksIn(t, hs, name)

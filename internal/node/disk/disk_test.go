@@ -191,15 +191,15 @@ func TestLimitsOfAGroupAndItsAncestorsAreRead(t *testing.T) {
 	}
 }
 
-// memory is a folder on a tmpfs.
+// memory returns a folder on a tmpfs.
 func memory(t *testing.T) string {
 	t.Helper()
 	need.Root(t)
 	at := t.TempDir()
 	must.OK(t, unix.Mount("tmpfs", at, "tmpfs", 0, "size=64M"))
 	t.Cleanup(func() {
-		// A loop device lets go of its file a moment after it was detached, if
-		// it is read.
+		// A loop device releases its file shortly after it is detached if it is being
+		// read.
 		for deadline := time.Now().Add(time.Minute); unix.Unmount(at, 0) != nil; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Errorf("%s stays mounted", at)

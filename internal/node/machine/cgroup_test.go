@@ -46,7 +46,7 @@ func TestFindController(t *testing.T) {
 	}
 }
 
-// base is a machine with a root and an empty folder for control groups.
+// base is a machine with a root and an empty folder for cgroups.
 const base = `10 1 8:1 / / rw - ext4 /dev/sda1 rw
 11 10 0:20 / /sys rw - sysfs sysfs rw
 12 11 0:21 / /sys/fs/cgroup rw - tmpfs tmpfs rw
@@ -55,7 +55,7 @@ const base = `10 1 8:1 / / rw - ext4 /dev/sda1 rw
 func TestReadCgroups(t *testing.T) {
 	for _, c := range []struct {
 		claim, mountinfo, mode string
-		at                     []string // the mountpoints that are found, v1 first
+		at                     []string // the expected mountpoints, v1 first
 	}{
 		{"nothing mounted is none", base, ModeNone, nil},
 		{"an empty list is none", "", ModeNone, nil},
@@ -110,7 +110,7 @@ func TestCPULimit(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		files map[string]string
-		want  CPULimit // none without CPUs
+		want  CPULimit // zero if there are no CPUs
 	}{
 		{"a group of version 1 has a quota of a period", map[string]string{"proc/self/mountinfo": v1, "proc/self/cgroup": "4:memory:/x\n3:cpu,cpuacct:/a/b\n",
 			cpu + "a/b/cpu.cfs_quota_us": "5000\n", cpu + "a/b/cpu.cfs_period_us": "100000\n", cpu + "a/b/cpu.stat": stat1},
@@ -162,7 +162,7 @@ func TestThrottlingCountsSinceBeginOrTheCreationOfTheGroup(t *testing.T) {
 	made := func(group string) bool { return group == "/pods/new" }
 	for _, c := range []struct {
 		name        string
-		pods, other int // throttled periods of /pods since the last time, and of /daemon
+		pods, other int // throttled periods of /pods since the previous reading, and of /daemon
 		want        string
 	}{
 		{"a group that was there before is unknown at first", 3, 0, "/pods/new"},

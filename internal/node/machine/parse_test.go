@@ -20,7 +20,7 @@ func TestParseLoad(t *testing.T) {
 	})
 }
 
-// orRefused returns how a value prints, or that there is none.
+// orRefused formats a value, or states that it was refused.
 func orRefused(value any, err error) string {
 	if err != nil {
 		return "refused"
@@ -69,8 +69,8 @@ func TestCapabilities(t *testing.T) {
 	check.That(t, err != nil, "a malformed mask: %+v", c)
 }
 
-// FuzzParsers holds all parsers to what every input must give: an end, no
-// panic, and values that a machine can have.
+// FuzzParsers checks that every parser terminates without a panic and returns plausible
+// values for any input.
 func FuzzParsers(f *testing.F) {
 	f.Add("0.01 0.35 0.31 1/87 10696")
 	f.Add("MemTotal:  16 kB\nSwapTotal: 3 kB\n")
@@ -188,7 +188,7 @@ func TestReadIsBounded(t *testing.T) {
 	check.Equal(t, "a line that the file ends", must.Get(root.FirstLine("/long", 5))(t), "abcd")
 }
 
-// tree makes a root with these files.
+// tree creates a root with these files.
 func tree(t *testing.T, files map[string]string) Root {
 	t.Helper()
 	root := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// files are a machine's.
+// files are the files of a machine.
 type files map[string]string
 
 func (f files) make(t *testing.T, changes ...string) machine.Root {
@@ -39,8 +39,8 @@ var info string
 //go:embed testdata/zoneinfo
 var zones string
 
-// disks: a disk with a partition, a volume on it, an NVMe disk with its hidden
-// path, and those that are in memory or in a file.
+// disks lists a disk with a partition, a volume on it, an NVMe disk with its hidden path,
+// and disks in memory or in a file.
 //
 //go:embed testdata/diskstats
 var diskstats string
@@ -170,7 +170,7 @@ func TestFastFindsNewDisks(t *testing.T) {
 	root := node1().make(t)
 	f := must.Get(OpenFast(root))(t)
 	defer f.Close()
-	// Its name begins like another one, but it is not a partition.
+	// The name has another disk's name as a prefix, but is not a partition.
 	more := diskstats + " 65 0 sdaa 1 0 10 0 1 0 20 0 0 0 0\n 66 0 odd 1 0 10 0 1 0 20 0 0 0 0\n"
 	must.OK(t, errors.Join(os.MkdirAll(string(root)+"/sys/block/sdaa", 0o755), os.WriteFile(string(root)+"/proc/diskstats", []byte(more), 0)))
 	var got Tick
@@ -201,7 +201,7 @@ func TestHostAndFastAgreeOnThisMachine(t *testing.T) {
 	h, err := ReadHost("")
 	must.OK(t, errors.Join(err, f.Read(&x)))
 	check.That(t, h.Used() > 0 && h.Used() < h.Total && h.Free <= h.Total && h.Busy > 0 && h.Anon > 0 && h.Kernel() > 0, "%+v", h)
-	// The machine is busy, and this process may have had no CPU.
+	// The machine is busy, so this process may not have been scheduled.
 	for _, c := range []struct {
 		name       string
 		host, tick int64

@@ -16,7 +16,7 @@ func TestRead(t *testing.T) {
 	const second = int64(1e9)
 	for _, c := range []struct {
 		claim         string
-		before, after string // folders of testdata; after is read a second later
+		before, after string // folders of testdata, read one second apart
 		want          record.Node
 	}{
 		{"shares are differences of counters", "first", "second", record.Node{
@@ -43,7 +43,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// alike compares two readings but for the last bits of their shares.
+// alike compares two readings except for the last bits of their shares.
 func alike(a, b record.Node) bool {
 	for _, p := range [][2]*float64{{&a.Busy, &b.Busy}, {&a.Steal, &b.Steal},
 		{&a.PSICPU, &b.PSICPU}, {&a.PSIMemory, &b.PSIMemory}, {&a.PSIIO, &b.PSIIO}} {
@@ -153,7 +153,7 @@ func TestOOMKills(t *testing.T) {
 	t.Parallel()
 	for claim, c := range map[string]struct {
 		text string
-		want int64 // -1: not known
+		want int64 // -1 if unknown
 	}{
 		"counted since Linux 4.13":    {"nr_free_pages 12\noom_kill 3\nnuma_hit 4\n", 3},
 		"none is a count, too":        {"oom_kill 0\n", 0},

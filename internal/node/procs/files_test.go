@@ -50,7 +50,7 @@ func TestStatIsParsedAfterAnyName(t *testing.T) {
 	}
 }
 
-// fake makes a /proc with process 7, which has the given files.
+// fake creates a /proc in which process 7 has the given files.
 func fake(t *testing.T, files map[string]string) *Reader {
 	t.Helper()
 	root := t.TempDir()
@@ -66,7 +66,7 @@ func TestMalformedFilesAreErrors(t *testing.T) {
 	huge := strings.Repeat("x", fileLimit+1)
 	for name, c := range map[string]struct {
 		file, text string
-		want       error // nil: some error
+		want       error // nil for any error
 		read       func(Dir) error
 	}{
 		"a stat of another process":       {"stat", good, errReused, func(d Dir) error { _, err := d.Same(98); return err }},

@@ -30,7 +30,7 @@ func TestReusedPidIsNotTheSameProcess(t *testing.T) {
 	for after-before < 30e6 && time.Since(begin) < time.Minute && err == nil {
 		after, err = id.CPU()
 	}
-	// Two threads at most spin here, the test's and the collector's.
+	// At most two threads spin here: the test's and the garbage collector's.
 	took := time.Since(begin).Nanoseconds()
 	check.That(t, err == nil && after-before >= 30e6 && after-before <= 4*took, "%d ns of spinning show as %d ns, %v", took, after-before, err)
 	pss, err := id.PSS()
@@ -60,8 +60,8 @@ func TestListenerOfASocketIsFound(t *testing.T) {
 	check.That(t, err != nil, "pid %d listens on a closed socket", pid)
 }
 
-// A daemon may call listen, fork and end. Then an unrelated process may get its pid. In
-// this test that is the test's own process.
+// A daemon may listen, fork and exit, after which an unrelated process may get its pid.
+// In this test that is the test's own process.
 func TestListenerHoldsTheSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
 	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
@@ -87,8 +87,8 @@ func TestListenerIsFoundByEveryPathOfItsSocket(t *testing.T) {
 	}
 }
 
-// Both systemd and the daemon hold a socket that systemd opened. Only the file identifies
-// the socket.
+// If systemd opened a socket, both systemd and the daemon have it open. Only the file
+// identifies the socket.
 func TestSocketIsIdentifiedByItsFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"one.sock", "two.sock"} {
@@ -108,7 +108,7 @@ func TestSocketIsIdentifiedByItsFile(t *testing.T) {
 	check.That(t, err != nil, "a plain file is socket %d", inode)
 }
 
-// A grep for the daemon, and a client with the socket's path as an argument, are not the
+// A grep for the daemon, or a client with the socket's path as an argument, is not the
 // daemon.
 func TestProcessWithTheSocketAmongItsArgumentsIsNotTheListener(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
@@ -138,7 +138,7 @@ func child(t *testing.T, name string, args ...string) (pid int) {
 }
 
 // begin starts a command and waits for its first output. exec.Cmd.Start returns too
-// early: before the process has its new name, arguments and environment.
+// early: the process may not have its new name, arguments and environment yet.
 func begin(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	_, err := cmd.StdinPipe()
@@ -172,7 +172,7 @@ func TestCPUTimeIncludesEndedThreads(t *testing.T) {
 	var threads sync.WaitGroup
 	for range 4 {
 		threads.Go(func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with it
+			runtime.LockOSThread() // never unlocked, so the thread exits with the goroutine
 			var begin, now unix.Timespec
 			_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &begin)
 			for now = begin; now.Nano()-begin.Nano() < int64(burnt)/4; {
@@ -181,7 +181,7 @@ func TestCPUTimeIncludesEndedThreads(t *testing.T) {
 		})
 	}
 	threads.Wait()
-	time.Sleep(50 * time.Millisecond) // until they are gone
+	time.Sleep(50 * time.Millisecond) // until they have exited
 	after := must.Get(id.CPU())(t)
 	got := time.Duration(after - before)
 	check.That(t, got >= burnt && got <= 10*burnt, "threads that used %v and ended added %v", burnt, got)

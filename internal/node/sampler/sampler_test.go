@@ -20,10 +20,10 @@ func TestTicksAreAtMultiplesOfTheInterval(t *testing.T) {
 	}
 	r := s.Stop()
 	seen := len(all) + len(times)
-	check.That(t, r.Ticks == seen, "%d ticks, want %d", r.Ticks, seen) // those until Stop had a CPU
+	check.That(t, r.Ticks == seen, "%d ticks, want %d", r.Ticks, seen) // including the ticks until Stop was scheduled
 	for i, now := range all {
-		// Each is late by as much as the machine makes it wait, which is not
-		// passed on to the next: every missed one is accounted for.
+		// Each tick is as late as the machine makes it. Delays do not accumulate, and
+		// every missed tick is counted.
 		n := (now - all[0]) / int64(interval)
 		check.That(t, n >= int64(i) && n <= int64(i+r.Missed)+1, "tick %d is at %d intervals, %d were missed", i, n, r.Missed)
 		check.That(t, i == 0 || now > all[i-1], "tick %d is before the one before it", i)
@@ -40,7 +40,7 @@ func TestLateTicksAreMissedAndNotMadeUpFor(t *testing.T) {
 		times = append(times, now)
 		switch len(times) {
 		case 1:
-			time.Sleep(105 * time.Millisecond) // ten ticks go by
+			time.Sleep(105 * time.Millisecond) // ten ticks elapse
 		case 3:
 			close(third)
 		}
@@ -50,7 +50,8 @@ func TestLateTicksAreMissedAndNotMadeUpFor(t *testing.T) {
 	passed := int((times[len(times)-1]-times[0])/int64(interval)) + 1
 	check.That(t, r.Missed >= 9 && r.Ticks == len(times) && r.Ticks+r.Missed >= passed-1 && r.Ticks+r.Missed <= passed+1,
 		"%+v in %d intervals", r, passed)
-	// The one after the long one is at once, the next at a multiple of the interval.
+	// The tick after the long one is immediate; the next is at a multiple of the
+	// interval.
 	for i, now := range times[2:] {
 		n := (now - times[0]) / int64(interval)
 		check.That(t, n >= 11, "tick %d came %d intervals after the first, in a burst", i+2, n)
@@ -61,7 +62,7 @@ func TestStopDoesNotWaitForTheNextTick(t *testing.T) {
 	first := make(chan struct{})
 	s := Start(time.Hour, func(int64) { close(first) })
 	<-first
-	time.Sleep(20 * time.Millisecond) // it sleeps by now
+	time.Sleep(20 * time.Millisecond) // it is sleeping now
 	begin := time.Now()
 	r := s.Stop()
 	check.That(t, r.Ticks == 1 && r.Missed == 0, "%+v", r)
@@ -100,7 +101,7 @@ func TestOwnCPUIsCounted(t *testing.T) {
 	const spin = 30 * time.Millisecond
 	done := make(chan int64, 1)
 	s := Start(time.Hour, func(int64) {
-		spun := int64(0) // to a virtual CPU that stands still it may be much longer
+		spun := int64(0) // a stalled virtual CPU may take much longer
 		for begin := machine.Clock(unix.CLOCK_THREAD_CPUTIME_ID); spun < int64(spin); {
 			spun = machine.Clock(unix.CLOCK_THREAD_CPUTIME_ID) - begin
 		}

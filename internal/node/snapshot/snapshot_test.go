@@ -27,17 +27,16 @@ import (
 
 const kib = 1 << 10
 
-// charges of the sandbox's groups, as a live one had them: the guest's memory,
-// QEMU's, the shim's and virtiofsd's in the overhead group, next to nothing in
-// the pod's.
+// Charges of the sandbox's cgroups on a live machine. The overhead group has the memory
+// of the guest, QEMU, the shim and virtiofsd; the pod's group has almost none.
 const (
 	overheadAnon, overheadShmem, overheadKernel = 138116 * kib, 232923 * kib, 6400 * kib
 	podKernel                                   = 96 * kib
 )
 
-// The files are those of a live Kata sandbox (cgroup v1, sandbox_cgroup_only=false). The
-// group /kata_overhead has the VMM, virtiofsd and the shim. The vCPU's time is charged to
-// the pod. The engine reports none of it.
+// The files are from a live Kata sandbox (cgroup v1, sandbox_cgroup_only=false). The
+// group /kata_overhead contains the VMM, virtiofsd and the shim. The vCPU's time is
+// charged to the pod. The engine reports none of it.
 func TestReadingOfALiveKataSandbox(t *testing.T) {
 	root := kataNode(t)
 	meter := must.Get(snapshot.Of(machine.Root(root)))(t)
@@ -113,7 +112,7 @@ func TestReadingOfALiveKataSandbox(t *testing.T) {
 	check.That(t, len(l.Engine) == 1 && l.Engine[0].Reported == 2<<20 && l.Engine[0].Truth == l.Sum, "engine %+v, sum %d", l.Engine, l.Sum)
 }
 
-// kataNode makes the files of the node of the live sandbox that a snapshot reads.
+// kataNode writes the node files of the live sandbox that a snapshot reads.
 func kataNode(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -211,7 +210,7 @@ func TestReadingIncludesAContainersMemory(t *testing.T) {
 	var pod []int64
 	for deadline := time.Now().Add(time.Minute); len(pod) == 0 && time.Now().Before(deadline); {
 		stop := meter.Watch(&x, 50*time.Millisecond)
-		time.Sleep(500 * time.Millisecond) // in which it may have no CPU
+		time.Sleep(500 * time.Millisecond) // the process may not be scheduled meanwhile
 		pod = stop().Values[record.SeriesPodMemory]
 	}
 	check.That(t, len(pod) != 0 && pod[len(pod)-1] >= held, "its group was charged for %v", pod)
@@ -225,7 +224,7 @@ func TestFlushCountsWritesSinceTheEdge(t *testing.T) {
 	end := meter.End(t.Context(), nil, nil)
 	const size = 16 << 20
 	must.Get(f.Write(make([]byte, size)))(t)
-	must.OK(t, f.Sync()) // so that the flush itself has nothing left to do
+	must.OK(t, f.Sync()) // leave no work for the flush itself
 	got := meter.Flush(end, "")
 	check.That(t, got >= size, "%d bytes were flushed of %d", got, size)
 	check.Equal(t, "bytes since an unknown time", meter.Flush(nil, ""), -1)

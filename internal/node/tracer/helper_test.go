@@ -19,8 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// partVariable makes of this test's binary a process that does what its value
-// says.
+// partVariable makes this test binary a process with the role named by its value.
 const partVariable = "TARE_TEST_TRACER"
 
 var parts = map[string]func(args []string){
@@ -41,7 +40,7 @@ var parts = map[string]func(args []string){
 	"other": func(args []string) { onAnother(func() { execute(args) }); select {} },
 	"leaderless": func(args []string) {
 		onAnother(func() {
-			time.Sleep(100 * time.Millisecond) // the first thread is gone by then
+			time.Sleep(100 * time.Millisecond) // the first thread has exited by then
 			os.Exit(number(args[0]))
 		})
 		_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
@@ -51,7 +50,7 @@ var parts = map[string]func(args []string){
 		done := make(chan bool)
 		for range n {
 			go func() {
-				runtime.LockOSThread() // and never unlocked: a thread for each
+				runtime.LockOSThread() // never unlocked, so each has its own thread
 				burn(time.Duration(number(args[1])) * time.Millisecond)
 				done <- true
 			}()
@@ -68,7 +67,7 @@ var parts = map[string]func(args []string){
 		os.Exit(7)
 	},
 	"tree": func(args []string) {
-		// Not by os/exec, which forks once more to try what the kernel can.
+		// Not with os/exec, which forks once more to detect kernel features.
 		_ = os.Setenv(partVariable, "exit")
 		for i := range number(args[0]) {
 			pid, err := syscall.ForkExec("/proc/self/exe", []string{"exit", strconv.Itoa(i)}, &syscall.ProcAttr{Env: os.Environ()})
@@ -92,7 +91,7 @@ var parts = map[string]func(args []string){
 
 func init() {
 	if os.Getenv(partVariable) != "" {
-		runtime.LockOSThread() // what main does is done on the first thread
+		runtime.LockOSThread() // main runs on the first thread
 	}
 }
 
@@ -112,7 +111,7 @@ func number(s string) int {
 	return n
 }
 
-// burn uses that much CPU time on its thread.
+// burn uses the given CPU time on its thread.
 func burn(d time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -128,7 +127,7 @@ func execute(args []string) {
 	panic(syscall.Exec("/proc/self/exe", args, os.Environ()))
 }
 
-// onAnother calls f on a thread that is not the first.
+// onAnother calls f on a thread other than the first.
 func onAnother(f func()) {
 	go func() {
 		runtime.LockOSThread()
@@ -136,7 +135,7 @@ func onAnother(f func()) {
 	}()
 }
 
-// part is a command that is this test's binary in a role.
+// part returns a command that runs this test binary in a role.
 func part(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = append([]string{name}, args...)
@@ -144,17 +143,17 @@ func part(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// way is one form of the programs, as the tests try it.
+// way is a variant of the BPF programs under test.
 type way struct {
 	name string
 	open func(t testing.TB) *Tracer
 }
 
-// ways are the programs as this kernel takes them, and without what only newer
-// kernels tell.
+// ways are the programs for this kernel, and a variant without the features of newer
+// kernels.
 var ways = []way{{"as this kernel is", watch}, {"as before Linux 6.15", watchOld}}
 
-// each tries a test with every form of the programs.
+// each runs a test with every variant of the programs.
 func each(t *testing.T, test func(t *testing.T, open func(testing.TB) *Tracer)) {
 	t.Helper()
 	for _, w := range ways {
@@ -168,7 +167,7 @@ func watchOld(t testing.TB) *Tracer {
 	return opened(t, func() (*Tracer, error) { return open(false) })
 }
 
-// opened is a tracer for one test.
+// opened opens a tracer for one test.
 func opened(t testing.TB, open func() (*Tracer, error)) *Tracer {
 	t.Helper()
 	need.Root(t)
@@ -177,8 +176,8 @@ func opened(t testing.TB, open func() (*Tracer, error)) *Tracer {
 	return tr
 }
 
-// take takes all until now. On a machine that has much else to do it waits
-// longer than a Take does.
+// take returns all events until now. It waits longer than Take does, because the machine
+// may be busy.
 func take(t testing.TB, tr *Tracer) []Event {
 	t.Helper()
 	return takeUntil(t, tr, now())
@@ -196,7 +195,7 @@ func takeUntil(t testing.TB, tr *Tracer, until int64) []Event {
 	return events
 }
 
-// of keeps those of a process and of its descendants.
+// of returns the events of a process and its descendants.
 func of(pid int, events []Event) []Event {
 	family := map[int]bool{pid: true}
 	var out []Event
@@ -211,7 +210,7 @@ func of(pid int, events []Event) []Event {
 	return out
 }
 
-// story is what happened, in few words.
+// story summarizes events.
 func story(events []Event) string {
 	var words []string
 	for _, e := range events {
@@ -231,7 +230,7 @@ func inOrder(events []Event) bool {
 	return slices.IsSortedFunc(events, func(a, b Event) int { return int(a.Time - b.Time) })
 }
 
-// usage is the CPU time that wait4 has of a command, in ns.
+// usage returns the CPU time of a command according to wait4, in ns.
 func usage(cmd *exec.Cmd) int64 {
 	r := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	return r.Utime.Nano() + r.Stime.Nano()

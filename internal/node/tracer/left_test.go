@@ -23,7 +23,7 @@ import (
 
 func TestCloseLeavesNothing(t *testing.T) {
 	tr := watch(t)
-	there := map[string]func() bool{} // by number: other tracers may be at work
+	there := map[string]func() bool{} // by id, because other tracers may be running
 	for _, p := range append(tr.programs(), tr.loaded.TareMark) {
 		info := must.Get(p.Info())(t)
 		id, ok := info.ID()
@@ -46,14 +46,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 		must.That(t, is(), "%s is not there before", name)
 	}
 	must.OK(t, errors.Join(tr.Close(), tr.Close()))
-	// The kernel frees what is closed a moment later.
+	// The kernel frees closed objects asynchronously.
 	must.Eventually(t, func() string {
 		maps.DeleteFunc(there, func(_ string, is func() bool) bool { return !is() })
 		return strings.Join(slices.Collect(maps.Keys(there)), ", ")
 	})
 }
 
-func TestWhoCannotTraceIsToldWhy(t *testing.T) {
+func TestTracingErrorsAreExplained(t *testing.T) {
 	need.Root(t)
 	for name, tt := range map[string]struct {
 		role string
@@ -76,8 +76,8 @@ func TestWhoCannotTraceIsToldWhy(t *testing.T) {
 	}
 }
 
-// What a process costs when it is watched: its fork, exec and exit and the
-// switches between.
+// The cost of tracing a process: its fork, exec and exit, and the context switches
+// between them.
 func BenchmarkProcess(b *testing.B) {
 	need.Root(b)
 	for _, name := range []string{"not watched", "watched"} {
@@ -97,8 +97,8 @@ func BenchmarkProcess(b *testing.B) {
 	}
 }
 
-// Nobody waits for a ring that has ended, whoever forgets to ask.
-func TestATracerThatIsClosedIsNotWaitedFor(t *testing.T) {
+// A reader of a closed ring does not block, even if the caller does not check first.
+func TestClosedTracerDoesNotBlock(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
 		must.OK(t, errors.Join(tr.Close(), tr.Close()))
@@ -109,8 +109,8 @@ func TestATracerThatIsClosedIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// waiting starts a process that burns CPU time on request, and then a child that
-// burns as much.
+// waiting starts a process that uses CPU time on request and then starts a child that
+// uses as much.
 func waiting(t *testing.T, ms int) (cmd *exec.Cmd, release io.Closer) {
 	t.Helper()
 	cmd = part("wait", strconv.Itoa(ms))
@@ -121,7 +121,7 @@ func waiting(t *testing.T, ms int) (cmd *exec.Cmd, release io.Closer) {
 	return cmd, in
 }
 
-func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
+func TestBusyIsTheCPUTimeOfTrackedProcesses(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
 		tracked, in := waiting(t, 60)
@@ -138,7 +138,7 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 		in.Close()
 		_ = tracked.Wait()
 		events := of(tracked.Process.Pid, take(t, tr))
-		// wait4 also has what its child used, which it waited for.
+		// wait4 includes its child, which it waited for
 		want := usage(tracked) - before
 		got := tr.Busy()
 		d := got - want
@@ -155,15 +155,15 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 	})
 }
 
-// A process alone on its CPU is not switched for long.
-func TestAProcessThatRunsWhenItIsTrackedIsCountedAtOnce(t *testing.T) {
+// A process that is alone on its CPU is not switched for a long time.
+func TestRunningProcessIsCountedImmediately(t *testing.T) {
 	tr := watch(t)
 	cmd := part("burn", "60000")
 	must.OK(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	time.Sleep(50 * time.Millisecond)
 	must.OK(t, tr.Track(cmd.Process.Pid))
-	// Both at one time, though others want this CPU too.
+	// Read both at the same time, although others also want this CPU.
 	both := func() (busy, used int64) {
 		for range 1000 {
 			busy, used = tr.Busy(), usage0(t, cmd.Process.Pid)
@@ -185,7 +185,7 @@ func TestAProcessThatRunsWhenItIsTrackedIsCountedAtOnce(t *testing.T) {
 	check.Equal(t, "time of a process that is not tracked any more", tr.Busy()-from, 0)
 }
 
-func TestWhoHasEndedIsNotTracked(t *testing.T) {
+func TestExitedProcessIsNotTracked(t *testing.T) {
 	tr := watch(t)
 	must.OK(t, tr.Track(os.Getpid()))
 	for range 200 {
@@ -207,7 +207,7 @@ func entries(t *testing.T, m *ebpf.Map) (n int) {
 	return n
 }
 
-// usage0 is the CPU time (ns) of a process that runs, its children's not.
+// usage0 returns the CPU time of a running process without its children, in ns.
 func usage0(t *testing.T, pid int) int64 {
 	t.Helper()
 	ns, ok := procs.Clock(pid)

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// execRecord makes what the programs hand over of an exec.
+// execRecord returns an exec record as written by the BPF programs.
 func execRecord(file, args, env string, flags uint16) []byte {
 	e := watchEvent{Kind: uint32(Exec), Pid: 7, Parent: 3, Time: 1000, Cpu: 20, Busy: 30,
 		File: uint16(len(file)), Args: uint16(len(args)), Env: uint16(len(env)), Flags: flags}
@@ -33,7 +33,7 @@ func execRecord(file, args, env string, flags uint16) []byte {
 	return append(append(append(b, file...), args...), env...)
 }
 
-func TestARecordIsTakenApart(t *testing.T) {
+func TestRecordIsParsed(t *testing.T) {
 	with := func(change func(*Event)) Event {
 		e := Event{Kind: Exec, Time: 1000, Pid: 7, Parent: 3, Comm: "runc", File: "/r", CPU: 20, Busy: 30}
 		change(&e)
@@ -66,13 +66,13 @@ func TestARecordIsTakenApart(t *testing.T) {
 	}
 }
 
-func TestAStatusIsThatOfAShell(t *testing.T) {
+func TestStatusMatchesTheShells(t *testing.T) {
 	for from, want := range map[uint32]int{0: 0, 3 << 8: 3, 255 << 8: 255, 9: 137, 15: 143, 11 | 0x80: 139} {
 		check.Equal(t, from, status(from), want)
 	}
 }
 
-func TestTheSecondEndOfAProcessIsKnown(t *testing.T) {
+func TestDuplicateExitIsDetected(t *testing.T) {
 	o := newOnce()
 	for i, tt := range []struct {
 		pid  int
@@ -82,14 +82,14 @@ func TestTheSecondEndOfAProcessIsKnown(t *testing.T) {
 	}{
 		{1, 10, 100, true}, {1, 10, 101, false}, {2, 10, 102, true},
 		{1, 11, 103, true},                     // another with its pid
-		{3, 12, 5e9, true}, {2, 10, 5e9, true}, // long after: not kept for ever
+		{3, 12, 5e9, true}, {2, 10, 5e9, true}, // much later: not kept forever
 	} {
 		check.Equal(t, i, o.first(tt.pid, tt.born, tt.time), tt.want)
 	}
 	check.That(t, len(o.ended) <= 3, "%d are kept", len(o.ended))
 }
 
-func TestAQueueGivesWhatHappenedInOrderAndHasAnEnd(t *testing.T) {
+func TestQueueIsOrderedAndBounded(t *testing.T) {
 	var q queue
 	for _, at := range []int64{5, 3, 9, 4} {
 		q.add(Event{Kind: Fork, Time: at, Busy: 10 - at})
@@ -115,14 +115,14 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestTypesAreLaidOutAsThoseOfThePrograms(t *testing.T) {
+func TestTypesMatchThePrograms(t *testing.T) {
 	t.Parallel()
 	spec := must.Get(ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object)))(t)
 	for name, of := range map[string]reflect.Type{"event": reflect.TypeFor[watchEvent](), "slot": reflect.TypeFor[watchSlot]()} {
 		var is *btf.Struct
 		must.OK(t, spec.Types.TypeByName(name, &is))
 		check.Equal(t, name, int(of.Size()), int(is.Size))
-		check.Equal(t, "fields of "+name, of.NumField()-1, len(is.Members)) // the first says how it is laid out
+		check.Equal(t, "fields of "+name, of.NumField()-1, len(is.Members)) // the first describes the layout
 		for i, m := range is.Members {
 			f := of.Field(i + 1)
 			check.Equal(t, name+": "+f.Name, fmt.Sprint(f.Offset, f.Type.Size()), fmt.Sprint(m.Offset.Bytes(), must.Get(btf.Sizeof(m.Type))(t)))
@@ -131,9 +131,9 @@ func TestTypesAreLaidOutAsThoseOfThePrograms(t *testing.T) {
 	}
 }
 
-// TestTheEmbeddedProgramsAreWhatTheirSourcesGive compiles the BPF programs of the
-// whole tree, and compares them byte by byte.
-func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
+// TestEmbeddedProgramsMatchTheirSources compiles all BPF programs of the tree
+// and compares them byte by byte.
+func TestEmbeddedProgramsMatchTheirSources(t *testing.T) {
 	t.Parallel()
 	need.Tool(t, "clang-14")
 	for dir, stem := range map[string]string{".": "watch", "../../instrument/bpf/run/datapath": "datapath"} {

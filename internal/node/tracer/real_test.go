@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestWhatAProcessDoesIsSeen(t *testing.T) {
+func TestEventsOfAProcess(t *testing.T) {
 	long := strings.Repeat("x", 6000)
 	tests := []struct {
 		name string
@@ -60,7 +60,7 @@ func TestWhatAProcessDoesIsSeen(t *testing.T) {
 	})
 }
 
-// check is what is true of every list of events.
+// check verifies the invariants of every list of events.
 func checkTimes(t *testing.T, events []Event, begin, end int64) {
 	t.Helper()
 	check.That(t, inOrder(events), "not in order of time: %+v", events)
@@ -72,7 +72,7 @@ func checkTimes(t *testing.T, events []Event, begin, end int64) {
 	}
 }
 
-func TestASignalIsInTheStatus(t *testing.T) {
+func TestSignalIsInTheStatus(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
 		for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
@@ -87,9 +87,8 @@ func TestASignalIsInTheStatus(t *testing.T) {
 	})
 }
 
-// What comes after the last event, the freeing of memory, is the process's for
-// wait4 and not here.
-func TestCPUTimeIsThatOfWait4(t *testing.T) {
+// wait4 includes work after the last event, such as freeing memory; the tracer does not.
+func TestCPUTimeMatchesWait4(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
 		for _, args := range [][]string{
@@ -103,13 +102,13 @@ func TestCPUTimeIsThatOfWait4(t *testing.T) {
 			want := usage(cmd)
 			d := max(last.CPU-want, want-last.CPU)
 			t.Logf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
-			slack := int64(10e6) // the freeing of memory; the race detector has much
+			slack := int64(10e6) // freeing memory; the race detector uses a lot
 			check.That(t, d <= max(want/10, slack), "%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
 		}
 	})
 }
 
-func TestOfManyShortProcessesNoneIsLost(t *testing.T) {
+func TestShortProcessesAreNotLost(t *testing.T) {
 	const n = 1000
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
@@ -119,7 +118,7 @@ func TestOfManyShortProcessesNoneIsLost(t *testing.T) {
 			must.OK(t, cmd.Run())
 			pids[cmd.Process.Pid]++
 		}
-		// The machine may have given a pid to others before or since.
+		// The machine may have reused a pid before or after.
 		seen, ours := map[int]map[Kind]int{}, map[int]bool{}
 		for _, e := range take(t, tr) {
 			if e.Kind == Fork {
@@ -144,7 +143,7 @@ func TestOfManyShortProcessesNoneIsLost(t *testing.T) {
 	})
 }
 
-func TestAnEventIsTakenOnceAndNotBeforeItsTime(t *testing.T) {
+func TestEventIsTakenOnceAndNotEarly(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
 		first, second := part("exit", "1"), part("exit", "2")
@@ -163,7 +162,7 @@ func TestAnEventIsTakenOnceAndNotBeforeItsTime(t *testing.T) {
 	})
 }
 
-func TestThePluginsEnvironmentIsReadAndNothingElse(t *testing.T) {
+func TestOnlyCNIEnvironmentIsRead(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
 		for _, before := range []int{0, 100, 9000} {

@@ -36,7 +36,7 @@ func TestEachRunHasANameOfItsOwnForTheSameImage(t *testing.T) {
 	check.That(t, one.Ref == i.Ref+"-abcdefgh" && one.ID == i.ID && one.Digest == i.Digest && i.Of("abcdefgh").Ref == one.Ref,
 		"%+v of %+v", one, i)
 	text := archive(t, one)
-	check.Equal(t, "the archive has its name times", bytes.Count(text, []byte(one.Ref)), 3) // in manifest.json, and twice in index.json
+	check.Equal(t, "the archive has its name times", bytes.Count(text, []byte(one.Ref)), 3) // once in manifest.json and twice in index.json
 	check.That(t, bytes.Equal(archive(t, other), bytes.ReplaceAll(text, []byte(one.Ref), []byte(other.Ref))),
 		"images of two runs differ in more than their names")
 }

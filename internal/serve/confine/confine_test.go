@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// TestAConfinedServerReachesNothingButItsFolder tries it in a process of its own, which
-// cannot be set free again.
+// TestAConfinedServerReachesNothingButItsFolder runs in a separate process, because the
+// confinement is irreversible.
 func TestAConfinedServerReachesNothingButItsFolder(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("TARE_TEST_CONFINE"); dir != "" {
@@ -35,7 +35,8 @@ func TestAConfinedServerReachesNothingButItsFolder(t *testing.T) {
 	check.That(t, err == nil, "%v\n%s", err, out)
 }
 
-// connect tries to, without package net, which would have the test built with cgo.
+// connect tries to connect without package net, which would require cgo in the test
+// build.
 func connect() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -31,7 +31,7 @@ func prepare(t *testing.T, calls []Call) *Calls {
 	return must.Get(PrepareCalls(calls))(t)
 }
 
-// start performs a batch that has to succeed.
+// start performs a batch that must succeed.
 func start(ctx context.Context, t *testing.T, b *Calls) (released int64, samples []record.Sample) {
 	t.Helper()
 	released, samples, err := b.Start(ctx)
@@ -126,7 +126,7 @@ func TestImplausibleStampIsTheGuests(t *testing.T) {
 	}
 }
 
-// The checks after a batch are not part of it: neither of the engine's cost nor of tare's.
+// The checks after a batch count neither as the engine's time nor as tare's.
 func TestBatchEndsBeforeItsChecks(t *testing.T) {
 	var events []string
 	b := prepare(t, calls(1, func(context.Context, int) error { events = append(events, "call"); return nil }))
@@ -147,5 +147,5 @@ func TestLateReleaseMakesNoCall(t *testing.T) {
 	cancel()
 	_, samples, err := b.Start(ctx)
 	check.That(t, errors.Is(err, context.Canceled) && len(samples) == 0, "%v, %+v", err, samples)
-	<-b.gate // else the lanes would wait for ever
+	<-b.gate // otherwise the lanes would wait forever
 }

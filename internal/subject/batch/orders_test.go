@@ -102,14 +102,14 @@ func ordinaryAgain(t *testing.T) {
 	}
 }
 
-// Once all calls have been made, the client competes with the engine like any other: it must
-// not get its replies before the engine gets its CPUs.
+// Once all calls have been made, the client competes with the engine like any other
+// process. It must not get its replies before the engine gets CPU time.
 func TestThreadsAreOrdinaryOnceAllCallsAreMade(t *testing.T) {
 	for name, n := range map[string]int{"alone": 1, "together": 3} {
 		t.Run(name, func(t *testing.T) {
 			during := make(chan uint32, n)
 			start(t.Context(), t, prepare(t, calls(n, func(context.Context, int) error {
-				// The last call ends the priority, and the others wait for that.
+				// The last call ends the priority, and the others wait for it.
 				class := classOf(unix.Getpid())
 				for end := time.Now().Add(10 * time.Second); n > 1 && class != unix.SCHED_NORMAL && time.Now().Before(end); time.Sleep(time.Millisecond) {
 					class = classOf(unix.Getpid())
@@ -135,7 +135,7 @@ func mayFIFO() bool {
 	return may
 }
 
-// No call returns before all have begun.
+// No call may return before all have started.
 func TestHundredCallsStartTogether(t *testing.T) {
 	var begun sync.WaitGroup
 	begun.Add(100)
@@ -164,8 +164,8 @@ func TestFailedWarmUpReleasesNothing(t *testing.T) {
 	check.That(t, errors.Is(err, cold) && samples == nil, "released: %v, %v", samples, err)
 }
 
-// BenchmarkCall makes an empty call: the time between its two stamps is tare's addition to a
-// call of an engine's API. The rest of an iteration is outside of what is timed.
+// BenchmarkCall makes an empty call. The time between its two stamps is the time that
+// tare adds to an engine's API call. The rest of an iteration is not timed.
 func BenchmarkCall(b *testing.B) {
 	var window, wake int64
 	for b.Loop() {

@@ -32,8 +32,8 @@ type opened struct {
 	clock  string
 }
 
-// each opens every target with two lanes, the files and a volume, and checks afterwards that
-// nothing is left.
+// each opens every target with two lanes, the files and a volume. Afterwards it checks
+// that nothing is left.
 func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *testing.T, o opened)) {
 	need.Root(t)
 	for _, c := range enginetest.Local {
@@ -82,7 +82,7 @@ func TestCommandsRunInEveryTarget(t *testing.T) {
 		}
 	}
 	each(t, files, subject.Limits{}, func(t *testing.T, o opened) {
-		// It is first, since gVisor keeps what it was charged for.
+		// Run this first, because gVisor retains charged memory.
 		t.Run("a command is charged to its container alone", func(t *testing.T) { charged(t, o) })
 		t.Run("loads of a known size run inside", func(t *testing.T) { loads(t, o) })
 		t.Run("fio runs inside as outside", func(t *testing.T) {
@@ -126,15 +126,15 @@ func loads(t *testing.T, o opened) {
 	check.That(t, err == nil && float64(spun.CPU) <= 0.3*float64(spun.Wall) && spun.Wall >= long, "%+v: %v", spun, err)
 }
 
-// The load is weighed without the program that started it: only the command itself is in the
-// container's cgroup, and it is charged there.
+// The load excludes the program that started it: the container's cgroup contains and is
+// charged for only the command itself.
 func charged(t *testing.T, o opened) {
 	hs := must.Get(cgroup.Hierarchies())(t)
 	before := sandboxes(t, o)
 	if o.kind == "host" {
 		return // no cgroup
 	}
-	// Far more than gVisor may keep of an earlier command.
+	// Far more than gVisor may retain from an earlier command.
 	const held, seen = 64 << 20, 32 << 20
 	was, empty := cgroup.Procs(hs, before[0].Group), memory(t, hs, before[0].Group)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,12 +143,12 @@ func charged(t *testing.T, o opened) {
 		defer close(done)
 		_, _ = o.exec.Exec(ctx, 0, probe.HoldArgs(held, time.Hour))
 	}()
-	var usage int64 // above the usage of the sandbox without it
+	var usage int64 // additional usage compared with the idle sandbox
 	for deadline := time.Now().Add(time.Minute); usage < seen && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		usage = memory(t, hs, before[0].Group) - empty
 	}
-	// The thread that started the command was in the group too, and may still be ending on a
-	// busy machine.
+	// The thread that started the command was also in the cgroup. On a busy machine it
+	// may not have exited yet.
 	var more, strangers []string
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		more, strangers = nil, nil
@@ -158,7 +158,7 @@ func charged(t *testing.T, o opened) {
 				continue
 			}
 			more = append(more, exe)
-			// gVisor has a process of its own program for each address space.
+			// gVisor has a process of its program for each address space.
 			if exe != probe.Name && !strings.Contains(exe, "runsc") && !strings.Contains(exe, "memfd") && !strings.HasSuffix(exe, "/exe") {
 				strangers = append(strangers, exe)
 			}
@@ -206,7 +206,7 @@ func fio(t *testing.T, o opened, fio *hosttools.Program) {
 	check.Equal(t, "the file on the host", must.Get(os.Stat(filepath.Join(o.volume, "1", "file")))(t).Size(), 1<<20)
 }
 
-// await waits for a file in the folder of a lane, as seen by the host.
+// await waits for a file in the folder of a lane, as visible on the host.
 func (o opened) await(ctx context.Context, t *testing.T, lane int, name, text string) {
 	t.Helper()
 	for ctx.Err() == nil {
@@ -220,7 +220,8 @@ func (o opened) await(ctx context.Context, t *testing.T, lane int, name, text st
 
 func calledOff(t *testing.T, o opened) {
 	hs := must.Get(cgroup.Hierarchies())(t)
-	// gVisor keeps the address spaces of ended processes for reuse, so it is queried itself.
+	// gVisor keeps the address spaces of exited processes for reuse, so query gVisor
+	// itself.
 	guest := o.clock == "guest"
 	if o.kind != "host" && !guest {
 		defer func(was []int) {
@@ -241,8 +242,8 @@ func calledOff(t *testing.T, o opened) {
 		cancel()
 	}()
 	x, err := o.exec.Exec(ctx, 0, []string{"/bin/sh", "-c", script, "sh", "/data/begun"})
-	check.That(t, errors.Is(err, context.Canceled) && strings.Contains(x.Output, "begun\n"), "%+v, %v", x, err) // the other holder may speak first
-	// A killed process ends when it gets its CPU.
+	check.That(t, errors.Is(err, context.Canceled) && strings.Contains(x.Output, "begun\n"), "%+v, %v", x, err) // the other holder may print first
+	// A killed process exits once it is scheduled.
 	for deadline := time.Now().Add(time.Minute); guest; time.Sleep(20 * time.Millisecond) {
 		ps, err := o.exec.Exec(t.Context(), 0, []string{"/bin/sh", "-c", "for f in /proc/[0-9]*/cmdline; do read -r line < $f; echo $line; done"})
 		if err == nil && strings.Contains(ps.Output, "probe") && !strings.Contains(ps.Output, "60.5") {

@@ -100,7 +100,7 @@ func TestBackgroundProcessDoesNotDelayTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	marker, gone := filepath.Join(dir, "alive"), filepath.Join(dir, "gone")
 	_, s := run(t.Context(), t, time.Minute, "sh", "-c", "(while [ ! -e "+gone+" ]; do sleep 0.02; done; : > "+marker+") & echo done")
-	must.That(t, s.Failure == nil, "%+v", s) // it was waited for to the end of its time
+	must.That(t, s.Failure == nil, "%+v", s) // the test waited until its end
 	must.OK(t, os.WriteFile(gone, nil, 0o600))
 	check.Error(t, appears(marker), "")
 }
@@ -145,14 +145,14 @@ func TestBackgroundProcessMayWrite(t *testing.T) {
 	}
 }
 
-// A command that times out is ended with its whole process group, also the processes that it
-// did not wait for, with a grace period.
+// A command that times out is ended with its whole process group, with a grace period.
+// This includes processes that the command did not wait for.
 func TestTimeOutEndsTheWholeProcessGroup(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "cleaned")
 	var s *Session
 	var sample record.Sample
 	var said []string
-	// If not all processes had begun at the time-out, it is repeated with a longer one.
+	// If some processes had not started at the timeout, repeat with a longer one.
 	for timeout := 2 * time.Second; timeout < time.Minute; timeout *= 2 {
 		s, sample = run(t.Context(), t, timeout, "sh", "-c",
 			`(trap '' TERM; exec sh -c 'echo $$; exec sleep 370.5') & (trap 'sleep 0.3; : > `+marker+`; exit' TERM; echo trapped; while :; do sleep 0.1; done) & exec sleep 380`)
@@ -162,7 +162,7 @@ func TestTimeOutEndsTheWholeProcessGroup(t *testing.T) {
 	}
 	must.That(t, sample.Failure != nil && sample.Failure.Kind == record.FailTimeout, "%+v", sample)
 	took := time.Duration(sample.Returned - sample.Start)
-	check.That(t, took <= 3*time.Minute, "the command itself ended after %v", took) // long before its own end
+	check.That(t, took <= 3*time.Minute, "the command itself ended after %v", took) // long before it would have ended by itself
 	_, err := os.Stat(marker)
 	check.That(t, err == nil, "it was killed at once: %v", err)
 	pid := must.Get(strconv.Atoi(strings.Join(said, "")))(t)

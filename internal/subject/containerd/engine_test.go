@@ -46,8 +46,8 @@ func open(t *testing.T, d *engines.ContainerdDaemon, runtime string, env subject
 	return enginetest.Open(t, weigh(t, d, runtime), env).(*session)
 }
 
-// left lists the contents of tare's namespace: containerd lists a namespace only if it has any,
-// or was made.
+// left lists the contents of tare's namespace. containerd lists a namespace only if it
+// has contents or was created explicitly.
 func left(d *engines.ContainerdDaemon) func(t *testing.T) []string {
 	return func(t *testing.T) []string {
 		if slices.Contains(d.Namespaces(t), ownNamespace) {
@@ -88,8 +88,8 @@ func TestContainerdEventsMatchTheContainers(t *testing.T) {
 		defer func() { _ = c.Close() }()
 		const begun, ended = "/namespaces/create", "/namespaces/update"
 		events, errs := c.Subscribe(t.Context(), `topic=="/containers/create"`, `topic=="/tasks/start"`, `topic=="/containers/delete"`, `topic=="`+begun+`"`, `topic=="`+ended+`"`)
-		// A subscription has no reply, and its events no end. Events of other kinds mark both; the
-		// first marker may be sent too early.
+		// A subscription has no reply and its events have no end, so events of other
+		// kinds mark both. The first marker may be sent too early.
 		tell := func(name string) {
 			all := c.NamespaceService()
 			must.OK(t, errors.Join(all.Create(t.Context(), name, nil), all.SetLabel(t.Context(), name, "it", "is"), all.Delete(t.Context(), name)))
@@ -113,7 +113,7 @@ func TestContainerdEventsMatchTheContainers(t *testing.T) {
 		enginetest.Must(t, s, subject.Run, 3)
 		must.OK(t, s.Close(t.Context()))
 		nothing(t, d)
-		// More first markers may be on their way; they come before all events of containers.
+		// More start markers may be in flight; they precede all container events.
 		count := map[string]int{}
 		tell("ends")
 		for topic := ""; topic != ended || count["/containers/create"] == 0; {
@@ -128,8 +128,8 @@ func TestContainerdEventsMatchTheContainers(t *testing.T) {
 	})
 }
 
-// started starts a program that waits, and returns its pid after exec: until then the kernel shows an
-// empty environment.
+// started starts a program that waits, and returns its pid after exec. Before exec the
+// kernel shows an empty environment.
 func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "60")

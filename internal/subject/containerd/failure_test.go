@@ -77,8 +77,9 @@ func TestSuccessWithoutEffectIsAFailure(t *testing.T) {
 	}
 }
 
-// Kata's runtime boots its VM for seconds after its client disconnected. This one imitates it, with
-// its name and the container's id, until it is let go.
+// Kata's runtime continues to boot its VM for seconds after its client disconnected. This
+// fake does the same, with the runtime's name and the container's id, until it is
+// released.
 func TestRuntimeOfAnAbandonedCallIsAwaited(t *testing.T) {
 	need.Tool(t, "bash") // sets a process's name
 	d := engines.Containerd(t, engines.V1)

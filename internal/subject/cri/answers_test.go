@@ -73,7 +73,7 @@ func TestExecReturnsThoughTheCommandContinues(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 99900*time.Millisecond)
 	defer cancel()
 	n.exec = func(asking context.Context, asked *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
-		// The rest, rounded up, plus one.
+		// The remaining time, rounded up, plus one second.
 		end, _ := asking.Deadline()
 		if left := time.Until(end).Seconds(); asked.Timeout < int64(math.Ceil(left))+1 || asked.Timeout > 101 {
 			t.Errorf("timeout %d s with %g s left", asked.Timeout, left)
@@ -115,7 +115,7 @@ func TestMissingStatisticsAreUnavailable(t *testing.T) {
 				}
 			}
 			n.stats = c.stats
-			got, err := s.Statistics(t.Context()) // it serves no pod statistics
+			got, err := s.Statistics(t.Context()) // the server does not support pod statistics
 			c.want.Source = ofContainers
 			if err != nil || len(got) != 2 || got[0] != c.want {
 				t.Errorf("%+v, %v", got, err)

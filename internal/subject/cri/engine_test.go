@@ -33,7 +33,7 @@ type engineUnderTest struct {
 	pid   int
 	dir   string // parent of all its storage
 	pause string
-	left  func(t *testing.T) []string // the engine's own list: pods, containers, images
+	left  func(t *testing.T) []string // the engine's own list of pods, containers and images
 	pods  bool                        // it serves pod statistics
 }
 
@@ -129,7 +129,7 @@ func TestKubeletIsMatchedByItsEndpoint(t *testing.T) {
 	})
 }
 
-// configurations are two of Kata's that differ in sandbox_cgroup_only.
+// configurations returns two Kata configurations that differ in sandbox_cgroup_only.
 func configurations(t *testing.T) (no, yes string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -140,7 +140,7 @@ func configurations(t *testing.T) (no, yes string) {
 	return no, yes
 }
 
-// shims makes every shim exist.
+// shims makes every shim lookup succeed.
 func shims(t *testing.T) {
 	t.Helper()
 	asked := noShim
@@ -190,7 +190,8 @@ func TestContainerdHandlersHaveTheirOwnKataFacts(t *testing.T) {
 	}
 }
 
-// An input is an engine's name and its status. A result is the known facts about Kata.
+// An input is an engine's name and its status. A result is the list of known facts about
+// Kata.
 func TestUnreportedKataFactsAreUnknown(t *testing.T) {
 	need.Root(t)
 	shims(t)
@@ -251,8 +252,8 @@ func TestCRIOHandlersHaveTheirOwnKataFacts(t *testing.T) {
 	}
 }
 
-// The daemon is in the mount namespace of this process: in others only programs that tare finds
-// itself are executed.
+// The daemon is in the mount namespace of this process. In other namespaces tare executes
+// only programs that it finds itself.
 func TestRuntimeVersionIsKnownForEachEngine(t *testing.T) {
 	need.Root(t)
 	runc := need.Tool(t, "runc")

@@ -27,7 +27,7 @@ func lying(t *testing.T) engines.Option {
 	t.Helper()
 	runc := need.Tool(t, "runc")
 	path := filepath.Join(t.TempDir(), "lying")
-	// Only the containers' arguments have the token.
+	// Only the containers' arguments contain the token.
 	script := fmt.Sprintf(`#!/bin/sh
 for id; do :; done
 root=
@@ -43,7 +43,7 @@ exec %[1]s "$@"
 	return engines.Runtime("lying", path)
 }
 
-// One engine for both cases: the second one ends it.
+// Both cases use one engine; the second one kills it.
 func TestFalseSuccessAndDyingEngineAreFailures(t *testing.T) {
 	u := onContainerd(t, engines.V2, lying(t))
 	t.Run("a start that starts nothing", func(t *testing.T) {
@@ -143,8 +143,8 @@ func TestLateSuccessIsRemoved(t *testing.T) {
 func TestPodOnTheCNINetwork(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		u.e.Network = subject.NetworkBridge
-		// One at a time: a bridge without an address takes that of its ports, and CRI-O's check
-		// fails if another pod changes it at the same time.
+		// One at a time: a bridge without an address inherits the address of its ports,
+		// and CRI-O's check fails if another pod changes it concurrently.
 		s := opened(t, u, handler, enginetest.Environment(t, 1))
 		check.Equal(t, "network", s.Info().Config["network"], "bridge")
 		for _, op := range subject.PodOps {

@@ -29,7 +29,7 @@ type node struct {
 	server
 	t       *testing.T
 	address string
-	command string // appends its arguments to the file calls; that is how it loads images
+	command string // appends its arguments to the file calls; this is how it loads images
 	calls   string
 
 	mu         sync.Mutex
@@ -205,7 +205,7 @@ func (n *node) ListContainerStats(context.Context, *api.ListContainerStatsReques
 	return &api.ListContainerStatsResponse{Stats: n.stats}, nil
 }
 
-// pod returns a pod of a run, or of others.
+// pod returns a pod of the given run.
 func pod(name, runID string) *api.PodSandbox {
 	p := &api.PodSandbox{Id: name, Metadata: &api.PodSandboxMetadata{Name: name, Namespace: "default"}}
 	if runID != "" {
@@ -221,7 +221,7 @@ func TestNoPauseImageIsMadeIfOthersWouldGetIt(t *testing.T) {
 		pods    []*api.PodSandbox
 		broken  error
 		there   bool
-		says    string // "" if it may be made, or exists
+		says    string // "" if the image may be created or exists
 	}{
 		{name: "no other pods"},
 		{name: "only tare's pods", pods: []*api.PodSandbox{pod("tare-x-0-1", "x")}},
@@ -308,8 +308,8 @@ func TestPauseImageInUseKeepsTheRun(t *testing.T) {
 	}
 }
 
-// A look-up of the image next to CreateContainer would be timed as part of it. Each operation
-// makes exactly its calls.
+// An image lookup next to CreateContainer would be timed as part of it. Each operation
+// must make exactly its own calls.
 func TestTimedOperationsMakeNoOtherCalls(t *testing.T) {
 	n := onNode(t)
 	s := n.open()

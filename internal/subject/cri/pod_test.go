@@ -25,7 +25,7 @@ func namespace(t *testing.T, pid int, kind string) string {
 	return link
 }
 
-// The kubelet's rule for a pod with limits and an overhead, and for one without.
+// The kubelet's rule for pods with limits, with and without an overhead.
 func TestPodIsLimitedAsByAKubelet(t *testing.T) {
 	u := onContainerd(t, engines.V2)
 	limits := subject.Limits{CPU: 1, Memory: 64 << 20}
@@ -94,7 +94,8 @@ func TestPodsHaveTheirOwnCgroups(t *testing.T) {
 	})
 }
 
-// podsAreCounted compares the statistics of pods, where one holds memory, with their cgroups.
+// podsAreCounted compares the statistics of pods with their cgroups. One pod allocates
+// memory.
 func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject.Sandbox) {
 	t.Helper()
 	const held = 32 << 20
@@ -148,8 +149,8 @@ func TestImpossiblePidIsZero(t *testing.T) {
 	}
 }
 
-// mounted checks how many tmpfs of a run exist in the engine's mount namespace. In the test's own
-// there must be none.
+// mounted checks the number of tmpfs mounts of a run in the engine's mount namespace. The
+// test's own namespace must have none.
 func mounted(t *testing.T, u engineUnderTest, runID string, want int) {
 	t.Helper()
 	for _, c := range []struct{ pid, want int }{{u.pid, want}, {os.Getpid(), 0}} {
@@ -184,7 +185,8 @@ func TestTmpfsBelongsToThePod(t *testing.T) {
 		mounted(t, u, env.RunID, 0)
 		enginetest.Must(t, s, subject.Run, 1)
 		sh("test -e /data/file", 1)
-		// What a killed run made is removed by tare clean: first the pods, then its folder.
+		// tare clean removes the leftovers of a killed run: first the pods, then its
+		// folder.
 		must.Get(s.Clean(t.Context(), env.RunID, false))(t)
 		must.OK(t, mounts.RemoveTree(env.Dir))
 		mounted(t, u, env.RunID, 0)
@@ -210,7 +212,7 @@ func TestOpenFailsWithoutTheTmpfs(t *testing.T) {
 	}
 }
 
-// CRI-O logs the pods and containers that it makes.
+// CRI-O logs the pods and containers that it creates.
 func TestCRIOLogsTheSamePodsAndContainers(t *testing.T) {
 	u := onCRIO(t)
 	count := func(what string) int {
@@ -223,7 +225,7 @@ func TestCRIOLogsTheSamePodsAndContainers(t *testing.T) {
 	for _, op := range subject.Ops {
 		enginetest.Must(t, s, op, lanes)
 	}
-	// Each lane makes a pod and a container in it, and then both at once.
+	// Each lane creates a pod and a container in it, and then both at once.
 	if pods, containers = count(pod)-pods, count(container)-containers; pods != 2*lanes || containers != 2*lanes {
 		t.Errorf("CRI-O logged %d pods and %d containers, tare made %d", pods, containers, 2*lanes)
 	}

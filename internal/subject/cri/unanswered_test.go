@@ -16,8 +16,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// isulad is a node whose own list has more than CRI's, as with iSulad 2.1.6 (ps-format of its
-// recorded answers): a pod's container is called k8s_POD_NAME_NAMESPACE_UID_0.
+// isulad is a node whose own list has more containers than CRI's, as in iSulad 2.1.6
+// (ps-format of its recorded answers). A pod's container is named
+// k8s_POD_NAME_NAMESPACE_UID_0.
 func isulad(t *testing.T) (n *node, dir string) {
 	n = onNode(t)
 	dir = t.TempDir()

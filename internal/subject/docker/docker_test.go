@@ -57,9 +57,9 @@ func TestDockerConforms(t *testing.T) {
 	check.That(t, made >= 2*2*enginetest.Lanes && len(kept) == 0, "%d containers in the events, %q left", made, kept)
 }
 
-// containers counts tare's containers in the daemon's events from now on, and returns the ids of
-// those that remain. The daemon drops events for a reader that is 100 ms late, so an end may be
-// missing.
+// containers counts tare's containers in the daemon's events from now on, and returns the
+// ids of the remaining ones. The daemon drops events for a reader that is 100 ms late, so
+// an end event may be missing.
 func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

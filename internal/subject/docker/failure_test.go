@@ -28,7 +28,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stranger makes a container that is not tare's, from tare's image.
+// stranger creates a foreign container from tare's image.
 func stranger(t *testing.T, tg *Target, ref, name string) string {
 	t.Helper()
 	o := (&driver{Target: tg, image: &image.Image{Ref: ref}}).options(name, engine.Place{})
@@ -70,7 +70,7 @@ func liar(t *testing.T) string {
 	return path
 }
 
-// One daemon for both cases: the second one ends it.
+// Both cases use one daemon; the second one kills it.
 func TestFalseSuccessAndDyingDaemonAreFailures(t *testing.T) {
 	d := engines.Docker(t, engines.Runtime("idle", liar(t)))
 	e := subject.Engine{Address: d.Host}
@@ -87,8 +87,8 @@ func TestFalseSuccessAndDyingDaemonAreFailures(t *testing.T) {
 		s := must.Get(weigh(t, e, "crun", viaAPI).Open(t.Context(), enginetest.Environment(t, 20)))(t)
 		b := must.Get(s.Prepare(t.Context(), subject.Run, enginetest.UpTo(20)))(t)
 		began := time.Now()
-		// After the release, since the lanes' connections are made before it. The daemon is
-		// stopped first, so that no lane is done earlier.
+		// Stop the daemon after the release, because the lanes connect before it. It is
+		// stopped before it is killed, so that no lane finishes earlier.
 		_, samples, err := subject.StartBetween(t.Context(), b, func() {
 			_ = syscall.Kill(d.Pid, syscall.SIGSTOP)
 			time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })

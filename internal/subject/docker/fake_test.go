@@ -24,8 +24,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// fake is a daemon with scripted answers, for those of a broken one. The keys of answers have no
-// API version: "POST /images/load".
+// fake is a daemon with scripted answers, used for broken daemons. The keys of answers
+// have no API version: "POST /images/load".
 type fake struct {
 	answers map[string]string // a status and a body, or the whole body
 	headers http.Header
@@ -153,7 +153,7 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 
 func TestHangingDaemonTimesOut(t *testing.T) {
 	e, _ := serve(t, map[string]string{"GET /info": "hang"})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than its own patience
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than tare's own timeout
 	defer cancel()
 	began := time.Now()
 	_, err := Runtimes(ctx, e)

@@ -24,7 +24,7 @@ import (
 type fake struct {
 	has       map[string]bool
 	stays     map[string]int           // removals that a container survives
-	comes     map[string]time.Duration // containers that appear after that time
+	comes     map[string]time.Duration // containers that appear after the given delay
 	began     time.Time
 	removing  time.Duration
 	mute      error // returned by List
@@ -199,7 +199,7 @@ func TestCloseNamesContainersThatMayRemain(t *testing.T) {
 			f := newFake()
 			s := on(t, f, 2)
 			first, second := s.lanes[0].name, s.lanes[1].name
-			s.hold(subject.Create, 0) // the lane's earlier container may remain
+			s.hold(subject.Create, 0) // the lane's earlier container may still exist
 			ctx, cancel := context.WithTimeout(t.Context(), c.upset(f))
 			defer cancel()
 			err := s.Close(ctx)

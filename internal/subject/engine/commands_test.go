@@ -117,7 +117,7 @@ func TestImageBelongsToTheRunOnlyIfItWasLoaded(t *testing.T) {
 	}
 }
 
-// noting is an engine that reports a stop at the third look and has one unreadable
+// noting is an engine that reports a stop at the third query and has one unreadable
 // container.
 type noting struct {
 	*fake
@@ -165,7 +165,7 @@ func TestGroupNameMatchesWholeIDs(t *testing.T) {
 	}
 }
 
-// A VM's first process is in the machine's own PID namespace.
+// The first process of a VM is in the machine's PID namespace.
 func TestKillCommandsSparesTheMachinesPIDNamespace(t *testing.T) {
 	sleep := exec.Command("sleep", "60")
 	must.OK(t, sleep.Start())

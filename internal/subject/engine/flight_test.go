@@ -22,8 +22,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// starting imitates a Kata shim by name and arguments. It continues a start after its client
-// disconnected: on proceed it makes what a real one leaves, and ends.
+// starting imitates a Kata shim by name and arguments. It continues a start after its
+// client disconnected. On proceed it creates the same files as a real shim and exits.
 type starting struct {
 	cmd  exec.Cmd
 	in   *os.File
@@ -42,8 +42,7 @@ func shim(t *testing.T, dir, script string, args ...string) *starting {
 	return s
 }
 
-// started starts a command and waits until its arguments are visible, which is shortly after
-// exec.
+// started starts a command and waits until its arguments are visible, shortly after exec.
 func started(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	must.OK(t, cmd.Start())
@@ -64,7 +63,7 @@ func (s *starting) proceed() {
 	}
 }
 
-// machineOf is a machine on which a run's sandboxes leave things.
+// machineOf is a machine on which the sandboxes of a run leave files behind.
 type machineOf struct {
 	root string
 	hs   []cgroup.Hierarchy
@@ -136,7 +135,7 @@ func TestAbandonedStartIsAwaitedAndItsResultRemoved(t *testing.T) {
 	}
 }
 
-// containerd lists a pod before its VM boots, and until that boot has ended.
+// containerd lists a pod from before its VM boots until the boot ends.
 func TestContainerListedUntilItsStartEndsIsAwaited(t *testing.T) {
 	run := "k" + fmt.Sprint(os.Getpid())
 	name := Name(run, 0, 1)
@@ -292,7 +291,8 @@ func TestSandboxIDsAreWrittenToDisk(t *testing.T) {
 	check.Equal(t, "another's", m.there("web"), m.folders("web"))
 }
 
-// The run's file of sandbox ids is the only trace once the engine has forgotten them.
+// Once the engine has forgotten the sandboxes, the run's file of sandbox ids is the only
+// trace.
 func TestSettleRemovesRecordedSandboxes(t *testing.T) {
 	need.Root(t)
 	need.Tool(t, "unshare")

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestSharedThingIsMadeOnceAndRemovedByTheLastHolder(t *testing.T) {
+func TestSharedResourceIsRemovedByTheLastHolder(t *testing.T) {
 	made, removed := 0, 0
 	hold := func(there bool) func(func() error) error {
 		letGo := must.Get(Hold("x", func() (bool, error) { made++; return !there, nil }))(t)
@@ -41,7 +41,7 @@ func TestSharedThingIsMadeOnceAndRemovedByTheLastHolder(t *testing.T) {
 	}
 }
 
-func TestPartlyMadeThingIsRemoved(t *testing.T) {
+func TestPartiallyCreatedResourceIsRemoved(t *testing.T) {
 	broken, removed := errors.New("no"), 0
 	letGo, err := Hold("half", func() (bool, error) { return true, broken })
 	if !errors.Is(err, broken) || letGo == nil {
@@ -65,7 +65,7 @@ func TestLoadContinuesBrieflyAfterAnInterruption(t *testing.T) {
 	})
 }
 
-func TestRenewedThingIsRemovedThoughItWasFound(t *testing.T) {
+func TestRecreatedResourceIsRemoved(t *testing.T) {
 	letGo := must.Get(Hold("renewed", func() (bool, error) { return false, nil }))(t)
 	for _, gone := range []bool{true, false} {
 		must.OK(t, Renew("renewed", func() (bool, error) { return gone, nil }))
@@ -85,7 +85,7 @@ func TestNewNamesAreUnique(t *testing.T) {
 	}
 }
 
-// looking is an engine with some containers.
+// looking is an engine with a fixed list of containers.
 type looking struct {
 	*fake
 	known map[string]State

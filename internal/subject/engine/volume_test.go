@@ -45,7 +45,7 @@ func TestEachLaneHasAWritableFolder(t *testing.T) {
 }
 
 func TestVolumeIsClosedToOtherUsers(t *testing.T) {
-	dir := t.TempDir() // others may pass through it
+	dir := t.TempDir() // other users may traverse it
 	defer volumes(t, dir).Close()
 	check.Equal(t, "mode", must.Get(os.Stat(dir))(t).Mode().Perm(), 0o700)
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// withEngines replaces the engines for a test: "ship", with two ways and two runtimes, and
-// "dead", which is not here.
+// withEngines replaces the engines for a test: "ship" has two access methods and two
+// runtimes, and "dead" is unavailable.
 func withEngines(t *testing.T) {
 	old := engines
 	t.Cleanup(func() { engines = old })
@@ -120,13 +120,13 @@ func TestAllHasEveryRuntimeOfEveryEngine(t *testing.T) {
 	check.Equal(t, "found", strings.Join(got, " "), "ship+cli/runc ship+cli/crun cri+ferry+cli/crun cri+wreck cri+boat/runc dead")
 }
 
-// TestRuntimesOfTheMachine drives the real runtimes with one lane and with fifty, and checks
-// afterwards that nothing is left. youki and runsc belong to other tiers.
+// TestRuntimesOfTheMachine runs the real runtimes with one and with fifty lanes, and
+// checks afterwards that nothing is left. youki and runsc belong to other tiers.
 func TestRuntimesOfTheMachine(t *testing.T) {
 	need.Root(t)
 	for _, f := range All(context.Background(), Settings{}, false) {
 		if IsEngine(f.Name) {
-			continue // tests use engines of their own, not the machine's
+			continue // tests use their own engines, not the machine's
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			need.Runtime(t, f.Name)
@@ -154,7 +154,7 @@ func lifecycle(t *testing.T, tg subject.Target, lanes int) {
 		}
 		batch(t, s, info, op, lanes)
 	}
-	// A round with run ends with the discarding of running containers.
+	// A round with run ends by discarding running containers.
 	must.OK(t, s.Discard(ctx, all))
 }
 
@@ -169,8 +169,8 @@ func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, l
 		if op != subject.Start && op != subject.Run {
 			continue
 		}
-		// The workload's report proves that it ran. With the host's clock it has its own stamp,
-		// before its arrival.
+		// The workload's report proves that it ran. With the host's clock it has its own
+		// stamp, earlier than its arrival.
 		check.That(t, sm.Seen != 0 && (info.Clock == "host") == (sm.First != 0) && sm.First <= sm.Seen,
 			"%s on lane %d: first %d, seen %d, on a %s clock", op, sm.Lane, sm.First, sm.Seen, info.Clock)
 	}

@@ -22,7 +22,8 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// The child of this test has workloads, and a tmpfs with a file on it, until it is killed.
+// The child process of this test has workloads and a tmpfs with a file until it is
+// killed.
 func TestCleanRemovesWorkloadsAndTmpfsOfAKilledRun(t *testing.T) {
 	if dir := os.Getenv("TARE_TEST_HOST"); dir != "" {
 		must.OK(t, holdTmpfs(rootsIn(dir)))
@@ -64,8 +65,8 @@ func rootsIn(dir string) workspace.Roots {
 	return workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}
 }
 
-// holdTmpfs opens the host with a tmpfs for each of two lanes, writes to one, reports that, and
-// waits for its end.
+// holdTmpfs opens the host with a tmpfs for each of two lanes, writes to one and reports
+// that. It then waits to be killed.
 func holdTmpfs(roots workspace.Roots) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

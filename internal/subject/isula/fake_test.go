@@ -26,9 +26,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// fakeEnv makes this binary an isula that replays the recorded answers of a real one. Its value
-// is the folder with its containers. A file answer-VERB there names the recording for that
-// verb.
+// fakeEnv makes this binary an isula that replays recorded answers of a real one. Its
+// value is the folder of its containers. A file answer-VERB in it contains the name of
+// the recording for that verb.
 const fakeEnv = "ISULAD_FAKE"
 
 func TestMain(m *testing.M) {
@@ -66,8 +66,8 @@ func (f fake) answers(t *testing.T, verb, recording string) {
 	must.OK(t, err)
 }
 
-// is configures the fake by a file: "log-driver" is the daemon's, "log-driver-info" the one in info,
-// "without" an option that create's help lacks.
+// is configures the fake with a file. "log-driver" is the daemon's driver,
+// "log-driver-info" the one in info, and "without" an option missing from create's help.
 func (f fake) is(t *testing.T, what, how string) {
 	t.Helper()
 	must.OK(t, os.WriteFile(filepath.Join(f.dir, what), []byte(how), 0o644))
@@ -107,10 +107,10 @@ func (f fake) play(name string, oldnew ...string) int {
 	return r.exit
 }
 
-// kept is a container of the fake.
+// kept is a stored container of the fake.
 type kept struct {
 	ID, Name, Runtime, Label string
-	Driver                   string // of its log
+	Driver                   string // its log driver
 	Status                   string
 	Pid, Exit                int
 }
@@ -131,7 +131,7 @@ func (f fake) save(c kept) {
 	}
 }
 
-// The container and the paths in the recordings.
+// The container and paths in the recordings.
 const (
 	recordedID   = "2e66b5e77a957ffcf469ba2c3f360fadbd89a759891c20a39833e4df9126e833"
 	recordedName = "ta-1"
@@ -288,8 +288,8 @@ func (f fake) create(verb string, options map[string][]string, rest []string) in
 	return f.play("run", "d693b315389cafbbf909a17ae1c9c061988516b4e4597ab8049bbdd1b8c5bec1", c.ID)
 }
 
-// exec runs a program of the host, or the probe. The error for a missing one has isulad's form
-// with an invented reason.
+// exec runs a program of the host, or the probe. The error for a missing program has
+// isulad's format with a made-up reason.
 func (f fake) exec(rest []string) int {
 	c, ok := f.load(rest[0])
 	if !ok || c.Status != "running" {
@@ -335,7 +335,8 @@ func (f fake) log(c kept) string {
 	return filepath.Join(f.dir, "engines", "runc", c.ID, "console.log")
 }
 
-// start runs the workload and keeps its line as the driver json-file does; others keep none.
+// start runs the workload and stores its line like the driver json-file; other drivers
+// store none.
 func (f fake) start(c kept) {
 	cmd := exec.Command(filepath.Join(f.dir, "probe"), c.Name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

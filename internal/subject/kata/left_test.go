@@ -17,7 +17,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// The id exists in all places at once; the hierarchies are three of the nine of cgroup v1.
+// The id exists in all places at once. The hierarchies are three of the nine of cgroup
+// v1.
 func TestRemoveOnlyTouchesEndedSandboxesOfTheRun(t *testing.T) {
 	id := fmt.Sprintf("tare-kataleft-%d-1", os.Getpid())
 	for name, c := range map[string]struct {
@@ -115,7 +116,7 @@ func TestNetworkNamespaceIsAttributedByItsInode(t *testing.T) {
 	out := must.Get(inside.StdoutPipe())(t)
 	must.OK(t, inside.Start())
 	defer func() { _, _, _ = in.Close(), w.Close(), inside.Wait() }()
-	must.Get(out.Read(make([]byte, 1)))(t) // it is inside
+	must.Get(out.Read(make([]byte, 1)))(t) // the process is in the namespace
 	check.Equal(t, "of a process", NetworkOf(inside.Process.Pid), three)
 	check.Equal(t, "of this one", NetworkOf(os.Getpid()), uint64(0))
 	mine, unknown := Networks(root, map[uint64]bool{one: true, two: true, three: true})

@@ -23,7 +23,7 @@ func TestQEMUWithoutKVMIsEmulated(t *testing.T) {
 	with := func(machine string) string { return strings.Replace(live, "q35,accel=tcg", machine, 1) }
 	for name, c := range map[string]struct {
 		args string
-		held []string // descriptors; nil: unreadable
+		held []string // descriptors; nil if unreadable
 		want string
 	}{
 		"the live one":                        {live, nil, "QEMU runs with accel=tcg"},
@@ -144,7 +144,7 @@ func TestHypervisorVersion(t *testing.T) {
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("a script was run")
 	}
-	real, err := filepath.EvalSymlinks("/bin/mount") // a program that answers to --version
+	real, err := filepath.EvalSymlinks("/bin/mount") // a program that supports --version
 	must.OK(t, err)
 	if got := version(real); !strings.Contains(got, "mount") || strings.Contains(got, "\n") {
 		t.Errorf("%q", got)

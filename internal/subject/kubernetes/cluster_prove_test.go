@@ -79,7 +79,8 @@ func TestManyForeignEventsCostNoStamp(t *testing.T) {
 	closed(t, c, session)
 }
 
-// TestPodAmongAThousandNodes has a foreign pod on each node. tare lists and keeps only its own pods.
+// TestPodAmongAThousandNodes puts a foreign pod on each node. tare must list and cache
+// only its own pods.
 func TestPodAmongAThousandNodes(t *testing.T) {
 	const crowd = 1000
 	c := cluster.Start(t, cluster.Options{Kwok: crowd})
@@ -123,14 +124,15 @@ func started(t *testing.T, c *cluster.Cluster) (count, seconds float64) {
 	return count, seconds
 }
 
-// agrees compares the mean until Ready with the kubelet's. That begins with the pod's
-// creationTimestamp, cut to the second, so up to a second earlier. It ends when the kubelet's watch
-// reports that the containers run: not before tare's First, and hardly after tare's Ready.
+// agrees compares the mean time until Ready with the kubelet's. The kubelet's time begins
+// with the pod's creationTimestamp, truncated to the second, so up to a second early. It
+// ends when the kubelet's watch reports running containers: not before tare's First, and
+// hardly after tare's Ready.
 func agrees(t *testing.T, c *cluster.Cluster, runs []record.Sample, count, sum float64) {
 	t.Helper()
 	after, seconds := started(t, c)
-	// It counts a pod once its own watch has reported it running. Of many pods at once it was seen to
-	// omit one.
+	// The kubelet counts a pod once its own watch reports it running. With many pods it
+	// sometimes omits one.
 	for patience := time.Now().Add(30 * time.Second); after-count < float64(len(runs)-1); {
 		if after, seconds = started(t, c); time.Now().After(patience) {
 			t.Errorf("the kubelet counts %v of %d pods", after-count, len(runs))

@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// smallestRole is the Role in the docs, and the one for tests.
+// smallestRole returns the Role in the docs plus the rules for tests.
 func smallestRole(t *testing.T) string {
 	t.Helper()
 	text := must.Get(os.ReadFile("../../../docs/kubernetes.md"))(t)
@@ -74,7 +74,7 @@ func operate(t *testing.T, s subject.Session, op subject.Op, lanes int) []record
 	return samples
 }
 
-// succeed operates, and ends the test if a lane fails.
+// succeed performs an operation and stops the test if a lane fails.
 func succeed(t *testing.T, s subject.Session, op subject.Op, lanes int) []record.Sample {
 	t.Helper()
 	samples := operate(t, s, op, lanes)
@@ -108,7 +108,7 @@ func TestPodLifecycle(t *testing.T) {
 	}
 }
 
-// The program sleeps, is ready by its kubelet's probe, and ends on the stop signal.
+// The program sleeps, becomes ready by its kubelet's probe, and exits on the stop signal.
 func TestUsersProgramRunsInAPod(t *testing.T) {
 	c, out := cluster.Start(t, cluster.Options{}), t.TempDir()
 	const sleeps = 1500 * time.Millisecond
@@ -175,8 +175,8 @@ func refusedAt(t *testing.T, c *cluster.Cluster, e subject.Engine, want ...strin
 	}
 }
 
-// TestRestartingAPIServerIsAwaited crashes the API server while pods start. Pods with a known
-// time have stamps, the others a cause.
+// TestRestartingAPIServerIsAwaited crashes the API server while pods start. Pods with
+// known times have stamps; the others have a failure cause.
 func TestRestartingAPIServerIsAwaited(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	const lanes = 3
@@ -235,7 +235,8 @@ func TestKubeletLimitsPodToLimitsPlusOverhead(t *testing.T) {
 	check.Equal(t, "Exit", must.Get(s.(subject.Executor).Exec(t.Context(), 0, probe.HoldArgs(1<<20, 0)))(t).Exit, 0)
 	pods, err := s.(subject.PodReporter).PodStates(t.Context())
 	check.That(t, err == nil && len(pods) == 1 && pods[0] == (record.Pod{}), "%+v, %v", pods, err)
-	// The kubelet may not have read the pod yet. metrics-server is not served here.
+	// The kubelet may not have received the pod yet. metrics-server is not available
+	// here.
 	says, err := s.(subject.Reporter).Statistics(t.Context())
 	check.That(t, err != nil && strings.Contains(err.Error(), "metrics.k8s.io") && !strings.Contains(err.Error(), "forbidden") &&
 		len(says) == 1 && says[0].Source == "kubelet summary" && says[0].Memory <= 80<<20, "%+v, %v", says, err)

@@ -144,7 +144,7 @@ func (s *scripted) open(lanes int, timeout time.Duration) (subject.Session, erro
 	return session, err
 }
 
-// opened returns a session of one lane on a cluster that refuses nothing.
+// opened returns a session with one lane on a cluster that accepts everything.
 func (s *scripted) opened(timeout time.Duration) subject.Session {
 	s.t.Helper()
 	session, err := s.open(1, timeout)
@@ -181,7 +181,7 @@ func denied(verb, what string) error {
 	return refusal(fmt.Sprintf(`User "tare" cannot %s resource %q in API group "" in the namespace %q`, verb, what, space))
 }
 
-// refuse answers the next n such requests with an error.
+// refuse fails the next n matching requests with an error.
 func (s *scripted) refuse(verb, what string, n int64, err error) {
 	var left atomic.Int64
 	left.Store(n)

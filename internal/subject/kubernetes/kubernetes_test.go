@@ -202,7 +202,7 @@ func TestFailureHasTheEndOfThePodsLog(t *testing.T) {
 func TestEndedWatchIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		away int64 // lists that fail before one succeeds
+		away int64 // list requests that fail before one succeeds
 		want string
 	}{
 		"with 410 Gone":        {},
@@ -217,7 +217,7 @@ func TestEndedWatchIsRenewed(t *testing.T) {
 				first.Do(func() { mine, w = true, own })
 				return mine, w, nil
 			})
-			// The trial pod is reported on that watch, too.
+			// The trial pod is reported on that watch as well.
 			s.does(func(s *scripted, p *corev1.Pod) {
 				for _, step := range []func(*corev1.Pod){is(corev1.PodScheduled), runs, is(corev1.PodReady)} {
 					step(p)
@@ -239,12 +239,13 @@ func TestEndedWatchIsRenewed(t *testing.T) {
 	}
 }
 
-// TestPodNewerThanAListIsNotDeleted has a restarted API server answer a list while it makes a pod.
+// TestPodNewerThanAListIsNotDeleted makes a restarted API server answer a list request
+// while it creates a pod.
 func TestPodNewerThanAListIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	f := &follower{lives: map[string]*life{}}
 	for name, c := range map[string]struct {
-		returned int64 // when its creation did; 0: not yet
+		returned int64 // when the creation returned; 0 if it has not
 		deleted  bool
 	}{
 		"before the list": {1, true},
@@ -295,7 +296,7 @@ func TestOversizedBatchIsRefused(t *testing.T) {
 	t.Parallel()
 	there := other()
 	there.Spec.NodeName = "n1"
-	s := script(t, there) // the fake has no field selectors: it counts for each node
+	s := script(t, there) // the fake has no field selectors, so the pod counts for each node
 	_, err := s.open(9, time.Minute)
 	check.That(t, err != nil && strings.Contains(err.Error(), "9 pods at once do not fit") && strings.Contains(err.Error(), "room for 8 more"), "%v", err)
 }
@@ -347,8 +348,8 @@ func TestManifestHasTheRunsSettings(t *testing.T) {
 		c.Resources.Limits.Cpu().Equal(resource.MustParse("250m")) && c.Resources.Requests.Cpu().MilliValue() == 1, "%+v", c.Resources)
 }
 
-// The words of a user's program are literal, not variables of the kubelet; it has its mounts and its
-// readiness probe.
+// The words of a user's program are literal and not expanded by the kubelet. The pod has
+// its mounts and its readiness probe.
 func TestManifestOfAUsersProgram(t *testing.T) {
 	t.Parallel()
 	target := must.Get(script(t).target(subject.Engine{Image: "i"}))(t)

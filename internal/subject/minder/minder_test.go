@@ -27,13 +27,13 @@ type one struct {
 	pid int
 	log string
 	op  subject.Op
-	on  *record.Failure // of operations but the first
+	on  *record.Failure // failure of all operations but the first
 
-	bad    *record.Failure // of the first
+	bad    *record.Failure // failure of the first operation
 	others bool            // the process is not the container's
 	host   bool
 
-	unknown bool // how it ended
+	unknown bool // the exit status is unknown
 }
 
 func (o *one) Prepare(_ context.Context, op subject.Op, _ []int) (subject.Batch, error) {
@@ -109,7 +109,7 @@ func TestFailureHasTheReasonOfTheProgram(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		on     *record.Failure
-		ends   bool // before the stop
+		ends   bool // the program ends before the stop
 		says   string
 	}{
 		"it has no handler":         {"echo; exec sleep 1000", late, false, "timed out: the workload had no handler for SIGTERM"},
@@ -137,8 +137,8 @@ func TestFailureHasTheReasonOfTheProgram(t *testing.T) {
 func TestOverFindsEndedPrograms(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  string
-		others  bool // its process was not known to be the container's
-		unknown bool // how it ended, or that it has
+		others  bool // the process is not confirmed to be the container's
+		unknown bool // it is unknown whether or how it ended
 		says    string
 	}{
 		"one that is there is not":            {script: "echo; exec sleep 1000"},
@@ -195,7 +195,7 @@ func TestForeignProcessIsNotKilled(t *testing.T) {
 			in.pid, in.log = p.Process.Pid, filepath.Join(t.TempDir(), "log")
 			must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20), 0o600))
 			why := begun(t, &in).ended(0, false)
-			check.That(t, (why != "") == c.ends, "it was ended because %q", why) // which looks, too
+			check.That(t, (why != "") == c.ends, "it was ended because %q", why) // minding checks for the end as well
 		})
 	}
 }
@@ -210,7 +210,7 @@ func TestRefusedTasksAreReportedForTheContainerOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   one
 		says string
-		over bool // and reaped, before the stop
+		over bool // exited and reaped before the stop
 	}{
 		"a container's":                {in: one{}, says: "it was refused more tasks"},
 		"a container's that has ended": {one{}, "the workload ended before it was stopped, with status 7; it was refused more tasks", true},
@@ -233,7 +233,7 @@ func TestRefusedTasksAreReportedForTheContainerOnly(t *testing.T) {
 	}
 }
 
-// limited makes a group that has refused a task because of its limit.
+// limited creates a cgroup that refused a task because of its limit.
 func limited(t *testing.T) string {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -252,7 +252,7 @@ func limited(t *testing.T) string {
 	}
 	must.OK(t, os.Mkdir(group, 0o755))
 	write("pids.max", "1")
-	forks := shell(t, "echo; while (:); do :; done") // until it is refused another
+	forks := shell(t, "echo; while (:); do :; done") // forks until the limit refuses a task
 	write("cgroup.procs", strconv.Itoa(forks.Process.Pid))
 	_ = forks.Wait() // its status is the shell's
 	write("pids.max", "100")

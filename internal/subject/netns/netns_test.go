@@ -42,7 +42,7 @@ func TestNetworkIsReachableAndLeavesNothing(t *testing.T) {
 			check.That(t, err == nil && again == path && same == address, "another container has %s, %s, %v", again, same, err)
 			out, err := exec.Command("nsenter", "--net="+path, "ip", "route").CombinedOutput()
 			check.That(t, err == nil && strings.Contains(string(out), "default via"), "%s, %v", out, err)
-			// Without a listener the network's own kernel refuses at once.
+			// Without a listener the network's kernel refuses at once.
 			_, err = net.DialTimeout("tcp", address+":9", time.Minute)
 			check.Error(t, err, "refused")
 			addresses = append(addresses, address)

@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// weighed is a session on two lanes with what it was made from.
+// weighed is a session on two lanes with its inputs.
 type weighed struct {
 	subject.Session
 	name  string
@@ -28,9 +28,9 @@ type weighed struct {
 	runID string
 }
 
-// each opens every target with a workload, given a folder of the test, and checks afterwards
-// that nothing is left. An error of Open is passed to refused, which may be nil if there must
-// be none.
+// each opens every target with a workload that uses a folder of the test. Afterwards it
+// checks that nothing is left. refused receives an error of Open; if it is nil, there
+// must be none.
 func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload, refused func(name string, err error) bool, test func(t *testing.T, s weighed)) {
 	need.Root(t)
 	for _, c := range enginetest.Local {
@@ -123,7 +123,8 @@ func TestTmpfsHasItsSizeAndEndsWithItsContainer(t *testing.T) {
 		points, err := mounts.Below(s.dir)
 		on := s.name == "host"
 		check.That(t, err == nil && on == (len(points) == 2), "mounted on the host: %v, %v", points, err)
-		// The list of mounts is read in parts, so it may lack some while others mount.
+		// The list of mounts is read in pieces, so entries may be missing while others
+		// mount.
 		named := 0
 		for range 20 {
 			b, _ := os.ReadFile("/proc/thread-self/mountinfo")

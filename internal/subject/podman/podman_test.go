@@ -37,13 +37,13 @@ func TestExistingNameFailsItsLaneOnly(t *testing.T) {
 		t.Errorf("the other lane: %+v", *f)
 	}
 	err := s.Close(t.Context())
-	check.That(t, err == nil && len(left(p)(t)) == 0, "%v, left %q", err, left(p)(t)) // its name is the run's, so the container is removed too
+	check.That(t, err == nil && len(left(p)(t)) == 0, "%v, left %q", err, left(p)(t)) // the name is the run's, so the container is removed as well
 }
 
 func TestFalseStartIsAFailure(t *testing.T) {
 	p := engines.Podman(t)
 	runc := need.Tool(t, "runc")
-	// It starts the container, ends it at once, and reports success.
+	// The runtime starts the container, kills it at once and reports success.
 	liar := filepath.Join(t.TempDir(), "liar")
 	script := fmt.Sprintf("#!/bin/sh\n%s \"$@\" || exit\ncase \" $* \" in *' start '*) for id; do :; done; %s kill \"$id\" KILL; sleep 0.3;; esac\nexit 0\n", runc, runc)
 	must.OK(t, os.WriteFile(liar, []byte(script), 0o755))
@@ -58,7 +58,8 @@ func TestFalseStartIsAFailure(t *testing.T) {
 
 func TestCrunIsWeighedOnHybridCgroups(t *testing.T) {
 	p := engines.Podman(t)
-	// The same storage without the set-up's mount namespace: tare has to make one.
+	// The storage is shared, but without the set-up's mount namespace: tare has to create
+	// one.
 	e := subject.Engine{Command: p.Program, Args: p.Args, Env: map[string]string{}}
 	for _, v := range p.Env {
 		name, value, _ := strings.Cut(v, "=")
@@ -73,7 +74,8 @@ func TestCrunIsWeighedOnHybridCgroups(t *testing.T) {
 	check.Equal(t, "the machine's mounts", mountsOf(t, p.Root), before)
 }
 
-// mountsOf returns the cgroup mounts and those below a folder. Other mounts change independently.
+// mountsOf returns the cgroup mounts and the mounts below a folder. Other mounts may
+// change concurrently.
 func mountsOf(t *testing.T, dir string) string {
 	t.Helper()
 	b := must.Get(os.ReadFile("/proc/self/mountinfo"))(t)

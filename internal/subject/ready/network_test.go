@@ -13,10 +13,10 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 )
 
-// An endless answer, each piece of it in time, is not an answer.
+// An endless response is not a response, even if each piece arrives in time.
 func TestRequestEndsWithItsTimeLimit(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Transfer-Encoding", "identity") // its end is that of the connection
+		w.Header().Set("Transfer-Encoding", "identity") // the response ends with the connection
 		for r.Context().Err() == nil {
 			_, _ = w.Write([]byte(": still here\n"))
 			_ = http.NewResponseController(w).Flush()

@@ -164,7 +164,7 @@ func TestServerInItsOwnNetworkIsReadyWhenItListens(t *testing.T) {
 		c := apart(t, probe.ServeArgs(8080, "delay=1000")...)
 		l := &lanes{}
 		var began int64
-		seen := make(chan int64, 1) // when an independent observer saw it listening
+		seen := make(chan int64, 1) // time at which an independent observer saw it listening
 		l.do = func(int) {
 			began = machine.Now()
 			if err := thread.Parent(t.Context(), c.Start); err != nil {
@@ -259,7 +259,8 @@ func TestNeverReadyFailsWithTheLastPollsError(t *testing.T) {
 	}
 }
 
-// iSulad's CRI reports no process of a pod. In the host's network the pod has the engine's.
+// iSulad's CRI reports no process of a pod. A pod in the host's network uses the engine's
+// network.
 func TestPodInTheEnginesNetworkIsPolledThere(t *testing.T) {
 	t.Parallel()
 	at := ports.Held(t)

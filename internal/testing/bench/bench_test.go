@@ -1,15 +1,14 @@
-// Package bench holds the benchmarks that want another side beside tare: what its
-// stopwatch adds to a bare loop in C, what a job of fio loses by it, what it uses
-// while it looks at others, and what it uses to read a log beside grep.
+// Package bench contains the benchmarks that compare tare with another program: its
+// stopwatch with a bare loop in C, its storage jobs with plain fio, its CPU usage as a
+// monitor, and its log reader with grep.
 //
 //	go test -bench=. ./internal/testing/bench
 //	go test -bench='Stopwatch|Storage' -benchtime=300x ./internal/testing/bench
 //
-// Every comparison is interleaved and stands beside an A/A pair, which shows how
-// large a difference this machine makes of nothing. What needs no other side is a
-// benchmark next to what it measures, and what has to keep a bound a proof (make
-// prove). The load average that is printed contains what the measurement itself
-// makes; figures that were taken while others used the machine say little.
+// Every comparison is interleaved and has an A/A pair, which shows the noise of this
+// machine. Benchmarks without a reference are next to the measured code, and checks of
+// limits are proofs (make prove). The printed load average includes the measurement
+// itself. Figures measured while others use the machine have little meaning.
 package bench
 
 import (
@@ -31,14 +30,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// side is one of the things that are compared: once makes one measurement, in ns.
+// side is one side of a comparison. once makes one measurement, in ns.
 type side struct {
 	name string
 	once func() float64
 }
 
-// compare visits every side once a round, in a fresh random order, and tells how
-// each differs from the first.
+// compare visits every side once per round in random order, and reports the difference of
+// each from the first.
 func compare(b *testing.B, sides ...side) {
 	b.Helper()
 	values := make([][]float64, len(sides))
@@ -56,13 +55,13 @@ func compare(b *testing.B, sides ...side) {
 	}
 }
 
-// middle reports the median of what was measured, as itself.
+// middle reports the median of the measurements.
 func middle(b *testing.B, unit string, values []float64) {
 	b.ReportMetric(stat.Quantiles(values, 0.5)[0], unit)
 }
 
-// owned is a run, whose folders and cgroups end with the benchmark. It has a lock of
-// its own, so that tare can run beside it, and its data on a disk.
+// owned is a run whose folders and cgroups are removed with the benchmark. It has its own
+// lock, so that tare can run at the same time, and its data is on a disk.
 func owned(b *testing.B) *workspace.Run {
 	b.Helper()
 	need.Root(b)
@@ -72,7 +71,7 @@ func owned(b *testing.B) *workspace.Run {
 	return run
 }
 
-// builtIn is where built made the command; "" where nobody asked for it.
+// builtIn is the folder of the built command, "" if not built.
 var builtIn string
 
 var built = sync.OnceValues(func() (tare string, err error) {
@@ -91,14 +90,14 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// tare is the command as its users have it, built for this.
+// tare returns the command as released, built for the benchmark.
 func tare(b *testing.B, args ...string) *exec.Cmd {
 	b.Helper()
 	program := must.Get(built())(b)
 	return exec.Command(program, args...)
 }
 
-// recorded is the record of a run of tare's.
+// recorded returns the record of a tare run.
 func recorded(b *testing.B, args ...string) *record.Record {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "record.jsonl")
@@ -108,7 +107,7 @@ func recorded(b *testing.B, args ...string) *record.Record {
 	return must.Get(record.Load(file))(b)
 }
 
-// output is what a command says, which has to succeed.
+// output returns the output of a command that must succeed.
 func output(b *testing.B, command *exec.Cmd) []byte {
 	b.Helper()
 	var said bytes.Buffer
@@ -118,7 +117,7 @@ func output(b *testing.B, command *exec.Cmd) []byte {
 	return said.Bytes()
 }
 
-// waiting lets time go by.
+// waiting sleeps.
 func waiting(b *testing.B, d time.Duration) {
 	b.Helper()
 	select {

@@ -16,9 +16,10 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// BenchmarkLogs reads a log of a gigabyte beside a grep that counts lines of it: at least
-// 200 MB in a second of CPU time, user's and system's, and no more memory than for a
-// quarter of it. grep writes into a pipe, since into /dev/null it stops at the first line.
+// BenchmarkLogs compares reading a log of 1 GB with a grep that counts lines of it. tare
+// must read at least 200 MB per second of CPU time (user and system), and use no more
+// memory than for a quarter of the log. grep writes into a pipe, because with /dev/null
+// it stops at the first line.
 func BenchmarkLogs(b *testing.B) {
 	dir := b.TempDir()
 	large, small := relabelled(b, dir, 4129), relabelled(b, dir, 1100)
@@ -48,8 +49,8 @@ func BenchmarkLogs(b *testing.B) {
 	middle(b, "MiB-of-a-quarter", smallPeaks)
 }
 
-// relabelled writes a log of so many starts of Kata's, one after the other, each with ids,
-// a process and times of its own.
+// relabelled writes a log of n Kata starts in sequence, each with its own ids, process
+// and times.
 func relabelled(b *testing.B, dir string, starts int) os.FileInfo {
 	b.Helper()
 	text := must.Get(os.ReadFile("../../instrument/startup/logs/testdata/cripod.kata.log"))(b)
@@ -73,7 +74,7 @@ func relabelled(b *testing.B, dir string, starts int) os.FileInfo {
 	return must.Get(f.Stat())(b)
 }
 
-// label is what the i-th start has in place of a time, a process or an id.
+// label returns the replacement for a time, process or id in the i-th start.
 func label(old string, i int) string {
 	for _, layout := range []string{time.Stamp, "2006-01-02T15:04:05"} {
 		if t, err := time.Parse(layout, old); err == nil {

@@ -27,10 +27,11 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// many is how many cgroups and containers are looked at.
+// many is the number of cgroups and containers to read.
 const many = 500
 
-// groups makes cgroups of a run, which end with it, and hands their paths over.
+// groups creates cgroups of a run and passes on their paths. They are removed with the
+// run.
 func groups(b *testing.B) (hs []cgroup.Hierarchy, paths []string) {
 	b.Helper()
 	run := owned(b)
@@ -52,10 +53,9 @@ func groups(b *testing.B) (hs []cgroup.Hierarchy, paths []string) {
 	return hs, paths
 }
 
-// BenchmarkSampler compares a tick over many cgroups with a loop that reads the
-// same files on descriptors that are kept, and does nothing with them: at most
-// half as much again. A tick's time lies between them, so that none finds the
-// other's work in the CPU's caches.
+// BenchmarkSampler compares a tick over many cgroups with a loop that only reads the same
+// files through open descriptors. The tick may take at most 1.5 times as long. The two
+// are a tick apart, so that neither finds the other's data in the CPU caches.
 func BenchmarkSampler(b *testing.B) {
 	hs, paths := groups(b)
 	var bare []int
@@ -93,11 +93,11 @@ func BenchmarkSampler(b *testing.B) {
 		}
 	}
 	b.Run("tick", func(b *testing.B) {
-		runtime.LockOSThread() // its CPU time is read
+		runtime.LockOSThread() // so that its CPU time can be read
 		defer runtime.UnlockOSThread()
 		compare(b, side{"CPU for a cgroup in a bare loop", each(read)}, side{"by the sampler", each(tick)})
 	})
-	// At most 7 % of a core at ten ticks a second.
+	// At most 7 % of a core at ten ticks per second.
 	for name, skip := range map[string]time.Duration{"10Hz": 0, "10Hz-idle-once-a-second": time.Second} {
 		b.Run(name, func(b *testing.B) {
 			system.SkipIdle(skip)
@@ -119,7 +119,7 @@ func BenchmarkSampler(b *testing.B) {
 	}
 }
 
-// meter reads all groups at a tick, as the sampler of a run does.
+// meter reads all cgroups at a tick, like the sampler of a run.
 func meter(b *testing.B, paths []string) (*cgroupstat.System, func() error) {
 	b.Helper()
 	system := must.Get(cgroupstat.Open(""))(b)
@@ -143,13 +143,13 @@ func meter(b *testing.B, paths []string) (*cgroupstat.System, func() error) {
 
 func clock(id int32) int64 {
 	var t unix.Timespec
-	_ = unix.ClockGettime(id, &t) // all kernels have them
+	_ = unix.ClockGettime(id, &t) // every kernel has the clocks
 	return t.Nano()
 }
 
-// BenchmarkTop lets tare top look at 500 containers: processes that wait, each in a
-// pid namespace and cgroups of its own, and beside each one with the name of a
-// shim. At most 3 % of a core, at one look a second.
+// BenchmarkTop runs tare top on 500 containers. Each is a sleeping process in its own pid
+// namespace and cgroups, with a process named like a shim. tare may use at most 3 % of a
+// core at one refresh per second.
 func BenchmarkTop(b *testing.B) {
 	hs, paths := groups(b)
 	dir := b.TempDir()
@@ -176,9 +176,10 @@ func BenchmarkTop(b *testing.B) {
 	drawn(b, 160, "top")
 }
 
-// BenchmarkList lets tare bpf list look at 200 programs with two maps each. Live at most
-// half a per cent of a core, at one look a second; once at most 28 ms of CPU time, beside
-// those of bpftool that tell as much, without who holds what.
+// BenchmarkList runs tare bpf list on 200 programs with two maps each. Live mode may use
+// at most 0.5 % of a core at one refresh per second. A single listing, without the
+// holders of objects, may use at most 28 ms of CPU time; it is compared with equivalent
+// bpftool commands.
 func BenchmarkList(b *testing.B) {
 	need.Root(b)
 	for i := range 200 {
@@ -210,7 +211,8 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// drawn is what tare uses that draws on a terminal of so many columns, see pts(4).
+// drawn returns the usage of a tare that draws on a terminal of a given width, see
+// pts(4).
 func drawn(b *testing.B, columns uint16, args ...string) {
 	b.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -230,9 +232,9 @@ func drawn(b *testing.B, columns uint16, args ...string) {
 	must.OK(b, err)
 	var bytes int64
 	var read sync.WaitGroup
-	read.Go(func() { bytes, _ = io.Copy(io.Discard, person) }) // ends with EIO when nobody has the terminal
+	read.Go(func() { bytes, _ = io.Copy(io.Discard, person) }) // ends with EIO when the terminal is closed
 	pid := command.Process.Pid
-	waiting(b, 5*time.Second) // until it is under way
+	waiting(b, 5*time.Second) // until it has started
 	id := must.Get(procs.Identify(pid))(b)
 	before := must.Get(id.CPU())(b)
 	begin := time.Now()
@@ -247,7 +249,7 @@ func drawn(b *testing.B, columns uint16, args ...string) {
 	b.ReportMetric(float64(bytes), "B-drawn")
 }
 
-// resident is in KiB.
+// resident returns KiB.
 func resident(b *testing.B, pid int) float64 {
 	b.Helper()
 	d := must.Get(new(procs.Reader).Open(pid))(b)

@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// bareLoop is src/loop.c at work on a command.
+// bareLoop runs src/loop.c with a command.
 type bareLoop struct {
 	in  io.Writer
 	out *bufio.Reader
@@ -35,8 +35,8 @@ func loop(b *testing.B, args ...string) *bareLoop {
 	output(b, exec.Command("cc", "-O2", "-static", "-o", program, "src/loop.c"))
 	command := exec.Command(program, args...)
 	command.Stderr = os.Stderr
-	// As the lanes: in a session of its own, so that where the scheduler
-	// shares the CPUs out by session (autogroup) both sides get the same.
+	// Use a separate session, as the lanes do. If the scheduler divides the CPUs by
+	// session (autogroup), both sides get the same share.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in := must.Get(command.StdinPipe())(b)
 	out := must.Get(command.StdoutPipe())(b)
@@ -45,7 +45,7 @@ func loop(b *testing.B, args ...string) *bareLoop {
 	return &bareLoop{in: in, out: bufio.NewReader(out)}
 }
 
-// once is the time that the command takes once.
+// once returns the time of one execution of the command.
 func (l *bareLoop) once(b *testing.B) float64 {
 	b.Helper()
 	_, err := l.in.Write([]byte{'\n'})
@@ -65,9 +65,9 @@ func pool(b *testing.B) *lane.Pool {
 	return p
 }
 
-// BenchmarkStopwatch times a static program that exits at once by tare and by a
-// bare loop. tare uses vfork itself; fork copies page tables first. Their medians
-// are to be within 50 µs of each other.
+// BenchmarkStopwatch times a static program that exits immediately, with tare and with a
+// bare loop. tare uses vfork; fork copies page tables first. The medians must be within
+// 50 µs of each other.
 func BenchmarkStopwatch(b *testing.B) {
 	dir := b.TempDir()
 	must.OK(b, probe.Install(dir))
@@ -91,7 +91,7 @@ func BenchmarkStopwatch(b *testing.B) {
 		side{"tare", timed()}, side{"tare again (A/A)", timed()})
 }
 
-// BenchmarkContainer times runc run --detach by tare lifecycle, and by the loop.
+// BenchmarkContainer times runc run --detach with tare lifecycle and with the loop.
 func BenchmarkContainer(b *testing.B) {
 	runc, err := exec.LookPath("runc")
 	if err != nil {
@@ -117,8 +117,8 @@ func BenchmarkContainer(b *testing.B) {
 		side{"runc by tare", timed}, side{"tare again (A/A)", timed})
 }
 
-// BenchmarkBatch tells how far apart a hundred lanes of runc run start, at most
-// 150 ms, and what of all CPUs' time tare uses meanwhile, at most 5 %.
+// BenchmarkBatch measures the spread of the start times of a hundred lanes of runc run,
+// at most 150 ms, and tare's share of the total CPU time, at most 5 %.
 func BenchmarkBatch(b *testing.B) {
 	if _, err := exec.LookPath("runc"); err != nil || os.Geteuid() != 0 {
 		b.Skip("wants root and runc: ", err)
@@ -140,8 +140,8 @@ func BenchmarkBatch(b *testing.B) {
 	middle(b, "own-CPU-%", shares)
 }
 
-// BenchmarkProbe tells how soon the workload runs after it is started, at most
-// 1 ms, and how much it holds, at most 400 KiB.
+// BenchmarkProbe measures the time from the start to the workload's first instruction, at
+// most 1 ms, and its memory, at most 400 KiB.
 func BenchmarkProbe(b *testing.B) {
 	dir := b.TempDir()
 	must.OK(b, probe.Install(dir))
@@ -157,7 +157,7 @@ func BenchmarkProbe(b *testing.B) {
 		if err != nil || r.Err != nil || !told {
 			b.Fatal(err, r.Err, r.Stdout)
 		}
-		// From before the fork: exec lies between, so this bounds it from above.
+		// The time begins before the fork and includes exec, so it is an upper bound.
 		first = append(first, float64(ns-r.Start)/1e3)
 		held = resident(b, r.Pid)
 		_, err = p.Do(b.Context(), 0, lane.Order{Kind: lane.Kill, Watch: r.Pid, Need: lane.NeedExit, Timeout: 10 * time.Second})
@@ -168,8 +168,8 @@ func BenchmarkProbe(b *testing.B) {
 	b.ReportMetric(float64(len(probe.Program())), "B-on-disk")
 }
 
-// BenchmarkStart is the CPU time that a command costs before it does anything, most of
-// it of packages that are linked in. Wanted: at most 5 ms.
+// BenchmarkStart measures the CPU time of a command before it does anything, most of it
+// in linked packages. The limit is 5 ms.
 func BenchmarkStart(b *testing.B) {
 	bpftool, err := exec.LookPath("bpftool")
 	if err != nil {
@@ -180,17 +180,17 @@ func BenchmarkStart(b *testing.B) {
 		side{"tare version", func() float64 { return cpu(b, tare(b, "version")) }})
 }
 
-// cpu is the CPU time of a command, which has to succeed, ns.
+// cpu returns the CPU time in ns of a command that must succeed.
 func cpu(b *testing.B, c *exec.Cmd) float64 {
 	b.Helper()
 	output(b, c)
 	return float64(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
 }
 
-// BenchmarkStorage sets the time of a MiB as fio tells it when tare storage runs it
-// beside that of plain fio: the same command line, on a file of the same size and
-// disk, after the same caches were dropped. The set-up of a cell, without layout
-// and job, is to take 1.5 s at most, and tare at most 1 % of a core while a job runs.
+// BenchmarkStorage compares fio's time per MiB in tare storage with plain fio. Both use
+// the same command line, file size and disk, after dropping the same caches. The set-up
+// of a cell without layout and job must take at most 1.5 s. tare may use at most 1 % of a
+// core while a job runs.
 func BenchmarkStorage(b *testing.B) {
 	if _, err := exec.LookPath("fio"); err != nil {
 		b.Skip(err)
@@ -228,7 +228,7 @@ func BenchmarkStorage(b *testing.B) {
 				must.OK(b, json.Unmarshal(output(b, exec.Command(args[0], args[1:]...)), &said))
 				return (1 << 20) / (said.Jobs[0].Read.BW + said.Jobs[0].Write.BW) * 1e9
 			}
-			plain() // lays the file out
+			plain() // lays out the file
 			compare(b, side{"fio, for a MiB", plain}, side{"the same again (A/A)", plain}, side{"fio by tare storage", byTare})
 			middle(b, "set-up-ms", setUps)
 			middle(b, "own-CPU-%", own)

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 )
 
-// patience is for what never takes so long, so that a test fails and does not hang.
+// patience is a timeout that lets a test fail instead of hanging.
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
@@ -35,12 +35,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// chromium is the one browser of all tests. It is spoken to in the DevTools protocol
-// (https://chromedevtools.github.io/devtools-protocol/), over two pipes and not a port:
-// nobody else can reach it, and it ends when they are closed, whatever became of us.
+// chromium is the browser shared by all tests. It is controlled by the DevTools protocol
+// (https://chromedevtools.github.io/devtools-protocol/) over two pipes instead of a port.
+// No one else can connect, and it exits when the pipes are closed, even if the test is
+// killed.
 type chromium struct {
 	cmd    *exec.Cmd
-	dir    string // its profile, and all else that it writes
+	dir    string // its profile and all other files it writes
 	stderr bytes.Buffer
 	ended  chan struct{}
 
@@ -50,10 +51,10 @@ type chromium struct {
 	mu    sync.Mutex
 	last  int
 	calls map[int]chan<- message
-	tabs  map[string]*tab // by their sessions, and by their targets
+	tabs  map[string]*tab // by session and by target
 }
 
-// message is a command, its reply, or an event.
+// message is a command, a reply or an event.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -70,8 +71,8 @@ var (
 	started = sync.OnceValues(start)
 )
 
-// start starts the browser below a shell that removes what it wrote once it has ended,
-// for then we may be gone.
+// start starts the browser below a shell that removes its files after it exits, because
+// the test may be gone by then.
 func start() (*chromium, error) {
 	program, err := exec.LookPath("chromium")
 	if err != nil {
@@ -81,7 +82,8 @@ func start() (*chromium, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Else a page whose answer takes long may save one file, and asks for the next.
+	// Otherwise a page with a slow response may save only one file before the browser
+	// asks.
 	settings := filepath.Join(dir, "profile", "Default")
 	if err := errors.Join(os.MkdirAll(settings, 0o700), os.WriteFile(filepath.Join(settings, "Preferences"),
 		[]byte(`{"profile": {"default_content_setting_values": {"automatic_downloads": 1}}}`), 0o600)); err != nil {
@@ -101,10 +103,10 @@ func start() (*chromium, error) {
 		"--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
 		"--disable-background-networking", "--disable-component-update", "--disable-breakpad",
 		"--disable-dev-shm-usage", "--disable-extensions", "--hide-scrollbars", "--force-color-profile=srgb",
-		// What is not in front is drawn all the same.
+		// Draw background pages as well.
 		"--disable-renderer-backgrounding", "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows")
 	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8", "TZ=UTC"}
-	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, as the flag says
+	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // descriptors 3 and 4, as the flag requires
 	b.cmd.Stderr = &b.stderr
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := b.cmd.Start(); err != nil {
@@ -117,7 +119,7 @@ func start() (*chromium, error) {
 	return b, nil
 }
 
-// listen hands every reply to who waits for it, and every event to its tab.
+// listen passes every reply to its caller and every event to its tab.
 func (b *chromium) listen(r *bufio.Reader) {
 	for {
 		text, err := r.ReadBytes(0)
@@ -148,8 +150,8 @@ func (b *chromium) listen(r *bufio.Reader) {
 	close(b.ended)
 }
 
-// call sends a command, to a session or, without one, to the browser, and waits for
-// its reply.
+// call sends a command to a session, or to the browser if there is none, and waits for
+// the reply.
 func (b *chromium) call(ctx context.Context, session, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -188,7 +190,7 @@ func (b *chromium) call(ctx context.Context, session, method string, params, res
 	}
 }
 
-// end closes the browser, and waits until nothing is left of it.
+// end closes the browser and waits until nothing is left of it.
 func (b *chromium) end() error {
 	b.in.Close()
 	var err error
@@ -199,11 +201,11 @@ func (b *chromium) end() error {
 		_ = unix.Kill(-b.cmd.Process.Pid, unix.SIGKILL)
 		<-b.ended
 	}
-	return errors.Join(err, os.RemoveAll(b.dir)) // what its last processes wrote
+	return errors.Join(err, os.RemoveAll(b.dir)) // files written by its last processes
 }
 
-// A test that finds nothing on a page shows something only if it would have.
-func TestWhatAPageMustNotDoIsSeen(t *testing.T) {
+// Checks that violations are detected, so that a page without findings is meaningful.
+func TestViolationsAreDetected(t *testing.T) {
 	t.Parallel()
 	const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; img-src *">`
 	for name, c := range map[string]struct{ html, want string }{

@@ -1,4 +1,4 @@
-// Package browser has no code: its tests open the pages of tare in a real Chromium,
-// started by the first of them and ended with the last, and look at what a reader
-// would meet: pictures, keys, narrow screens, other colours, hostile names.
+// Package browser has only tests. They open the pages of tare in a real Chromium, which
+// the first test starts. They check what a reader may encounter: charts, keys, narrow
+// screens, dark mode and hostile names.
 package browser

@@ -20,16 +20,16 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// harmful ends what a text may stand in, and begins what would be obeyed.
+// harmful closes every possible context and begins active content.
 const harmful = "</script></style></title></textarea>--><script>alert(1)</script><img src=//x.invalid onerror=alert(2)>" +
 	`"'` + "`" + ` onfocus=alert(3) autofocus ${alert(4)} {{alert(5)}} <a href="javascript:alert(6)">javascript:alert(7)</a>` +
 	"<svg/onload=alert(8)><meta http-equiv=refresh content=0;url=//x.invalid>&lt;b&gt;\x1b[31m\u202egnp\u2028\u0000<base href=//x.invalid>]]>"
 
-// kinds are the elements of a page with their attributes, and what is linked to.
+// kinds returns the elements of a page with their attributes and links.
 const kinds = `() => [...new Set([...document.querySelectorAll('*')].flatMap(e => [e.localName, ...[...e.attributes].map(
 	a => e.localName + '[' + a.name + (/^(href|src|action|xlink:href)$/.test(a.name) ? '=' + a.value.replace(/[#].*/, '#') : '') + ']')]))]`
 
-func TestAHostileRecordIsText(t *testing.T) {
+func TestHostileRecordIsEscaped(t *testing.T) {
 	t.Parallel()
 	for _, one := range all.Instruments {
 		t.Run(one.Name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestAHostileRecordIsText(t *testing.T) {
 			rec := load(t, stored+file)
 			p.show("clean", report(t, rec))
 			p.await(drawn)
-			usual := append(eval[[]string](p, kinds), "dl", "dt", "dd") // of notes, which a record may lack that is not hostile
+			usual := append(eval[[]string](p, kinds), "dl", "dt", "dd") // for notes, which a harmless record may not have
 			must.OK(t, hostile.Record(rec, harmful))
 			p.show("hostile", report(t, rec))
 			p.await(drawn)
@@ -58,7 +58,7 @@ func TestAHostileRecordIsText(t *testing.T) {
 	}
 }
 
-func TestNamesThatMeanSomethingToAScriptAreNames(t *testing.T) {
+func TestScriptKeywordsAreValidNames(t *testing.T) {
 	t.Parallel()
 	rec := load(t, stored+"lifecycle.jsonl")
 	names := map[string]string{"host": "__proto__", "runc": "constructor", "crun": strings.Repeat("long", 2500)}
@@ -82,7 +82,7 @@ func TestNamesThatMeanSomethingToAScriptAreNames(t *testing.T) {
 // axe is axe-core, see docs/dependencies.md.
 var axe = sync.OnceValues(func() ([]byte, error) { return os.ReadFile("testdata/axe.min.js") })
 
-// in makes a part of a test of what is looked at in an open tab.
+// in runs a subtest on an open tab.
 func (p *tab) in(name string, look func()) {
 	p.Helper()
 	whole := p.T
@@ -96,7 +96,7 @@ func (p *tab) in(name string, look func()) {
 	})
 }
 
-// violations are those that axe-core finds, by their rules.
+// violations returns the violations that axe-core finds, by rule.
 func (p *tab) violations() []string {
 	p.Helper()
 	source := must.Get(axe())(p)
@@ -107,19 +107,19 @@ func (p *tab) violations() []string {
 		v => v.id + ': ' + v.help + ': ' + v.nodes.length + ' × ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + ' ' + n.any.concat(n.all, n.none).map(c => c.message)).join('\n\t'))`)
 }
 
-// overflow says what is wider than the window, "" where nothing is.
+// overflow returns the elements wider than the window, "" if there are none.
 func (p *tab) overflow() string {
 	p.Helper()
 	return eval[string](p, must.Read(p, "testdata/overflow.js"))
 }
 
-// drawn is when all pictures of a page are.
+// drawn is true once all charts of a page are drawn.
 const drawn = `() => document.documentElement.hasAttribute('data-drawn')`
 
-// painted is once what is drawn can be seen.
+// painted resolves once the drawn content is visible.
 const painted = `new Promise(done => requestAnimationFrame(() => setTimeout(done)))`
 
-// served starts tare serve and returns its address, with a token.
+// served starts tare serve and returns its address with a token.
 func served(t *testing.T, dir string) string {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(context.Background())
@@ -137,7 +137,7 @@ func served(t *testing.T, dir string) string {
 	return strings.TrimSpace(address)
 }
 
-func TestServedPagesCanBeRead(t *testing.T) {
+func TestServedPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must.OK(t, os.CopyFS(dir, os.DirFS("../../../record/testdata/v1")))
@@ -145,7 +145,7 @@ func TestServedPagesCanBeRead(t *testing.T) {
 	must.Write(t, filepath.Join(dir, hostile), "garbled")
 	text := must.Read(t, filepath.Join(dir, "lifecycle.jsonl"))
 	lines := strings.SplitAfter(text, "\n")
-	growing, err := os.Create(filepath.Join(dir, "growing.jsonl")) // without its end, which comes later
+	growing, err := os.Create(filepath.Join(dir, "growing.jsonl")) // incomplete: the end is written later
 	must.OK(t, err)
 	defer growing.Close()
 	grow := func(lines []string) {

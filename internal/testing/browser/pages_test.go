@@ -22,10 +22,10 @@ import (
 
 const stored = "../../../record/testdata/v1/"
 
-// sample is a page by the command that writes it.
+// sample is a page and the command that writes it.
 type sample struct {
 	name    string
-	command string // RECORDS stands for the stored ones, RUNS for a folder of runs
+	command string // RECORDS is replaced by the stored records, RUNS by a folder of runs
 }
 
 var samples = []sample{
@@ -41,10 +41,10 @@ var samples = []sample{
 	{"history", "history RUNS"},
 }
 
-// written holds each page once it was written.
+// written caches the written pages.
 var written sync.Map
 
-// html is the page.
+// html returns the page.
 func (s sample) html(t *testing.T) string {
 	t.Helper()
 	once, _ := written.LoadOrStore(s.name, sync.OnceValue(func() string {
@@ -63,7 +63,8 @@ func (s sample) html(t *testing.T) string {
 	return text
 }
 
-// runs are 24 of one measurement in a folder, of which the last half found runc slower.
+// runs writes a folder with 24 runs of one measurement; runc is slower in the second
+// half.
 func runs(t *testing.T) string {
 	t.Helper()
 	text := must.Get(os.ReadFile(stored + "lifecycle.jsonl"))(t)
@@ -88,7 +89,7 @@ func runs(t *testing.T) string {
 	return dir
 }
 
-// slow makes a sample one of the nth run: a little different, and of a slower runtime.
+// slow changes a sample slightly for the nth run, as if the runtime had become slower.
 func slow(sample map[string]any, n int, slower bool) {
 	factor := 1 + 0.004*float64(n*7%5)
 	if slower && n > 12 {
@@ -102,7 +103,7 @@ func slow(sample map[string]any, n int, slower bool) {
 	}
 }
 
-// report is the page of records.
+// report returns the page of records.
 func report(t *testing.T, recs ...*record.Record) string {
 	t.Helper()
 	var judged []instrument.Judged
@@ -120,14 +121,14 @@ func load(t testing.TB, path string) *record.Record {
 	return must.Get(record.Load(filepath.Clean(path)))(t)
 }
 
-// largest is what a page may weigh whose record holds manySamples.
+// largest is the maximum size of a page for a record with manySamples.
 const (
 	manySamples = 100_000
 	largest     = 15_000_000
 )
 
-// large is a record of so many samples: that of a small run with a hundred lanes for
-// each of its batches, over and over.
+// large writes a record with n samples. It repeats a small run with a hundred lanes per
+// batch.
 func large(t testing.TB, samples int) *record.Record {
 	t.Helper()
 	rec := load(t, stored+"lifecycle.jsonl")
@@ -150,7 +151,7 @@ func large(t testing.TB, samples int) *record.Record {
 		for lane := range lanes {
 			s := pattern[n/lanes%len(pattern)].Samples[lane%5]
 			s.Lane = lane
-			// No two are the same, as no two are in a run.
+			// All samples differ, as in a real run.
 			for _, at := range []*int64{&s.Returned, &s.Running, &s.First, &s.Seen, &s.Exited} {
 				if *at > 0 {
 					*at += int64(lane*7919 + n%99991)
@@ -164,7 +165,7 @@ func large(t testing.TB, samples int) *record.Record {
 	return rec
 }
 
-func TestAHundredThousandSamplesAreAPageOfFewMegabytes(t *testing.T) {
+func TestHundredThousandSamplesFitIntoAFewMegabytes(t *testing.T) {
 	t.Parallel()
 	html := report(t, large(t, manySamples))
 	t.Logf("%d bytes", len(html))
@@ -173,6 +174,6 @@ func TestAHundredThousandSamplesAreAPageOfFewMegabytes(t *testing.T) {
 	p.show("large", html)
 	p.await(drawn)
 	if text := eval[string](p, `() => document.querySelector('main').innerText`); !strings.Contains(text, "100 lanes") || eval[int](p, `() => document.querySelectorAll('figure').length`) < 3 {
-		t.Errorf("of so many samples it says\n%.2000s", text)
+		t.Errorf("the page of a large record has\n%.2000s", text)
 	}
 }

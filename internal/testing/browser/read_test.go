@@ -13,11 +13,10 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// looks are how pages are looked at: what axe-core asks of a colour is one thing, what it
-// asks of a width another.
+// looks are the views of a page. axe-core checks colours and widths separately.
 var looks = map[int]string{wide: "light", phone: "dark"}
 
-func TestEveryPageCanBeRead(t *testing.T) {
+func TestEveryPageIsAccessible(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples {
 		t.Run(s.name, func(t *testing.T) {
@@ -54,7 +53,8 @@ func TestEveryPageCanBeRead(t *testing.T) {
 				if shown := eval[[]string](p, `() => [...document.querySelectorAll('button, input, nav')].filter(e => e.checkVisibility() && !e.closest('th')).map(e => e.outerHTML)`); len(shown) > 0 {
 					p.Errorf("what cannot be used is printed: %v", shown)
 				}
-				// Chromium prints smaller what does not fit, to half its size at least.
+				// Chromium shrinks content that does not fit when printing, to no less
+				// than half its size.
 				if width := eval[int](p, `() => document.scrollingElement.scrollWidth`); width > 2*sheet {
 					p.Errorf("%d px are cut off at %d: %s", width, 2*sheet, p.overflow())
 				}
@@ -63,7 +63,7 @@ func TestEveryPageCanBeRead(t *testing.T) {
 	}
 }
 
-// isUsable looks at the page as it is shown now.
+// isUsable checks the page as it is shown now.
 func (p *tab) isUsable() {
 	for _, v := range p.violations() {
 		p.Error(v)
@@ -73,13 +73,13 @@ func (p *tab) isUsable() {
 	}
 }
 
-// picturesAreData holds each picture against its data.
+// picturesAreData compares each chart with its data.
 func (p *tab) picturesAreData() {
 	for _, f := range eval[[]struct {
 		ID, Label   string
 		Marks       int      // that are drawn
 		Data, Table int      // points of the specification, and rows of the table
-		Lost        []string // values of the one that the other has not
+		Lost        []string // values that only one of them has
 	}](p, must.Read(p, "testdata/pictures.js")) {
 		if f.Marks == 0 || f.Label == "" {
 			p.Errorf("%s is not drawn: %d marks, called %q", f.ID, f.Marks, f.Label)
@@ -90,15 +90,15 @@ func (p *tab) picturesAreData() {
 	}
 }
 
-// tablesAreOrdered presses the head of every column, and reads what the cells say.
+// tablesAreOrdered clicks the header of every column and checks the order of the cells.
 func (p *tab) tablesAreOrdered() {
 	for _, wrong := range eval[[]string](p, must.Read(p, "testdata/order.js")) {
 		p.Error(wrong)
 	}
 }
 
-// picturesAreSaved presses what saves the first picture of a page, and the last, and reads
-// the files.
+// picturesAreSaved clicks the save buttons of the first and last chart of a page, and
+// reads the files.
 func (p *tab) picturesAreSaved() {
 	for _, id := range eval[[]string](p, `() => [...document.querySelectorAll('figure')].map(f => f.id).filter((id, i, all) => i === 0 || i === all.length - 1)`) {
 		for of, check := range map[string]func([]byte) error{
@@ -121,13 +121,13 @@ func (p *tab) picturesAreSaved() {
 	}
 }
 
-// A page is used without a mouse.
-func TestKeysReachAndMoveEverything(t *testing.T) {
+// A page must be usable without a mouse.
+func TestKeyboardReachesEverything(t *testing.T) {
 	t.Parallel()
 	p := newTab(t)
 	p.show("lifecycle", samples[0].html(t))
 	p.await(drawn)
-	// until goes on with Tab until what has the focus is of a kind.
+	// until presses Tab until the focus is on an element that matches a selector.
 	until := func(selector string) {
 		t.Helper()
 		for range 300 {
@@ -165,7 +165,7 @@ func TestKeysReachAndMoveEverything(t *testing.T) {
 	}
 }
 
-func TestAWaterfallIsLookedIntoWithTheMouse(t *testing.T) {
+func TestWaterfallZoomsWithTheMouse(t *testing.T) {
 	t.Parallel()
 	p := newTab(t)
 	for _, s := range samples {

@@ -23,13 +23,13 @@ var update = flag.Bool("update", false, "take the pictures of docs/screenshots a
 
 const (
 	screenshots = "../../../docs/screenshots"
-	// tallest is where a picture is cut: it is to be looked at among text.
+	// tallest is the maximum height of a screenshot, which is shown between text.
 	tallest = 1400
-	// heaviest is what one may weigh in the tree.
+	// heaviest is the maximum size of a screenshot in the tree.
 	heaviest = 150 << 10
 )
 
-func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
+func TestDocsHaveAScreenshotOfEveryPage(t *testing.T) {
 	t.Parallel()
 	var want []string
 	for _, s := range append(samples[:len(samples):len(samples)], sample{"records", "serve"}) {
@@ -61,7 +61,7 @@ func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
 	}
 }
 
-// smaller packs a picture in 256 colours: of those that are nearly the same it keeps one.
+// smaller reduces a picture to 256 colours and merges almost equal ones.
 func smaller(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	img := must.Get(png.Decode(bytes.NewReader(picture)))(t)

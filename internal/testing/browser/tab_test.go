@@ -17,31 +17,31 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// tab is a page in a window of its own, which knows nothing of the others.
+// tab is a page in its own isolated window.
 type tab struct {
 	*testing.T
 	b       *chromium
-	storage string // of cookies and storage, which it shares with nobody
+	storage string // browser context with its own cookies and storage
 	session string
 	target  string
-	dir     string // of what it downloads
+	dir     string // its download folder
 	url     string
-	home    string // of what is served: it may be asked for more than the page; "": nothing may
+	home    string // URL prefix that the page may request in addition to itself; "" for none
 	loaded  chan bool
-	saved   chan string // downloads that are complete, by their names
+	saved   chan string // names of completed downloads
 
 	mu    sync.Mutex
 	wrong []string          // what no page of ours may do
-	names map[string]string // of downloads
+	names map[string]string // names of downloads
 }
 
-// wide and phone are the widths at which pages are looked at.
+// wide and phone are the tested page widths.
 const (
 	wide  = 1280
 	phone = 390
 )
 
-// newTab opens an empty one. What a page does wrong while it is open fails the test.
+// newTab opens an empty tab. An error on the page fails the test.
 func newTab(t *testing.T) *tab {
 	t.Helper()
 	need.Browser(t)
@@ -62,15 +62,15 @@ func newTab(t *testing.T) *tab {
 	for _, domain := range []string{"Page", "Network", "Runtime", "Log"} {
 		p.do(domain+".enable", nil, nil)
 	}
-	// A page that nobody looks at is neither drawn nor typed into.
+	// Background pages are neither drawn nor get input.
 	p.do("Emulation.setFocusEmulationEnabled", fields{"enabled": true}, nil)
 	p.do("Page.addScriptToEvaluateOnNewDocument", fields{"source": watch}, nil)
 	p.resize(wide)
 	return p
 }
 
-// watch tells of violations of the page's own policy, which the console is told of as
-// well, though not of what only reports would say.
+// watch reports violations of the page's own policy. The console reports them as well,
+// but not those of a report-only policy.
 const watch = `addEventListener('securitypolicyviolation', e => console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample))`
 
 type fields map[string]any
@@ -92,14 +92,14 @@ func (p *tab) close() {
 	p.b.mu.Lock()
 	delete(p.b.tabs, p.session)
 	p.b.mu.Unlock()
-	// The test's own context is over by now.
+	// the test's own context has ended by now
 	_ = p.b.call(context.Background(), "", "Target.disposeBrowserContext", fields{"browserContextId": p.storage}, nil)
 	for _, what := range p.faults() {
 		p.Error(what)
 	}
 }
 
-// faults are what the page has done wrong since it was asked last.
+// faults returns the errors of the page since the last call.
 func (p *tab) faults() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *tab) fault(format string, args ...any) {
 	p.mu.Unlock()
 }
 
-// event is called for each, in the order in which they happened.
+// event handles events in the order they occur.
 func (p *tab) event(m message) {
 	var is struct {
 		Request          struct{ URL string }
@@ -127,7 +127,7 @@ func (p *tab) event(m message) {
 			Exception struct{ Description string }
 		}
 	}
-	_ = json.Unmarshal(m.Params, &is) // what is of another form is none of these
+	_ = json.Unmarshal(m.Params, &is) // other forms are irrelevant here
 	switch m.Method {
 	case "Page.loadEventFired":
 		select {
@@ -158,7 +158,7 @@ func (p *tab) event(m message) {
 	}
 }
 
-// download is called for those of all tabs.
+// download handles the download events of all tabs.
 func (p *tab) download(m message) {
 	var is struct{ FrameID, GUID, SuggestedFilename, State string }
 	if json.Unmarshal(m.Params, &is) != nil {
@@ -176,7 +176,7 @@ func (p *tab) download(m message) {
 	}
 }
 
-// open loads a page and waits until it and its pictures are there.
+// open loads a page and waits until it and its charts are ready.
 func (p *tab) open(url string) {
 	p.Helper()
 	p.url = url
@@ -188,7 +188,7 @@ func (p *tab) open(url string) {
 	wait(p, p.loaded, "the page")
 }
 
-// wait waits for what an event brings.
+// wait waits for an event.
 func wait[T any](p *tab, of <-chan T, what string) (got T) {
 	p.Helper()
 	select {
@@ -201,7 +201,7 @@ func wait[T any](p *tab, of <-chan T, what string) (got T) {
 	return got
 }
 
-// show opens a page that is given as its text.
+// show opens a page from its text.
 func (p *tab) show(name, html string) {
 	p.Helper()
 	path := filepath.Join(p.TempDir(), name+".html")
@@ -209,13 +209,13 @@ func (p *tab) show(name, html string) {
 	p.open("file://" + path)
 }
 
-// resize makes the window so wide. As narrow as a phone, it is one.
+// resize sets the width of the window. At phone width it emulates a phone.
 func (p *tab) resize(width int) {
 	p.Helper()
 	p.do("Emulation.setDeviceMetricsOverride", fields{"width": width, "height": 844, "screenWidth": width, "screenHeight": 844, "deviceScaleFactor": 1, "mobile": width == phone}, nil)
 }
 
-// medium is what the reader prefers: "light", "dark", or paper, which is "print".
+// medium emulates the reader's preference: "light", "dark" or, for paper, "print".
 func (p *tab) medium(name string) {
 	p.Helper()
 	params := fields{"media": "", "features": []fields{{"name": "prefers-color-scheme", "value": name}}}
@@ -225,7 +225,7 @@ func (p *tab) medium(name string) {
 	p.do("Emulation.setEmulatedMedia", params, nil)
 }
 
-// eval evaluates a function of the page with arguments; what it promises is waited for.
+// eval calls a function in the page with arguments and awaits its promise.
 func eval[T any](p *tab, function string, args ...any) (value T) {
 	p.Helper()
 	given := make([]string, len(args))
@@ -248,7 +248,7 @@ func (p *tab) run(expression string, value any) {
 	}
 	p.do("Runtime.evaluate", fields{
 		"expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true,
-		"allowUnsafeEvalBlockedByCSP": false, // else what the page does meanwhile would be permitted it, too
+		"allowUnsafeEvalBlockedByCSP": false, // otherwise code of the page would be permitted during the evaluation as well
 	}, &is)
 	if e := is.ExceptionDetails; e != nil {
 		p.Fatalf("%.300s: %s %s", expression, e.Text, e.Exception.Description)
@@ -260,8 +260,8 @@ func (p *tab) run(expression string, value any) {
 	}
 }
 
-// await waits until a function of the page returns what is true, looking again after
-// every change of the document.
+// await waits until a function of the page returns a true value. It calls the function
+// again after every change of the document.
 func (p *tab) await(function string) {
 	p.Helper()
 	eval[bool](p, `() => new Promise(done => {
@@ -273,7 +273,7 @@ func (p *tab) await(function string) {
 	})`)
 }
 
-// keys are what is pressed by name, with the number by which systems know it.
+// keys maps key names to their codes.
 var keys = map[string]struct {
 	code int
 	text string
@@ -291,7 +291,7 @@ func (p *tab) write(text string) {
 	p.do("Input.insertText", fields{"text": text}, nil)
 }
 
-// picture is what is seen of the page from its top, so high at most.
+// picture takes a screenshot from the top of the page, up to a maximum height.
 func (p *tab) picture(width, height int) []byte {
 	p.Helper()
 	height = min(height, eval[int](p, `() => document.documentElement.scrollHeight`))

@@ -1,5 +1,5 @@
-// Package check compares what a test got with what it wants. Unlike package must it lets
-// the test go on.
+// Package check compares results with expected values. Unlike package must it lets the
+// test continue.
 package check
 
 import (
@@ -25,7 +25,8 @@ func That(t testing.TB, ok bool, format string, args ...any) {
 	}
 }
 
-// Error reports a failure if err does not contain want, or, if want is empty, is not nil.
+// Error reports a failure if err does not contain want. If want is empty, err must be
+// nil.
 func Error(t testing.TB, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// authority is what all of a cluster trust.
+// authority is the certificate authority of a cluster.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -33,8 +33,8 @@ func newAuthority(dir string) (*authority, error) {
 	return a, err
 }
 
-// issue writes NAME.crt and NAME.key, for a user, who may be of a group, or for a
-// server with these addresses.
+// issue writes NAME.crt and NAME.key for a user, who may belong to a group, or for a
+// server with the given addresses.
 func (a *authority) issue(name, user, group string, hosts ...string) error {
 	c := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user},
@@ -54,7 +54,7 @@ func (a *authority) issue(name, user, group string, hosts ...string) error {
 	return a.write(name, c)
 }
 
-// write signs a certificate; the first one by itself.
+// write signs a certificate; the first one is self-signed.
 func (a *authority) write(name string, c *x509.Certificate) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *authority) write(name string, c *x509.Certificate) error {
 	return nil
 }
 
-// user makes a certificate and the kubeconfig that uses it, NAME.kubeconfig.
+// user creates a certificate and a kubeconfig that uses it, NAME.kubeconfig.
 func (c *Cluster) user(name, server, user, group string) error {
 	if err := c.ca.issue(name, user, group); err != nil {
 		return err

@@ -1,20 +1,19 @@
-// Package cluster is for tests: it starts a real Kubernetes cluster and removes it
-// with all it made.
+// Package cluster starts a real Kubernetes cluster for tests and removes it with
+// everything in it.
 //
-// etcd, the API server, the controller manager, the scheduler and a kubelet for
-// each node are one program, built by scripts/install-tests from the module in
-// kubernetes/. Each node has a containerd 2 and a root of its own, and a cgroup for
-// its pods; all share the mount and network namespaces of those containerds, which
-// [engines] starts and ends. A pod reaches the API server at its cluster address;
-// there is no kube-proxy, so other services are reachable by the addresses of their
-// pods only, and there is no DNS. Further nodes are kwok's: their pods become Ready,
-// and no process runs.
+// etcd, the API server, the controller manager, the scheduler and the kubelets are one
+// program. scripts/install-tests builds it from the module in kubernetes/. Each node has
+// its own containerd 2, root and cgroup for pods. All nodes share the mount and network
+// namespaces of the containerds, which [engines] starts and stops. A pod reaches the API
+// server at its cluster address. There is no kube-proxy, so other services are reachable
+// only by the addresses of their pods, and there is no DNS. Additional nodes are
+// simulated by kwok: their pods become Ready, but no process runs.
 //
-// RBAC and the node authorizer are on, and so is the verification of every
-// certificate, those of the kubelets included.
+// RBAC, the node authorizer and the verification of all certificates, including those of
+// the kubelets, are enabled.
 //
-// A cluster is started once for a test binary and options, when the first test asks
-// for it, and ends with [engines.Main]:
+// A cluster is started once per test binary and options, when a test first requests it.
+// [engines.Main] stops it:
 //
 //	func TestMain(m *testing.M) { engines.Main(m) }
 package cluster
@@ -40,13 +39,13 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// Options say what is in a cluster.
+// Options describe a cluster.
 type Options struct {
-	Nodes int // with a kubelet, node-0 and so on; 0 is one
-	Kwok  int // of kwok, kwok-0 and so on, with the label type=kwok and a taint of the key kwok.x-k8s.io/node
+	Nodes int // nodes with a kubelet, node-0 and so on; 0 means one
+	Kwok  int // kwok nodes, kwok-0 and so on, with the label type=kwok and a taint with the key kwok.x-k8s.io/node
 }
 
-// Cluster is one that is up.
+// Cluster is a running cluster.
 type Cluster struct {
 	Kubeconfig string // of an administrator
 	Client     *kube.Client
@@ -54,33 +53,33 @@ type Cluster struct {
 
 	dir       string
 	kwok      int
-	place     *engines.ContainerdDaemon // where everything runs
+	place     *engines.ContainerdDaemon // the engine instance in which everything runs
 	ca        *authority
-	local     string // where the API server is reached from here
+	local     string // local address of the API server
 	apiServer *process
 	processes []*process
-	accounts  atomic.Int64 // that tests have made
+	accounts  atomic.Int64 // created by tests
 }
 
 // Node is a node with a kubelet.
 type Node struct {
 	Name string
 	CRI  string // endpoint of its containerd
-	Root string // of its kubelet
-	Pods string // the cgroup below which its pods are, in every hierarchy
+	Root string // root folder of its kubelet
+	Pods string // the parent cgroup of its pods, in every hierarchy
 
 	containerd *engines.ContainerdDaemon
 	address    string
 	kubelet    *process
 }
 
-// KubeletPid is the process id of the kubelet.
+// KubeletPid returns the process id of the kubelet.
 func (n *Node) KubeletPid() int { return n.kubelet.cmd.Process.Pid }
 
-// The runtimes that every node has, each with a RuntimeClass of its name.
+// The runtimes of every node. Each has a RuntimeClass of the same name.
 var runtimes = []string{"runc", "crun", "runsc"}
 
-// patience is how long anything of a cluster may take on a busy machine.
+// patience is the timeout of every cluster operation on a busy machine.
 const patience = 2 * time.Minute
 
 var clusters = struct {
@@ -88,8 +87,8 @@ var clusters = struct {
 	at map[*engines.ContainerdDaemon]func() (*Cluster, error)
 }{at: map[*engines.ContainerdDaemon]func() (*Cluster, error){}}
 
-// Start starts a cluster, or returns the one that was started with these options.
-// All of its nodes are Ready.
+// Start starts a cluster with all nodes Ready, or returns the running one with these
+// options.
 func Start(t engines.TB, o Options) *Cluster {
 	t.Helper()
 	need.Cluster(t)
@@ -133,7 +132,7 @@ func start(o Options, names []string, containerds []*engines.ContainerdDaemon) (
 	return c, nil
 }
 
-// credentials makes the folder with what everybody identifies themselves by.
+// credentials creates the folder with all certificates and kubeconfigs.
 func (c *Cluster) credentials(context.Context) error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
@@ -168,7 +167,7 @@ func (c *Cluster) credentials(context.Context) error {
 
 func (c *Cluster) at(name string) string { return filepath.Join(c.dir, name) }
 
-// pauseImages brings in the image that holds a pod.
+// pauseImages imports the image for pod sandboxes.
 func (c *Cluster) pauseImages(context.Context) error {
 	pause, err := image.Pause(engines.PauseImage)
 	if err != nil {
@@ -191,7 +190,7 @@ func (c *Cluster) runtimeClasses(ctx context.Context) error {
 	return nil
 }
 
-// ready waits until all nodes are, and until pods can be made.
+// ready waits until all nodes are ready and pods can be created.
 func (c *Cluster) ready(ctx context.Context) error {
 	nodes := len(c.Nodes) + c.kwok
 	return c.until(ctx, fmt.Sprintf("%d nodes are Ready", nodes), func() error {
@@ -202,7 +201,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 		if _, err := c.Client.ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
 			return err
 		}
-		// What the API server has in memory is new enough for a question that is asked again.
+		// The API server's cache is recent enough for a repeated query.
 		all, err := c.Client.Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err
@@ -220,8 +219,8 @@ func (c *Cluster) ready(ctx context.Context) error {
 	})
 }
 
-// nodeReady tells whether a node takes pods. Its kubelet says that it is Ready a moment before
-// the controller takes away the taint that it had until then.
+// nodeReady reports whether a node accepts pods. The controller removes the not-ready
+// taint shortly after the kubelet reports Ready.
 func nodeReady(n *corev1.Node) bool {
 	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
@@ -231,7 +230,7 @@ func nodeReady(n *corev1.Node) bool {
 	})
 }
 
-// until asks again and again: a server that is not up yet tells nobody when it is.
+// until polls, because a server cannot announce that it is up.
 func (c *Cluster) until(ctx context.Context, what string, f func() error) error {
 	for {
 		err := f()

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leftOf lists what is still there of the cluster in a folder.
+// leftOf lists what is left of the cluster in a folder.
 func leftOf(dir, group string) (left []string) {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		left = append(left, dir)
@@ -72,7 +72,7 @@ func leftOf(dir, group string) (left []string) {
 	return left
 }
 
-func TestANodeIsReadyWhenItTakesPods(t *testing.T) {
+func TestNodeIsReadyWhenItAcceptsPods(t *testing.T) {
 	ready := []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	for name, c := range map[string]struct {
 		conditions []corev1.NodeCondition
@@ -92,7 +92,7 @@ func TestANodeIsReadyWhenItTakesPods(t *testing.T) {
 
 func testCluster(t *testing.T) *Cluster { return Start(t, Options{Nodes: 2, Kwok: 50}) }
 
-// pod is one with the probe in it, which says its token and waits.
+// pod returns a pod with the probe, which prints its token and waits.
 func (c *Cluster) pod(t *testing.T, change func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	img, err := image.Probe()
@@ -117,7 +117,7 @@ func on(node *Node) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node.Name} }
 }
 
-// isReady waits until a pod is.
+// isReady waits until a pod is ready.
 func (c *Cluster) isReady(t *testing.T, p *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -137,7 +137,7 @@ func (c *Cluster) isReady(t *testing.T, p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// imported brings the probe's image in.
+// imported imports the probe's image.
 func (c *Cluster) imported(t *testing.T) {
 	t.Helper()
 	img := must.Get(image.Probe())(t)
@@ -146,7 +146,7 @@ func (c *Cluster) imported(t *testing.T) {
 	c.Import(t, file, img.Ref)
 }
 
-func TestAPodOfEachRuntimeClassGetsReady(t *testing.T) {
+func TestPodOfEachRuntimeClassBecomesReady(t *testing.T) {
 	c := testCluster(t)
 	c.imported(t)
 	for _, class := range runtimes {
@@ -178,7 +178,7 @@ func TestEachNodeRunsItsOwnPodsInItsOwnCgroup(t *testing.T) {
 		if all := n.containerd.Sandboxes(t); len(all) == 0 {
 			t.Errorf("no sandbox on %s", n.Name)
 		}
-		// The way by which kubectl top's figures come, too.
+		// kubectl top gets its figures the same way.
 		summary, err := c.Client.REST().Get().Resource("nodes").Name(n.Name).SubResource("proxy").Suffix("stats/summary").DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(summary), string(p.UID)) {
 			t.Errorf("the summary of %s: %v, without the pod: %.300s", n.Name, err, summary)
@@ -186,7 +186,7 @@ func TestEachNodeRunsItsOwnPodsInItsOwnCgroup(t *testing.T) {
 	}
 }
 
-func TestARoleThatIsTooNarrowIsNamed(t *testing.T) {
+func TestInsufficientRoleIsReported(t *testing.T) {
 	c := testCluster(t)
 	client, err := kube.Connect(kube.Options{Kubeconfig: c.As(t, must.Read(t, "testdata/narrow.yaml"))})
 	must.OK(t, err)
@@ -201,7 +201,7 @@ func TestARoleThatIsTooNarrowIsNamed(t *testing.T) {
 	check.That(t, apierrors.IsForbidden(err), "error %v in a namespace that the Role is not of", err)
 }
 
-func TestFiftyNodesOfKwokHavePods(t *testing.T) {
+func TestFiftyKwokNodesRunPods(t *testing.T) {
 	c := testCluster(t)
 	for i := range 50 {
 		node := fmt.Sprintf("kwok-%d", i)
@@ -215,7 +215,7 @@ func TestFiftyNodesOfKwokHavePods(t *testing.T) {
 	}
 }
 
-func TestTheClusterOutlivesItsAPIServerAndAKubelet(t *testing.T) {
+func TestClusterSurvivesAPIServerAndKubeletRestart(t *testing.T) {
 	c := testCluster(t)
 	c.imported(t)
 	before := c.isReady(t, c.pod(t, on(c.Nodes[0])))
@@ -234,7 +234,7 @@ func TestTheClusterOutlivesItsAPIServerAndAKubelet(t *testing.T) {
 	check.Equal(t, "the pod runs on", after.Spec.NodeName, c.Nodes[0].Name)
 }
 
-func TestWhatBearsARunsLabelIsFoundUntilItIsGone(t *testing.T) {
+func TestLabelledObjectsAreFoundUntilDeleted(t *testing.T) {
 	c := testCluster(t)
 	c.Empty(t)
 	maps := c.Client.ConfigMaps("default")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The folders of what scripts/install-tests built.
+// The folders of the programs built by scripts/install-tests.
 const (
 	kubernetesFolder = "kubernetes-1.34.4"
 	kwokFolder       = "kwok-0.8.0"
@@ -37,7 +37,7 @@ type process struct {
 	ended chan struct{}
 }
 
-// run starts a program, for the first time or again.
+// run starts or restarts a program.
 func (c *Cluster) run(p *process) error {
 	cmd, err := c.place.Start(p.name, p.argv...)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Cluster) run(p *process) error {
 	return nil
 }
 
-// start starts one of the programs of Kubernetes, which has to stay.
+// start starts one of the Kubernetes programs and checks that it keeps running.
 func (c *Cluster) start(name, log string, flags ...string) (*process, error) {
 	path, err := program(kubernetesFolder, name)
 	if err != nil {
@@ -63,13 +63,13 @@ func (c *Cluster) start(name, log string, flags ...string) (*process, error) {
 	return p, c.run(p)
 }
 
-// kill ends a process as a crash does, and waits for its end.
+// kill crashes a process and waits for its end.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
 }
 
-// status says whether a process is over by itself, and how it ended.
+// status returns the exit status of a process and reports whether it exited by itself.
 func (p *process) status() (string, bool) {
 	select {
 	case <-p.ended:
@@ -108,7 +108,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 		"--kubelet-client-certificate="+c.at("inside.crt"), "--kubelet-client-key="+c.at("inside.key"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+c.at("server.key"),
 		"--service-account-signing-key-file="+c.at("server.key"),
-		// Who waits for an eviction does not wait five minutes.
+		// Evictions must not take the default five minutes.
 		"--default-not-ready-toleration-seconds=10", "--default-unreachable-toleration-seconds=10")
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ clientConnection: {kubeconfig: "`+c.at("inside.kubeconfig")+`", qps: 1000, burst
 	return err
 }
 
-// controllers are those that a run of tare, or a test of one, has to do with.
+// controllers lists those needed by a run of tare or its tests.
 var controllers = []string{
 	"cronjob-controller", "daemonset-controller", "garbage-collector-controller", "job-controller", "namespace-controller",
 	"node-lifecycle-controller", "persistentvolume-binder-controller", "persistentvolume-protection-controller",

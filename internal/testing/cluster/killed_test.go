@@ -14,9 +14,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// TestNothingIsLeftOfAClusterWhoseTestIsKilled kills a process that has started a
-// cluster, with a pod in it.
-func TestNothingIsLeftOfAClusterWhoseTestIsKilled(t *testing.T) {
+// TestKilledTestLeavesNoCluster kills a process that has started a cluster
+// with a pod in it.
+func TestKilledTestLeavesNoCluster(t *testing.T) {
 	const victim = "TARE_CLUSTER_TEST_VICTIM"
 	if os.Getenv(victim) != "" {
 		c := testCluster(t)
@@ -26,7 +26,7 @@ func TestNothingIsLeftOfAClusterWhoseTestIsKilled(t *testing.T) {
 		select {}
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), victim+"=1", "TMPDIR="+t.TempDir()) // its own stay when it is killed
+	cmd.Env = append(os.Environ(), victim+"=1", "TMPDIR="+t.TempDir()) // its own temporary files stay when it is killed
 	out := must.Get(cmd.StdoutPipe())(t)
 	must.OK(t, cmd.Start())
 	var dir, group string

@@ -15,15 +15,15 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// The addresses of the cluster's own network namespace, all of them on its
-// loopback interface: a kubelet takes none of 127.0.0.0/8.
+// Addresses on the loopback interface of the cluster's network namespace. A kubelet does
+// not accept 127.0.0.0/8.
 const (
 	serverAddress  = "10.86.0.1" // of the API server
-	kwokAddress    = "10.86.0.2" // of every node of kwok
-	serviceAddress = "10.96.0.1" // of the API server as a service: the first of its range
+	kwokAddress    = "10.86.0.2" // of every kwok node
+	serviceAddress = "10.96.0.1" // the API server as a service: the first address of its range
 	serviceRange   = "10.96.0.0/24"
 
-	apiAddress = serverAddress + ":443" // the service's port as well, and --secure-port
+	apiAddress = serverAddress + ":443" // used as the port of the service and as --secure-port
 )
 
 func nodeAddress(i int) string { return "10.86.0." + strconv.Itoa(10+i) }
@@ -56,8 +56,8 @@ func (c *Cluster) network(context.Context) error {
 	return nil
 }
 
-// dial connects to an address of the cluster's network namespace, in which a socket that
-// is born there stays.
+// dial connects to an address in the cluster's network namespace. A socket stays in the
+// namespace in which it was created.
 func (c *Cluster) dial(address string) (conn net.Conn, err error) {
 	ns, err := os.Open(c.place.Network())
 	if err != nil {
@@ -74,8 +74,8 @@ func (c *Cluster) dial(address string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// forward hands every connection to an address of this machine on to the API server, until
-// the process ends, and returns that address.
+// forward relays connections from a local address to the API server until the process
+// ends, and returns the address.
 func (c *Cluster) forward() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *Cluster) forward() (string, error) {
 				defer func() { _ = near.Close() }()
 				far, err := c.dial(apiAddress)
 				if err != nil {
-					return // nobody listens there: the caller sees its connection closed
+					return // no listener: the caller's connection is closed
 				}
 				defer func() { _ = far.Close() }()
 				done := make(chan struct{}, 2)

@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
-// kernelTunables are what a kubelet writes for the whole machine, unless it is so
-// already: it is shown that it is.
+// kernelTunables are the machine-wide settings that a kubelet writes unless they are set
+// already. The tests show it set values.
 var kernelTunables = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
@@ -86,8 +86,8 @@ evictionHard: {memory.available: 100Mi, nodefs.available: 0%%, nodefs.inodesFree
 	return err
 }
 
-// makeGroup makes a node's cgroup, which its kubelet wants to find, with all
-// controllers that there are.
+// makeGroup creates a node's cgroup with all available controllers. The kubelet requires
+// it to exist.
 func makeGroup(name string) error {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
@@ -95,7 +95,7 @@ func makeGroup(name string) error {
 	}
 	for _, h := range hs {
 		if h.Version == 2 && cgroup.ModeOf(hs) == cgroup.Hybrid {
-			continue // unmounted where the kubelet is
+			continue // unmounted in the kubelet's namespace
 		}
 		if err := os.MkdirAll(filepath.Join(h.Mount, name), 0o755); err != nil {
 			return err
@@ -112,19 +112,19 @@ func makeGroup(name string) error {
 	return nil
 }
 
-// unheard is how long nothing is heard of a node until it is not Ready any more. A
-// kubelet here renews its lease each second; kwok, of many nodes, each ten seconds.
+// unheard is the time without a heartbeat until a node is not Ready. A kubelet here
+// renews its lease every second; kwok, with many nodes, every ten seconds.
 func (c *Cluster) unheard() time.Duration {
 	switch {
 	case c.kwok > 100:
-		return 5 * time.Minute // on two CPUs it is late
+		return 5 * time.Minute // with two CPUs it may be late
 	case c.kwok > 0:
 		return 40 * time.Second
 	}
-	return 15 * time.Second // the API server may be away for half of that
+	return 15 * time.Second // the API server may be unavailable for half of that
 }
 
-// startKwok makes nodes and starts what plays their kubelets.
+// startKwok creates nodes and starts kwok, which simulates their kubelets.
 func (c *Cluster) startKwok(ctx context.Context) error {
 	if c.kwok == 0 {
 		return nil

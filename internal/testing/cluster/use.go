@@ -26,8 +26,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// Import brings an image into every node. It fails if the image is not known by its
-// name afterwards: a kubelet would then try to pull it.
+// Import imports an image on every node. It fails if the image does not have the given
+// name afterwards, because a kubelet would then try to pull it.
 func (c *Cluster) Import(t testing.TB, tar, name string) {
 	t.Helper()
 	if err := c.load(tar, name); err != nil {
@@ -83,16 +83,16 @@ func (c *Cluster) kubectl(args ...string) (string, error) {
 	return string(out), err
 }
 
-// As returns the kubeconfig of a new service account in the namespace default, which
-// is bound to the Roles and ClusterRoles of a text of YAML and to nothing else. All
-// is deleted with the test.
+// As returns the kubeconfig of a new service account in the namespace default. The
+// account is bound only to the Roles and ClusterRoles in a YAML text. The end of the test
+// deletes them.
 func (c *Cluster) As(t testing.TB, roles string) string {
 	t.Helper()
 	account := fmt.Sprintf("test-%d", c.accounts.Add(1))
 	c.make(t, "serviceaccount", account)
 	docs := yaml.NewYAMLOrJSONDecoder(strings.NewReader(roles), 4096)
 	for i := 0; ; i++ {
-		var role rbacv1.ClusterRole // has all that a Role has
+		var role rbacv1.ClusterRole // has all fields of a Role
 		if err := docs.Decode(&role); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
@@ -105,8 +105,8 @@ func (c *Cluster) As(t testing.TB, roles string) string {
 	return c.at(account + ".kubeconfig")
 }
 
-// make has kubectl create an object of the namespace default, or of the cluster, which is
-// deleted with the test.
+// make creates an object in the namespace default, or in the cluster, with kubectl. The
+// end of the test deletes it.
 func (c *Cluster) make(t testing.TB, kind, name string, args ...string) {
 	t.Helper()
 	c.Kubectl(t, append([]string{"create", kind, name}, args...)...)
@@ -117,8 +117,8 @@ func (c *Cluster) deleteWith(t testing.TB, kind, name string, args ...string) {
 	t.Cleanup(func() { c.Kubectl(t, append([]string{"delete", kind, name}, args...)...) })
 }
 
-// bind makes a role under another name, so that no two tests meet, and binds it: a Role in
-// its namespace, a ClusterRole everywhere.
+// bind creates a role under a unique name, so that tests do not conflict, and binds it. A
+// Role is bound in its namespace, a ClusterRole everywhere.
 func (c *Cluster) bind(t testing.TB, account, name string, role *rbacv1.ClusterRole) {
 	t.Helper()
 	file := c.at(name + ".json")
@@ -142,8 +142,7 @@ func (c *Cluster) bind(t testing.TB, account, name string, role *rbacv1.ClusterR
 	}
 }
 
-// RestartAPIServer crashes the API server and starts it again. Every connection
-// breaks.
+// RestartAPIServer crashes and restarts the API server. All connections break.
 func (c *Cluster) RestartAPIServer(t testing.TB) {
 	t.Helper()
 	c.apiServer.kill()
@@ -156,19 +155,18 @@ func (c *Cluster) RestartAPIServer(t testing.TB) {
 	}
 }
 
-// KillKubelet crashes a node's kubelet, which stays away until StartKubelet, or the
-// end of the test. Its pods run on.
+// KillKubelet crashes a node's kubelet. It stays down until StartKubelet or the end of
+// the test. Its pods continue to run.
 func (c *Cluster) KillKubelet(t testing.TB, i int) {
 	t.Helper()
 	c.Nodes[i].kubelet.kill()
 	t.Cleanup(func() { c.StartKubelet(t, i) })
 }
 
-// StartKubelet starts a kubelet again, if it was killed, and waits until its node is
-// Ready.
+// StartKubelet restarts a killed kubelet and waits until its node is Ready.
 func (c *Cluster) StartKubelet(t testing.TB, i int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience) // a test that is over has no context any more
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // the context of a finished test is cancelled
 	defer cancel()
 	n := c.Nodes[i]
 	select {
@@ -185,8 +183,8 @@ func (c *Cluster) StartKubelet(t testing.TB, i int) {
 	}
 }
 
-// Empty fails if anything that bears the label of tare's runs is still in the
-// cluster after a while: what is deleted goes in its own time.
+// Empty fails if any object with the label of tare's runs is still in the cluster after a
+// timeout. Deletion is asynchronous.
 func (c *Cluster) Empty(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -201,8 +199,8 @@ func (c *Cluster) Empty(t testing.TB) {
 	must.OK(t, err)
 }
 
-// NoPods has a quota "none" of no pods in the namespace default until the test's end. When
-// it returns the API server holds to it, which learns of quotas as everybody does.
+// NoPods creates a quota "none" of zero pods in the namespace default until the test
+// ends. It waits until the API server enforces the quota, which it learns by a watch.
 func (c *Cluster) NoPods(t testing.TB) {
 	t.Helper()
 	c.make(t, "quota", "none", "--hard=pods=0")
@@ -219,14 +217,14 @@ func (c *Cluster) NoPods(t testing.TB) {
 	must.OK(t, err)
 }
 
-// labelled lists whatever has a label, of every kind that the API server knows.
+// labelled lists the objects with a label, of every kind that the API server supports.
 func (c *Cluster) labelled(label string) ([]string, error) {
 	all, err := c.kubectl("api-resources", "--verbs=list", "--output=name")
 	if err != nil {
 		return nil, err
 	}
 	kinds := slices.DeleteFunc(strings.Fields(all), func(kind string) bool {
-		return kind == "componentstatuses" || kind == "endpoints" // the first asks the other programs, the second is deprecated
+		return kind == "componentstatuses" || kind == "endpoints" // the first queries the other programs, the second is deprecated
 	})
 	found, err := c.kubectl("get", strings.Join(kinds, ","), "--all-namespaces", "--selector="+label, "--output=name")
 	return strings.Fields(found), err

@@ -15,34 +15,34 @@ import (
 // ContainerdVersion selects one of two containerds.
 type ContainerdVersion int
 
-// V1 is Debian's, with configuration version 2 and the CRI plugin in one piece;
-// V2 is the one that scripts/install-tests builds.
+// V1 is Debian's version, with configuration version 2 and a single CRI plugin. V2 is
+// built by scripts/install-tests.
 const (
 	V1 ContainerdVersion = 1 + iota
 	V2
 )
 
-// containerd2 is the folder of what scripts/install-tests built.
+// containerd2 is the folder of the build by scripts/install-tests.
 const containerd2 = "containerd-2.4.2"
 
-// PauseImage is the image that CRI engines are told to hold a pod with. It is
-// not there, and nowhere to be had: whoever wants a pod has to import it.
+// PauseImage is the sandbox image in the configuration of the CRI engines. It does not
+// exist anywhere: a test that needs pods must import it.
 const PauseImage = "localhost/tare-test-pause:absent"
 
 // ContainerdDaemon is a running containerd.
 type ContainerdDaemon struct {
-	Address    string // a path: of its own API, and of CRI's
+	Address    string // socket path of its own API and of CRI
 	Ctr        string // the ctr command of its version
-	Dir        string // all of its files are below
-	Cgroup     string // all that it starts is to be below, in every hierarchy
+	Dir        string // contains all of its files
+	Cgroup     string // parent of all its cgroups, in every hierarchy
 	Pid        int
-	PauseImage string // what the CRI plugin looks for; it is not there
+	PauseImage string // image that the CRI plugin uses; it does not exist
 	Version    string
 	in         *instance
 }
 
-// Containerd starts containerd with the CRI plugin, whose runtime handlers are
-// runc (the default) and crun.
+// Containerd starts containerd with the CRI plugin. Its runtime handlers are runc (the
+// default) and crun.
 func Containerd(t TB, v ContainerdVersion, opts ...Option) *ContainerdDaemon {
 	t.Helper()
 	need.Engine(t, "containerd")
@@ -56,13 +56,13 @@ func Containerd(t TB, v ContainerdVersion, opts ...Option) *ContainerdDaemon {
 	})
 }
 
-// Containerds starts a containerd 2 in each of some folders, which share the rest:
-// namespaces, and the network of their pods. They are the nodes of a cluster; name
-// tells one from another.
+// Containerds starts a containerd 2 in each of the given folders, as the nodes of a
+// cluster. They share everything else: namespaces and the network of their pods. name
+// distinguishes them.
 func Containerds(t TB, name string, folders []string, opts ...Option) []*ContainerdDaemon {
 	t.Helper()
 	o := collect(opts)
-	o.private = []string{"/run/containerd/runsc", "/var/lib/kubelet", "/var/log/containers"} // kubelets use the last two whatever they are told
+	o.private = []string{"/run/containerd/runsc", "/var/lib/kubelet", "/var/log/containers"} // kubelets always use the last two
 	return once(t, fmt.Sprint("containerd 2 of ", name, folders, o.key()), func() ([]*ContainerdDaemon, error) {
 		return startContainerds(V2, folders, o)
 	})
@@ -127,9 +127,9 @@ func startContainerds(v ContainerdVersion, nodes []string, o options) ([]*Contai
 	return all, nil
 }
 
-// Start runs a program beside the daemon: in its namespaces, with a log of this
-// name where [ContainerdDaemon.Logs] finds it, and ended with the daemon at the
-// latest. The caller waits for its end.
+// Start runs a program together with the daemon, in its namespaces. Its log has the given
+// name, and [ContainerdDaemon.Logs] includes it. It ends at the latest with the daemon.
+// The caller waits for its end.
 func (c *ContainerdDaemon) Start(name string, argv ...string) (*exec.Cmd, error) {
 	log, err := os.OpenFile(filepath.Join(c.in.Dir, "log", name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -144,12 +144,12 @@ func (c *ContainerdDaemon) Start(name string, argv ...string) (*exec.Cmd, error)
 	return cmd, cmd.Start()
 }
 
-// Network is a file that is the network namespace of the daemon and its pods.
+// Network returns the file of the network namespace of the daemon and its pods.
 func (c *ContainerdDaemon) Network() string {
 	return fmt.Sprintf("/proc/%d/ns/net", c.in.cmd.Process.Pid)
 }
 
-// Logs are the last lines of what the daemon, and what runs beside it, has said.
+// Logs returns the last log lines of the daemon and the programs started with it.
 func (c *ContainerdDaemon) Logs() string { return c.in.tails() }
 
 func containerdConfig(v ContainerdVersion, c *ContainerdDaemon, shared, plugins string, runtimes []ociRuntime) string {
@@ -188,8 +188,8 @@ func (c *ContainerdDaemon) list(t TB, namespace string, args ...string) []string
 	return list(t, append([]string{c.Ctr, "-a", c.Address, "-n", namespace}, args...)...)
 }
 
-// Containers lists the ids of all containers in a namespace; CRI's, sandboxes
-// included, are in k8s.io.
+// Containers lists the ids of all containers in a namespace. Those of CRI, including
+// sandboxes, are in k8s.io.
 func (c *ContainerdDaemon) Containers(t TB, namespace string) []string {
 	t.Helper()
 	return c.list(t, namespace, "containers", "ls", "-q")
@@ -207,8 +207,8 @@ func (c *ContainerdDaemon) Namespaces(t TB) []string {
 	return list(t, c.Ctr, "-a", c.Address, "namespaces", "ls", "-q")
 }
 
-// Snapshots lists the keys of all snapshots in a namespace: those of images'
-// layers, and one for each container.
+// Snapshots lists the keys of all snapshots in a namespace: image layers and one per
+// container.
 func (c *ContainerdDaemon) Snapshots(t TB, namespace string) []string {
 	t.Helper()
 	text, err := output(nil, c.Ctr, "-a", c.Address, "-n", namespace, "snapshots", "ls")

@@ -22,7 +22,7 @@ func withCRI(socket string, f func(ctx context.Context, conn *grpc.ClientConn) e
 	return f(ctx, conn)
 }
 
-// criVersion waits until the engine's runtime is ready, for it listens before.
+// criVersion waits until the engine's runtime is ready, because it listens earlier.
 func criVersion(socket string) (version string, err error) {
 	err = withCRI(socket, func(ctx context.Context, conn *grpc.ClientConn) error {
 		client := cri.NewRuntimeServiceClient(conn)
@@ -50,7 +50,7 @@ func criVersion(socket string) (version string, err error) {
 
 func notReady(s *cri.StatusResponse) error {
 	for _, c := range s.GetStatus().GetConditions() {
-		// containerd 2 has a condition for deprecation warnings, too.
+		// containerd 2 also has a condition for deprecation warnings.
 		if (c.Type == cri.RuntimeReady || c.Type == cri.NetworkReady) && !c.Status {
 			return fmt.Errorf("%s is false: %s %s", c.Type, c.Reason, c.Message)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// copyInto brings in the probe's image and that for pods.
+// copyInto imports the probe's image and the sandbox image.
 func copyInto(t *testing.T, c *CRIODaemon) *image.Image {
 	t.Helper()
 	img := must.Get(image.Probe())(t)
@@ -45,7 +45,7 @@ func loadInto(t *testing.T, d *ContainerdDaemon, namespace, name string) *image.
 	return img
 }
 
-// pod runs one with a container in it.
+// pod runs a pod with one container.
 func pod(t *testing.T, in *instance, socket, handler, ref string) {
 	t.Helper()
 	name := fmt.Sprintf("p%d", os.Getpid())

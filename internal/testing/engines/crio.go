@@ -10,17 +10,17 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// crioFolder is the folder of what scripts/install-tests built.
+// crioFolder is the folder of the build by scripts/install-tests.
 const crioFolder = "crio-1.34.0"
 
 // CRIODaemon is a running CRI-O.
 type CRIODaemon struct {
-	Socket     string // a path
+	Socket     string // socket path
 	Pid        int
-	Dir        string // all of its files are below
-	PauseImage string // what it looks for; it is not there
-	// Skopeo is a program that is skopeo in the namespaces in which the storage
-	// is mounted; Storage is where it copies images to, and a name follows:
+	Dir        string // contains all of its files
+	PauseImage string // image for sandboxes; it does not exist
+	// Skopeo is a program that runs skopeo in the namespaces in which the storage is
+	// mounted. Storage is the destination prefix for images:
 	//
 	//	$Skopeo copy docker-archive:FILE $StorageNAME
 	Skopeo  string
@@ -28,7 +28,7 @@ type CRIODaemon struct {
 	in      *instance
 }
 
-// CRIO starts CRI-O, whose runtime handlers are runc (the default) and crun.
+// CRIO starts CRI-O. Its runtime handlers are runc (the default) and crun.
 func CRIO(t TB, opts ...Option) *CRIODaemon {
 	t.Helper()
 	need.Engine(t, "CRI-O")
@@ -89,7 +89,7 @@ hooks_dir = []
 			fmt.Fprintf(&b, "[crio.runtime.runtimes.%s]\nruntime_path = %q\nruntime_type = \"oci\"\nruntime_root = %q\nmonitor_path = %q\nmonitor_cgroup = \"pod\"\n",
 				r.name, r.path, at("state-"+r.name), conmon)
 		}
-		// An empty pause command is the image's own.
+		// An empty pause command selects the image's own.
 		fmt.Fprintf(&b, `[crio.image]
 pause_image = %q
 pause_command = ""
@@ -132,8 +132,7 @@ func (c *CRIODaemon) Sandboxes(t TB) []string {
 	return sandboxes(t, c.Socket)
 }
 
-// Containers lists the ids of all containers, running or not, without those
-// that hold a pod.
+// Containers lists the ids of all containers, running or not, without sandbox containers.
 func (c *CRIODaemon) Containers(t TB) []string {
 	t.Helper()
 	return criContainers(t, c.Socket)

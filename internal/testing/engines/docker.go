@@ -12,7 +12,7 @@ import (
 // Dockerd is a running Docker daemon.
 type Dockerd struct {
 	Host          string // unix://…, as for docker -H
-	Root          string // all of its files are below
+	Root          string // contains all of its files
 	Command       string // the docker command
 	Pid           int    // of dockerd
 	ContainerdPid int    // of the containerd that only this dockerd uses
@@ -20,8 +20,8 @@ type Dockerd struct {
 	Version       string
 }
 
-// Docker starts Debian's dockerd, with the runtimes runc (the default), crun
-// and, where it is, runsc.
+// Docker starts Debian's dockerd with the runtimes runc (the default), crun and, if
+// installed, runsc.
 func Docker(t TB, opts ...Option) *Dockerd {
 	t.Helper()
 	need.Engine(t, "docker")
@@ -32,7 +32,7 @@ func Docker(t TB, opts ...Option) *Dockerd {
 func startDocker(o options) (*Dockerd, error) {
 	containerd, err1 := program("containerd", debian...)
 	dockerd, err2 := program("dockerd", debian...)
-	_, err3 := program("runc") // Docker finds it in the path: the name is reserved
+	_, err3 := program("runc") // Docker finds it in the path, because the name is reserved
 	crun, err4 := program("crun")
 	client, err5 := program("docker", debian...)
 	if err5 != nil {
@@ -71,7 +71,7 @@ func startDocker(o options) (*Dockerd, error) {
 			"ip6tables":        false,
 			"ip-forward":       false,
 			"userland-proxy":   false,
-			"oom-score-adjust": 0, // less takes CAP_SYS_RESOURCE
+			"oom-score-adjust": 0, // a lower value requires CAP_SYS_RESOURCE
 			"shutdown-timeout": 1,
 			"bip":              "172.30.255.1/24",
 			"default-runtime":  "runc",
@@ -127,5 +127,5 @@ func (d *Dockerd) Volumes(t TB) []string {
 	return list(t, d.Command, "-H", d.Host, "volume", "ls", "-q")
 }
 
-// runscArgs make gVisor run where there is no KVM.
+// runscArgs make gVisor run without KVM.
 var runscArgs = []string{"--platform=systrap"}

@@ -1,6 +1,5 @@
-// Package engines is for tests and for measurements of tare itself: it starts
-// real container engines, each under a root and a socket of its own, and
-// removes them with all they made.
+// Package engines starts real container engines for tests and for measurements of tare
+// itself. Each has its own root and socket and is removed with everything it created.
 //
 //   - Docker: Debian's containerd with its shim and Debian's dockerd, which is
 //     told to use that containerd; runc, crun and runsc.
@@ -10,21 +9,21 @@
 //     the CRI plugin; runc and crun. Containerds are several, for a cluster.
 //   - CRIO: CRI-O 1.34 built by scripts/install-tests; runc and crun.
 //
-// An engine is started once for a test binary, when the first test asks for it,
-// and ends with Main, or with Stop:
+// An engine is started once per test binary, when a test first requests it. It is stopped
+// by Main or by Stop:
 //
 //	func TestMain(m *testing.M) { engines.Main(m) }
 //
-// It lives under a supervisor, which is this same binary once more, in mount and
-// network namespaces of its own: what the engine mounts, its bridges and its
-// addresses are not the machine's. Where the machine has cgroup v1 beside v2,
-// the supervisor sees v1 only, for crun refuses such a mixture. Process ids and
-// cgroups are the machine's own.
+// It runs under a supervisor, which is another process of the same binary, in its own
+// mount and network namespaces. The machine therefore does not have the engine's mounts,
+// bridges and addresses. If the machine has cgroup v1 and v2, the supervisor sees only
+// v1, because crun does not support hybrid set-ups. Process ids and cgroups are shared
+// with the machine.
 //
-// The supervisor notices when the process that started it is gone, however it
-// went, and then stops the engine, kills the containers and removes the root,
-// the cgroups, and the folders that the engines have at fixed places. If it was
-// itself killed, the next set-up does that. No other engine is touched.
+// When the process that started it is gone, for any reason, the supervisor stops the
+// engine. It kills the containers and removes the root, the cgroups, and folders of the
+// engines at fixed paths. If the supervisor itself was killed, the next set-up cleans up.
+// Other engines are not touched.
 package engines
 
 import (
@@ -38,38 +37,38 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// TB is what starts engines: a test, or a program such as with.
+// TB is the part of testing.TB needed to start engines, also for programs such as with.
 type TB = need.TB
 
 var _ TB = testing.TB(nil)
 
-// Option changes what an engine is started with.
+// Option changes how an engine is started.
 type Option func(*options)
 
 type options struct {
 	runtimes []ociRuntime
 	plugins  []plugin
-	private  []string // folders at fixed places, beside those that every such engine uses
+	private  []string // folders at fixed paths, in addition to those common to such engines
 	missing  error
 }
 
 type ociRuntime struct {
 	name, path string
 	args       []string
-	shim       string // its own of containerd, if it has one
+	shim       string // its own containerd shim, if any
 }
 
 type plugin struct{ name, path string }
 
-// Runtime registers one more OCI runtime with an engine, beside its own.
+// Runtime registers an additional OCI runtime with an engine.
 func Runtime(name, path string, args ...string) Option {
 	return func(o *options) {
 		o.runtimes = append(o.runtimes, ociRuntime{name: name, path: path, args: args})
 	}
 }
 
-// GVisor registers runsc with containerd 2, by gVisor's own shim: that of runc
-// makes no second container in its sandboxes.
+// GVisor registers runsc with containerd 2 through gVisor's own shim. The shim of runc
+// cannot create a second container in a gVisor sandbox.
 func GVisor() Option {
 	return func(o *options) {
 		runsc, err := gvisor("runsc")
@@ -79,8 +78,8 @@ func GVisor() Option {
 	}
 }
 
-// Plugin adds a network plugin to the network of containerd's and CRI-O's pods,
-// after the bridge. It is handed nothing but what every plugin is.
+// Plugin adds a network plugin to the network of containerd's and CRI-O's pods, after the
+// bridge. It gets the same input as every plugin.
 func Plugin(name, path string) Option {
 	return func(o *options) { o.plugins = append(o.plugins, plugin{name, path}) }
 }
@@ -111,7 +110,7 @@ var running = struct {
 	all   []*instance
 }{byKey: map[string]any{}}
 
-// Stop ends every engine that this process started.
+// Stop stops every engine that this process started.
 func Stop() error {
 	running.Lock()
 	defer running.Unlock()
@@ -124,7 +123,7 @@ func Stop() error {
 	return errors.Join(errs...)
 }
 
-// once starts an engine, or returns the one that was started under this key.
+// once starts an engine, or returns the running one with this key.
 func once[T any](t TB, key string, start func() (T, error)) T {
 	t.Helper()
 	running.Lock()

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { Main(m) }
 
 const testImage = "localhost/tare-engines-test:1"
 
-func TestTwoOfOneEngineRunSideBySide(t *testing.T) {
+func TestTwoInstancesOfAnEngineRunConcurrently(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken")
 	must.OK(t, os.WriteFile(broken, []byte("#!/bin/sh\necho out of cheese >&2\nexit 1\n"), 0o755))
 	a, b := Docker(t), Docker(t, Runtime("broken", broken))
@@ -49,7 +49,7 @@ func TestTwoOfOneEngineRunSideBySide(t *testing.T) {
 	check.That(t, len(got) == 0, "containers %q in the other engine, want none", got)
 }
 
-func TestAnEngineThatDoesNotStartShowsItsLog(t *testing.T) {
+func TestFailedEngineStartShowsItsLog(t *testing.T) {
 	need.Root(t)
 	var dir string
 	running.Lock()
@@ -65,7 +65,7 @@ func TestAnEngineThatDoesNotStartShowsItsLog(t *testing.T) {
 	check.That(t, err != nil, "%s is left", dir)
 }
 
-// archive makes a tar file of a root file system with the probe in it.
+// archive creates a tar file of a root file system with the probe.
 func archive(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,8 +77,8 @@ func archive(t *testing.T) string {
 	return file
 }
 
-// machine is what an engine could leave behind. What engines share is left out
-// while another package's tests have one.
+// machine lists everything that an engine could leave behind. Resources shared by engines
+// are excluded while tests of another package use one.
 func machine(t *testing.T) (all []string, alone bool) {
 	t.Helper()
 	base := must.Get(baseDir())(t)
@@ -89,7 +89,7 @@ func machine(t *testing.T) (all []string, alone bool) {
 	}
 	points := must.Get(mounts.Below("/"))(t)
 	for _, p := range points {
-		// A folder of another package's test, or of a run that it began.
+		// A folder of another package's test or of its runs.
 		if !strings.Contains(p, "/Test") && !strings.Contains(p, "/tare-") || strings.HasPrefix(p, base) {
 			all = append(all, "mount "+p)
 		}
@@ -98,7 +98,7 @@ func machine(t *testing.T) (all []string, alone bool) {
 	for _, h := range hs {
 		entries, _ := os.ReadDir(h.Mount)
 		for _, e := range entries {
-			// Runs of other packages' tests come and go at the same time.
+			// Runs of other packages' tests start and end concurrently.
 			if e.IsDir() && !strings.HasPrefix(e.Name(), cgroup.Prefix) {
 				all = append(all, "cgroup "+filepath.Join(h.Mount, e.Name()))
 			}
@@ -120,12 +120,12 @@ func machine(t *testing.T) (all []string, alone bool) {
 	return all, true
 }
 
-// TestNothingIsLeftOfAnEngine stops engines that have containers running.
-func TestNothingIsLeftOfAnEngine(t *testing.T) {
+// TestStoppedEngineLeavesNothing stops engines that have containers running.
+func TestStoppedEngineLeavesNothing(t *testing.T) {
 	need.Root(t)
 	for _, e := range everyEngine {
 		t.Run(e.name, func(t *testing.T) {
-			// The engines that other tests share are in the way of the count.
+			// Engines shared with other tests would disturb the count.
 			must.OK(t, Stop())
 			before, quiet := machine(t)
 			dir := e.busy(t)
@@ -139,9 +139,9 @@ func TestNothingIsLeftOfAnEngine(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfAKilledTest kills a process that has started an engine.
-// Its supervisor cleans up; killed as well, the next set-up does.
-func TestNothingIsLeftOfAKilledTest(t *testing.T) {
+// TestKilledTestLeavesNothing kills a process that has started an engine. Its
+// supervisor cleans up; if that is killed as well, the next set-up does.
+func TestKilledTestLeavesNothing(t *testing.T) {
 	need.Engine(t, "docker")
 	if os.Getenv("TARE_ENGINES_TEST_VICTIM") != "" {
 		dir := everyEngine[0].busy(t)
@@ -155,8 +155,8 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			must.OK(t, Stop())
 			before, quiet := machine(t)
-			cmd := exec.Command("/proc/self/exe", "-test.run=^TestNothingIsLeftOfAKilledTest$")
-			cmd.Env = append(os.Environ(), "TARE_ENGINES_TEST_VICTIM=1", "TMPDIR="+t.TempDir()) // its own stay when it is killed
+			cmd := exec.Command("/proc/self/exe", "-test.run=^TestKilledTestLeavesNothing$")
+			cmd.Env = append(os.Environ(), "TARE_ENGINES_TEST_VICTIM=1", "TMPDIR="+t.TempDir()) // its own temporary files stay when it is killed
 			out := must.Get(cmd.StdoutPipe())(t)
 			must.OK(t, cmd.Start())
 			var s spec
@@ -184,9 +184,8 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 				if _, err := os.Stat(s.Dir); err != nil {
 					t.Fatalf("nothing to clean up: %v", err)
 				}
-				// Any later set-up begins by sweeping, and tidies when it ends.
-				// A killed process with many threads takes a moment to let go
-				// of its lock.
+				// Every later set-up sweeps first and tidies at its end. A killed process
+				// with many threads releases its lock with a delay.
 				for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 					must.OK(t, sweep(filepath.Dir(s.Dir)))
 					if _, err := os.Stat(s.Dir); err != nil {
@@ -201,7 +200,7 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 	}
 }
 
-// checkGone waits, for what a supervisor does by itself takes a moment.
+// checkGone polls, because a supervisor cleans up asynchronously.
 func checkGone(t *testing.T, s *spec, before []string, quiet bool) {
 	t.Helper()
 	var left []string
@@ -232,7 +231,7 @@ func describe(pids []int) []string {
 	return out
 }
 
-// everyEngine starts one and leaves a container running in it.
+// everyEngine starts each engine and leaves a container running in it.
 var everyEngine = []everyEngineEntry{
 	{"docker", 4, func(t *testing.T) string {
 		d := Docker(t)
@@ -256,11 +255,11 @@ var everyEngine = []everyEngineEntry{
 
 type everyEngineEntry struct {
 	name      string
-	processes int // at least, without the supervisor
+	processes int // minimum, without the supervisor
 	busy      func(t *testing.T) (dir string)
 }
 
-func TestOnlyCgroupsInWhichNothingRunsAreRemoved(t *testing.T) {
+func TestOnlyEmptyCgroupsAreRemoved(t *testing.T) {
 	need.Root(t)
 	hs, err := cgroup.Hierarchies()
 	if err != nil || len(hs) == 0 {

@@ -15,20 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spec is what a supervisor is told.
+// spec is the input of a supervisor.
 type spec struct {
 	ID      string
 	Dir     string
-	Parent  string // the cgroup that is this engine's
-	Machine string // the mount namespace outside
+	Parent  string // the cgroup of this engine
+	Machine string // the mount namespace of the machine
 	Daemons []daemon
-	// Folders at fixed places that the engine uses and that are this engine's
-	// alone, and the files that are put there.
+	// Folders at fixed paths that are private to this engine, and the files written to
+	// them.
 	Private []string
 	Files   map[string]string
 }
 
-// about is what is known of an engine by its folder alone.
+// about is the information about an engine that its folder alone provides.
 func about(dir string) spec {
 	id := filepath.Base(dir)
 	machine, _ := os.Readlink("/proc/self/ns/mnt")
@@ -39,16 +39,16 @@ type daemon struct {
 	Name   string
 	Argv   []string
 	Env    []string
-	Socket string // the daemon listens there when it is up
+	Socket string // the daemon's socket once it is up
 }
 
-// news is a line that a supervisor writes: Pids when all is up, else Error.
+// news is a line written by a supervisor: Pids when everything is up, otherwise Error.
 type news struct {
 	Pids  map[string]int
 	Error string
 }
 
-// instance is a running supervisor and what it looks after.
+// instance is a running supervisor and its engine.
 type instance struct {
 	spec
 	cmd  *exec.Cmd
@@ -56,8 +56,8 @@ type instance struct {
 	pids map[string]int
 }
 
-// folder makes the private root of an engine. It is locked by the returned file
-// as long as somebody has that open.
+// folder creates the private root of an engine. It is locked while the returned file is
+// open in any process.
 func folder() (dir string, lock *os.File, err error) {
 	base, err := baseDir()
 	if err != nil {
@@ -74,7 +74,7 @@ func folder() (dir string, lock *os.File, err error) {
 	if lock, err = os.OpenFile(filepath.Join(fresh, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return "", nil, err
 	}
-	// Only then it gets the name by which others find it.
+	// Rename it to its final name only now, because others look for that name.
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return "", nil, err
 	}
@@ -82,7 +82,8 @@ func folder() (dir string, lock *os.File, err error) {
 	return dir, lock, os.Rename(fresh, dir)
 }
 
-// start makes a root, lets prepare fill it and say what to run, and runs that.
+// start creates a root, lets prepare fill it and choose the command, and runs the
+// command.
 func start(prepare func(s *spec) error) (*instance, error) {
 	dir, lock, err := folder()
 	if err != nil {
@@ -115,10 +116,10 @@ func (in *instance) supervise(lock *os.File) error {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{"tare-engine-" + in.ID}
 	cmd.Env, cmd.Dir = append(environment(in.Dir), superviseEnv+"=1"), "/"
-	// No stream of ours is handed on: go test waits for those to be closed.
+	// Do not pass on our streams: go test waits until they are closed.
 	cmd.Stderr, cmd.ExtraFiles = log, []*os.File{lock}
-	// A session of its own: what is typed at a terminal ends the tests, and thereby
-	// the engine, in that order.
+	// Use a separate session, so that signals from a terminal end the tests first and
+	// then the engine.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET}
 	life, err := cmd.StdinPipe()
 	if err != nil {
@@ -148,7 +149,7 @@ func (in *instance) supervise(lock *os.File) error {
 	return nil
 }
 
-// tails are the last lines of every log.
+// tails returns the last lines of every log.
 func (in *instance) tails() string {
 	var b strings.Builder
 	logs, _ := filepath.Glob(filepath.Join(in.Dir, "log", "*"))
@@ -161,8 +162,8 @@ func (in *instance) tails() string {
 	return b.String()
 }
 
-// stop ends the supervisor by closing what it reads, and waits
-// until it has removed everything.
+// stop ends the supervisor by closing its input, and waits until it has removed
+// everything.
 func (in *instance) stop() error {
 	if in.cmd == nil {
 		return os.RemoveAll(in.Dir)
@@ -178,7 +179,7 @@ func (in *instance) stop() error {
 	return errors.Join(err, sweep(filepath.Dir(in.Dir)))
 }
 
-// inside is a script that runs a program where the engine does, in the caller's
+// inside is a script that runs a program in the engine's namespaces, in the caller's
 // working directory.
 func (in *instance) inside(env []string, argv ...string) string {
 	pid := in.cmd.Process.Pid

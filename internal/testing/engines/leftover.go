@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	cgroupPrefix = "tare-engine-" // and an engine's id: the cgroup that is its own
+	cgroupPrefix = "tare-engine-" // followed by an engine's id: its own cgroup
 	beforeName   = "before.json"
-	sharedName   = "shared.lock" // it stays, in an empty folder
+	sharedName   = "shared.lock" // stays, in an empty folder
 )
 
-// fixed are folders that engines use whatever they are told, outermost first.
+// fixed are folders that engines use regardless of their configuration, outermost first.
 var fixed = []string{
 	"/run/runc", "/run/crun", "/run/runsc", "/run/netns", "/run/libpod",
 	"/run/containerd", "/run/containerd/s", "/run/containerd/runc", "/run/containerd/runsc", "/run/containerd/fifo",
@@ -33,11 +33,11 @@ var fixed = []string{
 	"/var/lib/cni", "/var/lib/containers", "/var/lib/crio", "/var/lib/kubelet", "/var/log/containers", "/var/cache/cni",
 }
 
-// usual are cgroups that engines make at the top, whatever they are told.
+// usual are top-level cgroups that engines create regardless of their configuration.
 var usual = []string{"libpod_parent", "conmon", "k8s.io", "default", "crio"}
 
-// baseDir is where the engines' folders are: a short path, for sockets' names
-// are limited, and not on an overlay, for overlays can't be made there.
+// baseDir is the parent of the engines' folders. Its path is short, because socket paths
+// are limited. It is not on an overlay, because overlays cannot be nested there.
 func baseDir() (string, error) {
 	for _, dir := range []string{"/tmp", "/var/tmp", "/var/lib", "/dev/shm"} {
 		var st unix.Statfs_t
@@ -54,7 +54,7 @@ func newID() string {
 	return strconv.FormatInt(time.Now().UnixNano()&0xffffffff<<12|int64(os.Getpid()&0xfff), 36)
 }
 
-// sweep removes what dead set-ups left: those whose folder nobody has locked.
+// sweep removes the leftovers of dead set-ups, whose folders are not locked.
 func sweep(base string) error {
 	entries, err := os.ReadDir(base)
 	if err != nil {
@@ -78,32 +78,32 @@ func sweep(base string) error {
 			err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 			if errors.Is(err, unix.EWOULDBLOCK) {
 				_ = lock.Close()
-				continue // alive
+				continue // still running
 			}
 			dead := about(dir)
 			err = errors.Join(err, dead.erase(), lock.Close())
 		} else if errors.Is(err, fs.ErrNotExist) {
-			err = nil // removed in this moment
+			err = nil // removed concurrently
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// before is what was there before any engine was started.
+// before is the state before the first engine was started.
 type before struct {
 	Folders []string
 	Groups  []string // "HIERARCHY/NAME"
 }
 
-// lastOne is a share in the state of the machine: whoever gives up the last
-// share removes what the engines made outside of their own roots.
+// lastOne is a share in the state of the machine. The last holder removes what engines
+// created outside of their roots.
 type lastOne struct {
 	base string
 	lock *os.File
 }
 
-// first takes a share. Who takes the first one notes what is there.
+// first takes a share. The first holder records the existing state.
 func first(base string) (lastOne, error) {
 	lock, err := os.OpenFile(filepath.Join(base, sharedName), os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -113,7 +113,7 @@ func first(base string) (lastOne, error) {
 	for {
 		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			l.tidy() // what dead ones could not
+			l.tidy() // cleanup for dead holders
 			err = l.note()
 			return l, errors.Join(err, unix.Flock(int(lock.Fd()), unix.LOCK_SH))
 		}
@@ -126,7 +126,7 @@ func first(base string) (lastOne, error) {
 		if _, err := os.Stat(filepath.Join(base, beforeName)); err == nil {
 			return l, nil
 		}
-		_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN) // the last one has just left
+		_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN) // the last holder has just left
 	}
 }
 
@@ -146,7 +146,7 @@ func (l lastOne) note() error {
 	return errors.Join(err, os.MkdirAll(l.base, 0o755), os.WriteFile(filepath.Join(l.base, beforeName), text, 0o600))
 }
 
-// leave gives the share up.
+// leave releases the share.
 func (l lastOne) leave() error {
 	if l.lock == nil {
 		return nil
@@ -157,7 +157,7 @@ func (l lastOne) leave() error {
 	return l.lock.Close()
 }
 
-// tidy removes the empty folders and cgroups that were not there before.
+// tidy removes the empty folders and cgroups that did not exist before.
 func (l lastOne) tidy() {
 	file := filepath.Join(l.base, beforeName)
 	text, err := os.ReadFile(file)
@@ -168,12 +168,12 @@ func (l lastOne) tidy() {
 	if json.Unmarshal(text, &b) == nil {
 		for _, f := range slices.Backward(fixed) {
 			if !slices.Contains(b.Folders, f) {
-				_ = unix.Rmdir(f) // not if something is in it
+				_ = unix.Rmdir(f) // fails if it is not empty
 			}
 		}
 		for _, g := range usualGroups() {
 			if !slices.Contains(b.Groups, g) {
-				_ = rmdir(g) // not if something runs in it
+				_ = rmdir(g) // fails if it has processes
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func usualGroups() []string {
 	return out
 }
 
-// removeGroups removes a cgroup and those below it, in every hierarchy.
+// removeGroups removes a cgroup and its descendants in every hierarchy.
 func removeGroups(name string) error {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
@@ -204,7 +204,7 @@ func removeGroups(name string) error {
 	return errors.Join(errs...)
 }
 
-// rmdir removes the cgroup at a path, and those below it, in which nothing runs.
+// rmdir removes the cgroup at a path and its descendants that have no processes.
 func rmdir(dir string) error {
 	var groups []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -215,7 +215,7 @@ func rmdir(dir string) error {
 	})
 	var errs []error
 	for _, g := range slices.Backward(groups) {
-		// A frozen group never lets go of its processes.
+		// The processes of a frozen cgroup never exit.
 		_ = os.WriteFile(filepath.Join(g, "freezer.state"), []byte("THAWED"), 0o644)
 		if err := unix.Rmdir(g); err != nil && !errors.Is(err, unix.ENOENT) {
 			errs = append(errs, fmt.Errorf("rmdir %s: %w", g, err))
@@ -229,8 +229,8 @@ func alive(pid int) bool {
 	return err == nil && !s.Ended()
 }
 
-// containsPath says whether a text holds a path, not merely one that begins
-// like it.
+// containsPath reports whether a text contains a path, and not just a path with that
+// prefix.
 func containsPath(text, path string) bool {
 	for {
 		_, after, found := strings.Cut(text, path)

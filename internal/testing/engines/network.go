@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// network is a bridge in the engine's own network namespace, for pods that are
-// not told to do without, and then the plugins that were asked for. It returns
-// the files of its configuration and the folder of the plugins.
+// network configures a bridge in the engine's network namespace, for pods that use the
+// network, followed by the requested plugins. It returns the configuration files and the
+// folder of the plugins.
 func (o options) network(dir string) (files map[string]string, bin string, err error) {
 	bin = cniPlugins
 	var more strings.Builder
@@ -34,8 +34,8 @@ func (o options) network(dir string) (files map[string]string, bin string, err e
 `, filepath.Join(dir, "ipam"), &more)}, bin, nil
 }
 
-// beside makes a folder of the machine's plugins and of those that were asked
-// for: an engine takes one folder.
+// beside creates a folder of the machine's plugins and the requested ones, because an
+// engine accepts only one folder.
 func (o options) beside(dir string) (string, error) {
 	all, err := filepath.Glob(filepath.Join(cniPlugins, "*"))
 	if err != nil {

@@ -10,24 +10,24 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// PodmanEngine is podman with storage of its own. There is no daemon: each
-// command finds what earlier ones made by entering the namespaces in which the
-// storage is mounted, which Command does.
+// PodmanEngine is podman with its own storage. There is no daemon. Command enters the
+// namespaces in which the storage is mounted, so each command finds the results of
+// earlier ones.
 type PodmanEngine struct {
 	Command string   // a program that is podman; it needs neither Args nor Env, and takes both
-	Args    []string // what selects the storage: --root, --runroot and so on
-	Env     []string // what selects the configuration: CONTAINERS_CONF and so on
+	Args    []string // flags that select the storage: --root, --runroot and so on
+	Env     []string // variables that select the configuration: CONTAINERS_CONF and so on
 	Program string   // the real podman, for whoever enters its namespaces by himself
 
 	Host     string // unix://…, podman's API
 	Pid      int    // of the API service
-	Root     string // all of its files are below
+	Root     string // contains all of its files
 	Runtimes []string
 	Version  string
 }
 
-// Podman prepares a podman and starts its API service, with the runtimes runc,
-// crun (the default) and, where it is, runsc.
+// Podman prepares a podman and starts its API service with the runtimes runc, crun (the
+// default) and, if installed, runsc.
 func Podman(t TB, opts ...Option) *PodmanEngine {
 	t.Helper()
 	need.Engine(t, "podman")
@@ -35,7 +35,8 @@ func Podman(t TB, opts ...Option) *PodmanEngine {
 	return once(t, "podman "+o.key(), func() (*PodmanEngine, error) { return startPodman(o) })
 }
 
-// containersFiles are what every tool of the containers project wants to read.
+// containersFiles are the configuration files that every tool of the containers project
+// reads.
 func containersFiles() map[string]string {
 	return map[string]string{
 		"etc/containers/policy.json":     `{"default":[{"type":"insecureAcceptAnything"}]}` + "\n",
@@ -107,7 +108,7 @@ network_config_dir = %q
 		s.Private = []string{
 			"/etc/containers", "/etc/cni/net.d", "/run/netns", "/run/runc", "/run/crun", "/run/runsc", "/run/libpod",
 			"/run/containers", "/var/lib/cni", "/var/lib/containers", "/var/cache/cni",
-			"/var/lib/dpkg", // of which each podman info would ask whose its programs are: half a second
+			"/var/lib/dpkg", // each podman info would query it for the packages of its programs, which takes half a second
 		}
 		s.Daemons = []daemon{{
 			Name: "podman", Argv: append(append([]string{podman}, p.Args...), "system", "service", "-t", "0", p.Host),
@@ -134,8 +135,7 @@ network_config_dir = %q
 
 const cniPlugins = "/usr/lib/cni"
 
-// Containers lists the ids of all containers, running or not, those of pods
-// included.
+// Containers lists the ids of all containers, running or not, including those of pods.
 func (p *PodmanEngine) Containers(t TB) []string {
 	t.Helper()
 	return list(t, p.Command, "ps", "-aq", "--no-trunc", "--external")

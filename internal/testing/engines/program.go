@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// program is the path of a program that an engine is made of.
+// program returns the path of a program of an engine.
 func program(name string, folders ...string) (string, error) {
 	for _, f := range folders {
 		if p := filepath.Join(f, name); unix.Access(p, unix.X_OK) == nil {
@@ -27,7 +27,7 @@ func program(name string, folders ...string) (string, error) {
 		if p, err := exec.LookPath(name); err == nil {
 			return filepath.Abs(p)
 		}
-		// sbin is often left out of a path.
+		// sbin is often missing from PATH.
 		for _, f := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
 			if p := filepath.Join(f, name); unix.Access(p, unix.X_OK) == nil {
 				return p, nil
@@ -37,7 +37,7 @@ func program(name string, folders ...string) (string, error) {
 	return "", fmt.Errorf("no %s here; run scripts/install-tests engines", name)
 }
 
-// built is a folder of programs that scripts/install-tests built.
+// built is a folder of programs built by scripts/install-tests.
 func built(name string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -46,11 +46,12 @@ func built(name string) string {
 	return filepath.Join(cache, "tare", name, "bin")
 }
 
-// debian are folders in which Debian's packages have their programs, so that a
-// newer one elsewhere in the path does not stand in for them.
+// debian are the folders of programs in Debian's packages. A newer program elsewhere in
+// PATH must not replace them.
 var debian = []string{"/usr/bin", "/usr/sbin", "/bin", "/sbin"}
 
-// Runsc is the path of gVisor's runtime, or "" unless the tier of engines runs and has it.
+// Runsc returns the path of gVisor's runtime, or "" unless the engines tier runs and has
+// it.
 func Runsc() string {
 	if !need.IsRequired("engines") {
 		return ""
@@ -59,7 +60,7 @@ func Runsc() string {
 	return p
 }
 
-// Youki is the path of youki, or "" unless scripts/install-tests built it.
+// Youki returns the path of youki, or "" unless scripts/install-tests built it.
 func Youki() string {
 	p, _ := program("youki", built(""))
 	return p
@@ -69,7 +70,7 @@ func gvisor(name string) (string, error) {
 	if p, err := program(name); err == nil {
 		return p, nil
 	}
-	return program(name, built("")) // where scripts/install-runtimes puts it
+	return program(name, built("")) // installed here by scripts/install-runtimes
 }
 
 // output runs a program and returns what it prints, without the last newline.
@@ -86,7 +87,7 @@ func output(env []string, argv ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// list is what a program prints, one word each, and what a test must know.
+// list returns the words that a program prints. It ends the test on an error.
 func list(t TB, argv ...string) []string {
 	t.Helper()
 	out, err := output(nil, argv...)
@@ -96,7 +97,7 @@ func list(t TB, argv ...string) []string {
 	return strings.Fields(out)
 }
 
-// write puts files into a folder.
+// write writes files to a folder.
 func write(dir string, files map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(dir, name)
@@ -111,16 +112,16 @@ func write(dir string, files map[string]string) error {
 	return nil
 }
 
-// mayLowerOOMScore says whether containers may be given a negative
-// oom_score_adj, as every CRI sandbox wants.
+// mayLowerOOMScore reports whether containers can get a negative oom_score_adj, as every
+// CRI sandbox requires.
 func mayLowerOOMScore() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&hdr, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
-// ulimits are the limits that podman gives its containers, none of them above
-// this process's own, for to raise one takes CAP_SYS_RESOURCE.
+// ulimits are the limits of podman's containers. None exceeds this process's own, because
+// raising one requires CAP_SYS_RESOURCE.
 func ulimits() (string, error) {
 	var out []string
 	for _, l := range []struct {
@@ -137,7 +138,7 @@ func ulimits() (string, error) {
 	return strings.Join(out, ", "), nil
 }
 
-// quote makes words of a shell command.
+// quote quotes words for a shell.
 func quote(words []string) string {
 	var out []string
 	for _, w := range words {

@@ -25,26 +25,26 @@ import (
 )
 
 const (
-	// superviseEnv makes this binary a supervisor. It reads its spec, answers with its
-	// news, and reads on to the end: whoever started it is gone then.
+	// superviseEnv makes this binary a supervisor. It reads its spec, writes its news,
+	// and reads until the end of its input, when the process that started it is gone.
 	superviseEnv = "TARE_ENGINE_SUPERVISE"
-	// markEnv is in the environment of what a supervisor starts.
+	// markEnv is set in the environment of everything a supervisor starts.
 	markEnv  = "TARE_ENGINE"
 	lockName = "lock"
 
-	lockFD = 3 // the engine's folder is somebody's as long as this is open
+	lockFD = 3 // the engine's folder is in use while this is open
 
-	patience = 60 * time.Second // until a daemon listens
+	patience = 60 * time.Second // time for a daemon to listen
 	grace    = 5 * time.Second  // from SIGTERM to SIGKILL
 )
 
-// Any binary that has this package in it can be a supervisor.
+// Every binary that imports this package can be a supervisor.
 func init() {
 	if os.Getenv(superviseEnv) == "" {
 		return
 	}
-	// Daemons get a signal when the thread that started them ends: this one
-	// must not.
+	// Daemons get a signal when the thread that started them exits, so this thread must
+	// not exit.
 	runtime.LockOSThread()
 	if err := supervise(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,7 +56,7 @@ func init() {
 type supervisor struct {
 	spec
 	last    lastOne
-	mu      sync.Mutex // of daemons
+	mu      sync.Mutex // protects daemons
 	daemons []*child
 }
 
@@ -79,7 +79,7 @@ func supervise(in io.Reader, out io.Writer) error {
 	}
 	gone := make(chan struct{})
 	go func() {
-		_, _ = told.Token() // which never comes
+		_, _ = told.Token() // blocks until the end of the input
 		close(gone)
 	}()
 	n := news{Pids: map[string]int{}}
@@ -97,9 +97,9 @@ func supervise(in io.Reader, out io.Writer) error {
 	return s.down()
 }
 
-// up makes the surroundings and starts the daemons.
+// up creates the namespaces, folders and cgroups, and starts the daemons.
 func (s *supervisor) up(gone <-chan struct{}) error {
-	// What loses its parent becomes ours, so that its end can be waited for.
+	// Become the parent of orphans, so that their end can be waited for.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the subreaper: %w", err)
 	}
@@ -132,9 +132,9 @@ func (s *supervisor) up(gone <-chan struct{}) error {
 	return nil
 }
 
-// namespaces makes what was cloned with this process its own.
+// namespaces makes the cloned namespaces private.
 func (s *supervisor) namespaces() error {
-	// What is mounted outside, by a test for instance, is still seen here.
+	// Later mounts outside, for example of a test, remain visible here.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("make the mounts private: %w", err)
 	}
@@ -210,8 +210,8 @@ func (s *supervisor) start(d daemon, gone <-chan struct{}) error {
 
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is the same for every engine, and says nothing of whoever runs
-// the tests.
+// environment returns the variables common to every engine. They do not depend on the
+// user who runs the tests.
 func environment(dir string) []string {
 	return []string{
 		"PATH=" + searchPath,
@@ -221,8 +221,8 @@ func environment(dir string) []string {
 	}
 }
 
-// down stops the daemons, the last one first, kills what is left, and removes
-// what was made.
+// down stops the daemons in reverse order, kills the remaining processes and removes the
+// created resources.
 func (s *supervisor) down() error {
 	for _, d := range slices.Backward(s.daemons) {
 		_ = d.Process.Signal(unix.SIGTERM)
@@ -235,19 +235,19 @@ func (s *supervisor) down() error {
 	}
 	err := s.erase()
 	for _, dir := range slices.Backward(s.Private) {
-		// The folder below it is removed by the last one, if it was not there.
+		// The last holder removes the parent folder if it did not exist before.
 		_ = unix.Unmount(dir, unix.MNT_DETACH)
 	}
 	return errors.Join(err, s.last.leave())
 }
 
-// erase kills what an engine left running and removes its cgroup and its root.
+// erase kills the remaining processes of an engine, and removes its cgroup and root.
 func (s *spec) erase() error {
 	deadline := time.Now().Add(15 * time.Second)
 	for {
 		left := s.processes()
 		for _, pid := range left {
-			_ = cgroup.KillIf(pid, func() bool { return s.owns(pid) }) // gone, or met again in the next turn
+			_ = cgroup.KillIf(pid, func() bool { return s.owns(pid) }) // it has exited or is found again in the next iteration
 		}
 		err := removeGroups(s.Parent)
 		if len(left) == 0 && err == nil {
@@ -263,11 +263,11 @@ func (s *spec) erase() error {
 	}
 }
 
-// reap waits for the ended children that others left to this process.
+// reap waits for exited children inherited by this process.
 func (s *supervisor) reap(ended <-chan os.Signal) {
 	for range ended {
 		for _, pid := range procs.Children(os.Getpid()) {
-			s.mu.Lock() // a daemon that ended is waited for by whom it is looked after
+			s.mu.Lock() // a daemon that exited is reaped by its own waiter
 			ours := slices.ContainsFunc(s.daemons, func(d *child) bool { return d.Process.Pid == pid })
 			if !ours {
 				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
@@ -277,15 +277,15 @@ func (s *supervisor) reap(ended <-chan os.Signal) {
 	}
 }
 
-// processes lists those that are an engine's.
+// processes lists the processes of an engine.
 func (s *spec) processes() []int {
 	return slices.DeleteFunc(procs.All(), func(pid int) bool { return pid <= 1 || !s.owns(pid) })
 }
 
-// owns says whether a process is an engine's: its environment or its cgroup says
-// so, or, in another mount namespace than the machine's, its command line; or
-// its root file system is made of the engine's folder, as a container's is. Other
-// mounts say nothing: a new mount namespace begins with a copy of all there are.
+// owns reports whether a process belongs to an engine. Its environment or cgroup may show
+// this; in another mount namespace than the machine's, its command line may as well. A
+// container's root file system consists of the engine's folder. Other mounts prove
+// nothing, because a new mount namespace begins with a copy of all mounts.
 func (s *spec) owns(pid int) bool {
 	if pid == os.Getpid() || !alive(pid) {
 		return false
@@ -296,7 +296,7 @@ func (s *spec) owns(pid int) bool {
 	if in, err := procs.GroupsOf(pid); err == nil && slices.ContainsFunc(in.All, func(group string) bool { return procs.InSubtree(group, s.Parent) }) {
 		return true
 	}
-	// Somebody who reads a log names the folder too, but where all others are.
+	// A reader of a log also names the folder, but in the machine's mount namespace.
 	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	if err != nil || theirs == s.Machine {
 		return false

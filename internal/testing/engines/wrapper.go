@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// wrapper is a script that stands in for an OCI runtime and changes a bundle's
-// configuration before a container is created, or "" if none is needed. It gives
-// the runtime the arguments that its engine can't. What is changed:
+// wrapper returns a script that wraps an OCI runtime and changes a bundle's configuration
+// before a container is created, or "" if none is needed. It also adds runtime arguments
+// that the engine cannot set. The changes are:
 //
 //   - crun 1.8 refuses bundles of a specification newer than its own, which
 //     containerd 2 and CRI-O 1.34 write, though it understands all that they use;
@@ -40,8 +40,8 @@ if [ "$create" ]; then sed -i -e %s "${bundle:-.}/config.json"; fi
 %s`, quote([]string{strings.Join(edits, ";")}), run)
 }
 
-// wrapped writes the wrappers that are needed into an engine's folder, and
-// returns what to run as each runtime.
+// wrapped writes the required wrappers to an engine's folder and returns the command of
+// each runtime.
 func wrapped(dir string, runtimes []ociRuntime, oldSpec, oom bool) ([]ociRuntime, error) {
 	var out []ociRuntime
 	files := map[string]string{}

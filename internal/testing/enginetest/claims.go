@@ -33,8 +33,8 @@ func sh(t *testing.T, s subject.Session, script string) subject.Executed {
 	return run(t, s, 0, "/bin/sh", "-c", script)
 }
 
-// Executes checks what subject.Executor promises, on a session whose lanes 0 and
-// 1 run with [Shell] and a volume.
+// Executes checks the contract of subject.Executor, on a session whose lanes 0 and 1 run
+// with [Shell] and a volume.
 func (c Case) Executes(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
 	e := s.(subject.Executor)
@@ -63,10 +63,10 @@ func (c Case) Executes(t *testing.T, s subject.Session, volume string) {
 	c.executesAtOnce(t, s, volume)
 }
 
-// executesNothing checks what becomes of a program and of lanes that are not there.
+// executesNothing checks the errors for missing programs and missing lanes.
 func (c Case) executesNothing(t *testing.T, e subject.Executor) {
 	t.Helper()
-	// An engine of pods may report an exit code, as its runtime has it.
+	// An engine of pods may report the exit code of its runtime.
 	if x, err := e.Exec(t.Context(), 0, []string{"/no/such/program"}); err == nil && !(c.Pods && x.Exit > 0) || !strings.Contains(x.Stderr+fmt.Sprint(err), "/no/such/program") {
 		t.Errorf("a program that is not there: %+v, %v", x, err)
 	}
@@ -77,9 +77,9 @@ func (c Case) executesNothing(t *testing.T, e subject.Executor) {
 	}
 }
 
-// executesAtOnce checks that each lane has a folder of its own, and that commands on
-// two lanes run at once: each waits for a file that the host carries over. A plain process
-// of the host, which has no /data, is given the path of its folder instead.
+// executesAtOnce checks that each lane has its own folder, and that commands on two lanes
+// run concurrently. Each command waits for a file that the host copies over. A plain
+// process of the host has no /data and uses the path of its folder instead.
 func (c Case) executesAtOnce(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
 	e := s.(subject.Executor)
@@ -103,7 +103,7 @@ func (c Case) executesAtOnce(t *testing.T, s subject.Session, volume string) {
 	for n := range 2 {
 		await(ctx, t, filepath.Join(volume, strconv.Itoa(n), "mine"))
 	}
-	// Others look at the containers meanwhile.
+	// Query the containers at the same time.
 	if r, is := s.(subject.Reporter); is {
 		if told, err := r.Statistics(t.Context()); err != nil || len(told) < 2 || len(sandboxes(t, s)) != 2 {
 			t.Errorf("while commands run: %+v, %v", told, err)
@@ -127,8 +127,8 @@ func await(ctx context.Context, t *testing.T, file string) {
 	t.Errorf("%s does not come", file)
 }
 
-// abandoned runs a command on lane 0 that says when it has begun, and goes on with
-// the rest; nobody waits for it any more then.
+// abandoned runs a command on lane 0 that reports its start and then runs the rest. Its
+// context is cancelled after the report.
 func abandoned(t *testing.T, s subject.Session, volume, rest string) (subject.Executed, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -137,14 +137,14 @@ func abandoned(t *testing.T, s subject.Session, volume, rest string) (subject.Ex
 	defer wait.Wait()
 	wait.Go(func() {
 		await(ctx, t, filepath.Join(volume, "0", "begun"))
-		time.Sleep(500 * time.Millisecond) // nothing tells that its output has come, too
+		time.Sleep(500 * time.Millisecond) // nothing signals that its output has arrived
 		cancel()
 	})
 	return s.(subject.Executor).Exec(ctx, 0, []string{"/bin/sh", "-c", "echo begun; : > /data/begun; " + rest})
 }
 
-// isEnded checks that a command which nobody waits for any more is gone from the
-// container on lane 0, with what it started. The host sees its processes.
+// isEnded checks that an abandoned command and its children are gone from the container
+// on lane 0. The host sees its processes.
 func isEnded(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
 	group := group(t, sandboxes(t, s)[0].Workload, "memory")
@@ -161,8 +161,8 @@ func isEnded(t *testing.T, s subject.Session, volume string) {
 	t.Errorf("processes %v, before the command %v", members(t, group), before)
 }
 
-// saysThatItGoesOn checks that of a command which nobody waits for any more, in a
-// container on lane 0 with a kernel of its own, it is said that it was not ended.
+// saysThatItGoesOn checks that an abandoned command is reported as still running if the
+// container on lane 0 has its own kernel.
 func saysThatItGoesOn(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
 	x, err := abandoned(t, s, volume, "exec /probe stays")
@@ -177,8 +177,7 @@ func sandboxes(t *testing.T, s subject.Session) []subject.Sandbox {
 	return all
 }
 
-// group is the folder of the cgroup of a controller in which the kernel says that a
-// process is.
+// group returns the folder of a process's cgroup in the hierarchy of a controller.
 func group(t *testing.T, pid int, controller string) string {
 	t.Helper()
 	groups := must.Get(procs.GroupsOf(pid))(t)
@@ -201,8 +200,8 @@ func members(t *testing.T, group string) []int {
 	return out
 }
 
-// sandboxes checks what subject.Sandboxed promises of containers that run on the
-// lanes and are in cgroups named after them.
+// sandboxes checks the contract of subject.Sandboxed for containers that run on the lanes
+// and have cgroups named after them.
 func (c Case) sandboxes(t *testing.T, s subject.Session, lanes []int) {
 	t.Helper()
 	ids := 1
@@ -235,20 +234,20 @@ func number(t *testing.T, dir, file string) int64 {
 	return n
 }
 
-// Told is what the kernel tells in a file of a group, in the hierarchy of a controller.
+// Told returns the content of a cgroup's file in the hierarchy of a controller.
 func Told(t *testing.T, controller, group, file string) string {
 	t.Helper()
 	b := must.Get(os.ReadFile(filepath.Join(hierarchy(t, controller).Mount, group, file)))(t)
 	return strings.TrimSpace(string(b))
 }
 
-// Number is the same as a number.
+// Number is like Told for a number.
 func Number(t *testing.T, controller, group, file string) int64 {
 	t.Helper()
 	return number(t, filepath.Join(hierarchy(t, controller).Mount, group), file)
 }
 
-// hierarchy is the one in which a controller is.
+// hierarchy returns the hierarchy of a controller.
 func hierarchy(t *testing.T, controller string) cgroup.Hierarchy {
 	t.Helper()
 	hs, err := cgroup.Hierarchies()
@@ -259,13 +258,13 @@ func hierarchy(t *testing.T, controller string) cgroup.Hierarchy {
 	return using[0]
 }
 
-// statistics checks what subject.Reporter promises: no more than what the cgroup
-// is charged for, and no less than that without all of its page cache.
+// statistics checks the contract of subject.Reporter: at most the usage of the cgroup,
+// and at least the usage without its page cache.
 func statistics(t *testing.T, s subject.Session, source string) {
 	t.Helper()
 	all := sandboxes(t, s)
-	// What the runtime used to start it is still being given back: the engine's
-	// reading lies between these and those after it.
+	// Memory used by the runtime for the start is still being freed. The engine's reading
+	// is therefore between these readings and those after it.
 	var before []int64
 	for _, b := range all {
 		before = append(before, number(t, group(t, b.Workload, "memory"), "memory.usage_in_bytes"))
@@ -275,7 +274,7 @@ func statistics(t *testing.T, s subject.Session, source string) {
 	if err != nil || len(reported) != len(all) {
 		t.Fatalf("%+v, %v", reported, err)
 	}
-	const slack = 256 << 10 // of counters that each CPU keeps for itself
+	const slack = 256 << 10 // each CPU has its own counters
 	for i, r := range reported {
 		dir := group(t, all[i].Workload, "memory")
 		usage := number(t, dir, "memory.usage_in_bytes")
@@ -303,8 +302,8 @@ func cache(t *testing.T, dir string) int64 {
 	return 0
 }
 
-// Limited checks that exactly these limits are those of lane 0's cgroup, as the kernel has
-// them, whichever version that is. Of tasks there are none in pods.
+// Limited checks that the kernel's limits of lane 0's cgroup are exactly these, for
+// either cgroup version. Pods have no task limit.
 func (c Case) Limited(t *testing.T, s subject.Session, limits subject.Limits) {
 	t.Helper()
 	or := func(n int64, unlimited string) string {
@@ -314,11 +313,11 @@ func (c Case) Limited(t *testing.T, s subject.Session, limits subject.Limits) {
 		return strconv.FormatInt(n, 10)
 	}
 	type limit struct {
-		version                int // of cgroups, where only one has the file
+		version                int // cgroup version if only one has the file
 		controller, file, want string
 	}
 	want := []limit{
-		{1, "memory", "memory.limit_in_bytes", or(limits.Memory, "9223372036854771712")}, // the kernel's greatest number of whole pages
+		{1, "memory", "memory.limit_in_bytes", or(limits.Memory, "9223372036854771712")}, // the kernel's maximum number of whole pages
 		{1, "cpu", "cpu.shares", or(limits.CPUShares, "1024")},
 		{1, "cpu", "cpu.cfs_quota_us", or(limits.CPUQuota(), "-1")},
 		{1, "cpu", "cpu.cfs_period_us", "100000"},

@@ -22,27 +22,27 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Case is one runtime behind one engine, driven in one way.
+// Case is one runtime behind one engine with one access method.
 type Case struct {
 	Name   string
 	Target func(t *testing.T) subject.Target
-	Left   func(t *testing.T) []string // what the engine has that a run may leave
+	Left   func(t *testing.T) []string // objects on the engine that a run may leave behind
 	Source string                      // of its statistics
-	// GoesOn tells that of a command which nobody waits for, in a guest, it is
-	// said that it goes on.
+	// GoesOn reports whether an abandoned command in a guest is reported as still
+	// running.
 	GoesOn bool
-	// Swept is how many lines tell of a killed run's two containers.
+	// Swept is the number of lines about the two containers of a killed run.
 	Swept int
-	// Pods tells that the containers are in pods.
+	// Pods reports whether containers run in pods.
 	Pods bool
-	// OnHost tells that there are no containers, but plain processes of the host.
+	// OnHost reports whether workloads are plain processes of the host.
 	OnHost bool
-	// Known tells that another case holds the engine itself to all claims: of
-	// this runtime only those that depend on it are checked.
+	// Known reports whether another case checks the engine itself completely. Only claims
+	// that depend on the runtime are then checked.
 	Known bool
 }
 
-// life are the operations on a lane, in order, and then run.
+// life returns the operations on a lane in order, followed by run.
 func (c Case) life() []subject.Op {
 	if c.Pods {
 		return subject.Ops
@@ -50,8 +50,7 @@ func (c Case) life() []subject.Op {
 	return subject.ContainerOps
 }
 
-// Conforms checks what all engines promise, whatever is behind them and however
-// they are driven.
+// Conforms checks the contract of all engines, for any engine and access method.
 func Conforms(t *testing.T, cases ...Case) {
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -75,7 +74,7 @@ func Conforms(t *testing.T, cases ...Case) {
 
 var runs atomic.Int64
 
-// Environment is that of a run that no other test has.
+// Environment returns the environment of a new run.
 func Environment(t *testing.T, lanes int) subject.Env {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,7 +93,7 @@ func Environment(t *testing.T, lanes int) subject.Env {
 	return env
 }
 
-// Open opens a target, and closes it with the test.
+// Open opens a target and closes it at the end of the test.
 func Open(t *testing.T, target subject.Target, env subject.Env) subject.Session {
 	t.Helper()
 	s := must.Get(target.Open(t.Context(), env))(t)
@@ -106,7 +105,7 @@ func Open(t *testing.T, target subject.Target, env subject.Env) subject.Session 
 	return s
 }
 
-// open is Open, after which nothing may be left.
+// open is like Open and checks that nothing is left after the close.
 func (c Case) open(t *testing.T, env subject.Env) subject.Session {
 	t.Helper()
 	t.Cleanup(func() { c.nothingLeft(t) })
@@ -120,7 +119,7 @@ func (c Case) nothingLeft(t *testing.T) {
 	}
 }
 
-// UpTo are lanes 0 to n-1.
+// UpTo returns the lanes 0 to n-1.
 func UpTo(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -145,7 +144,7 @@ func Do(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
 	return samples
 }
 
-// Must is Do, and the end of the test where a lane fails.
+// Must is like Do and ends the test if a lane fails.
 func Must(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
 	t.Helper()
 	samples := Do(t, s, op, n)
@@ -160,7 +159,7 @@ func Must(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample
 	return samples
 }
 
-// Lanes are how many live at once: more than CPUs, and no more than that takes.
+// Lanes is the number of concurrent lanes: more than CPUs, and no more than necessary.
 const Lanes = 6
 
 func (c Case) lives(t *testing.T, lanes int) {
@@ -178,7 +177,7 @@ func (c Case) lives(t *testing.T, lanes int) {
 			for _, p := range s.(subject.HelperProcesses).Processes(t.Context()) {
 				beside[p.Role]++
 			}
-			// A pod's own container may have a monitor of its own.
+			// A pod's sandbox container may have its own monitor.
 			if n := beside[record.RoleMonitor] + beside[record.RoleShim]; n != lanes && !(c.Pods && n == 2*lanes) || beside[record.RoleDaemon] > 2 {
 				t.Errorf("beside %d containers there are %v", lanes, beside)
 			}
@@ -187,8 +186,8 @@ func (c Case) lives(t *testing.T, lanes int) {
 	must.OK(t, s.Discard(t.Context(), UpTo(lanes)))
 }
 
-// Stamped checks what only some operations have: the workload's first
-// instruction, and its exit.
+// Stamped checks stamps that only some operations have: the workload's first instruction
+// and its exit.
 func Stamped(t *testing.T, target subject.Target, op subject.Op, x record.Sample) {
 	t.Helper()
 	begins, host := op == subject.Start || op == subject.Run, target.Info().Clock == "host"
@@ -241,7 +240,7 @@ func (c Case) tmpfs(t *testing.T) {
 
 func (c Case) rootfs(t *testing.T) {
 	env := Environment(t, 2)
-	env.Limits = subject.Limits{CPU: 0.5} // and nothing else
+	env.Limits = subject.Limits{CPU: 0.5} // no other limits
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
 	c.Limited(t, s, env.Limits)
@@ -271,7 +270,7 @@ func (c Case) interrupted(t *testing.T) {
 	b := must.Get(s.Prepare(t.Context(), subject.Run, UpTo(Lanes)))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	b.(subject.Hooks).Hook(func() { time.AfterFunc(20*time.Millisecond, cancel) }, func() {}) // from the release on
+	b.(subject.Hooks).Hook(func() { time.AfterFunc(20*time.Millisecond, cancel) }, func() {}) // after the release
 	_, samples, err := b.Start(ctx)
 	must.OK(t, err)
 	if !slices.ContainsFunc(samples, func(x record.Sample) bool { return x.Failure != nil && x.Failure.Kind == record.FailInterrupted }) {
@@ -304,11 +303,11 @@ func (c Case) killed(t *testing.T) {
 		}
 	}
 	c.nothingLeft(t)
-	Must(t, s, c.life()[0], 2) // the image comes back for a run that goes on
+	Must(t, s, c.life()[0], 2) // the image is imported again for a run that continues
 }
 
-// shared has runs with one image on one engine, as two users would: each of them may end
-// between the moment in which another looks for its image and its first container.
+// shared has several runs use one image on one engine, as two users would. A run may end
+// between another's image lookup and its first container.
 func (c Case) shared(t *testing.T) {
 	t.Cleanup(func() { c.nothingLeft(t) })
 	target := c.Target(t)
@@ -324,7 +323,7 @@ func (c Case) shared(t *testing.T) {
 		"by a clean": func(env subject.Env, _ subject.Session) { clean(env) },
 	} {
 		ended := [2]subject.Env{Environment(t, 1), Environment(t, 1)}
-		going := Open(t, target, Environment(t, 1)) // neither the first nor the last with the image
+		going := Open(t, target, Environment(t, 1)) // neither the first nor the last run with the image
 		sessions := [2]subject.Session{Open(t, target, ended[0]), Open(t, target, ended[1])}
 		b, err := going.Prepare(t.Context(), first, UpTo(1))
 		must.OK(t, err)
@@ -350,7 +349,7 @@ func (c Case) shared(t *testing.T) {
 	c.nothingLeft(t)
 }
 
-// thing is what a lane holds, in the words of a clean-up.
+// thing returns the object on a lane as named in clean-up messages.
 func (c Case) thing() string {
 	if c.Pods {
 		return "pod"
@@ -358,9 +357,9 @@ func (c Case) thing() string {
 	return "container"
 }
 
-// Dies checks that an engine that is killed in the middle of a batch of calls
-// fails its lanes, and that nothing afterwards hangs or claims to have removed
-// anything. The session is of no use then.
+// Dies checks the behaviour of an engine that is killed in the middle of a batch. Its
+// lanes fail, and nothing afterwards hangs or claims to have removed anything. The
+// session is unusable afterwards.
 func Dies(t *testing.T, s subject.Session, pid int, name string) {
 	t.Helper()
 	const lanes = 10

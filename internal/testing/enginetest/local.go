@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// Workspace is the environment of a run that has its folders below dir as tare itself makes
-// them. What the run leaves on the machine fails the test.
+// Workspace returns the environment of a run whose folders are created below dir as by
+// tare itself. Leftovers of the run on the machine fail the test.
 func Workspace(t *testing.T, target string, lanes int) (env subject.Env, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -29,8 +29,8 @@ func Workspace(t *testing.T, target string, lanes int) (env subject.Env, dir str
 	return subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: 2 * time.Minute}, dir
 }
 
-// Local are the targets that need no engine. A runtime that isn't installed is
-// skipped by its name.
+// Local returns the targets that need no engine. A runtime that is not installed is
+// skipped by name.
 var Local = []struct {
 	Name string
 	New  func(ctx context.Context) (subject.Target, error)

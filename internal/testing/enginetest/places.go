@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// In runs the probe in the container on a lane and returns what it printed.
+// In runs the probe in the container on a lane and returns its output.
 func In(t *testing.T, s subject.Session, lane int, args []string) string {
 	t.Helper()
 	return run(t, s, lane, args...).Output
@@ -35,7 +35,7 @@ func Fill(t *testing.T, s subject.Session, lane int, bytes int64, file string) e
 	return err
 }
 
-// FileSystems are those that paths lie on in the container on a lane.
+// FileSystems returns the file systems of paths in the container on a lane.
 func FileSystems(t *testing.T, s subject.Session, lane int, paths ...string) []probe.FileSystem {
 	t.Helper()
 	out := In(t, s, lane, probe.FileSystemArgs(paths...))
@@ -46,10 +46,10 @@ func FileSystems(t *testing.T, s subject.Session, lane int, paths ...string) []p
 	return all
 }
 
-// File is one where a workload has its files.
+// File is the path of a workload's file.
 const File = subject.VolumePath + "/file"
 
-// Without checks that the container on a lane has not the file.
+// Without checks that the container on a lane does not have the file.
 func Without(t *testing.T, s subject.Session, lane int) {
 	t.Helper()
 	if got := FileSystems(t, s, lane, File)[0]; got.Errno != syscall.ENOENT {
@@ -57,8 +57,8 @@ func Without(t *testing.T, s subject.Session, lane int) {
 	}
 }
 
-// Tmpfs checks that each of the containers on lanes 0 and 1 has a tmpfs of that
-// size of its own.
+// Tmpfs checks that the containers on lanes 0 and 1 each have their own tmpfs of that
+// size.
 func Tmpfs(t *testing.T, s subject.Session, size int64) {
 	t.Helper()
 	for lane := range 2 {
@@ -73,8 +73,8 @@ func Tmpfs(t *testing.T, s subject.Session, size int64) {
 	}
 }
 
-// executable checks that programs may be run from the tmpfs of the container on
-// lane 0, as from a folder of the host. The host sees its mounts.
+// executable checks that programs in the tmpfs of lane 0's container can be executed, as
+// in a folder of the host. The host sees its mounts.
 func executable(t *testing.T, s subject.Session) {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", sandboxes(t, s)[0].Workload))
@@ -85,8 +85,8 @@ func executable(t *testing.T, s subject.Session) {
 	}
 }
 
-// RootFS checks that the workload's folder is one of the container's own root
-// file system, and gone with the container. again makes a new container on lane 0.
+// RootFS checks that the workload's folder is on the container's own root file system and
+// is removed with the container. again creates a new container on lane 0.
 func RootFS(t *testing.T, s subject.Session, again func()) {
 	t.Helper()
 	_, before := os.Lstat(File)
@@ -103,8 +103,8 @@ func RootFS(t *testing.T, s subject.Session, again func()) {
 	Without(t, s, 0)
 }
 
-// Loop is a loop device of that size, by a link to it. It is detached with the
-// test, when nothing may hold it any more.
+// Loop creates a loop device of that size and returns a link to it. The end of the test
+// detaches it and checks that it is unused.
 func Loop(t *testing.T, size int64) (link, node string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -120,8 +120,8 @@ func Loop(t *testing.T, size int64) (link, node string) {
 	return link, node
 }
 
-// Device checks that the containers on lanes 0 and 1 read and write a device of the host
-// of 4 MiB, which holds nothing but zeros so far.
+// Device checks that the containers on lanes 0 and 1 read and write a host device of 4
+// MiB, which contains only zeros at first.
 func Device(t *testing.T, s subject.Session, node string) {
 	t.Helper()
 	if direct, err := probe.ParseDirect(In(t, s, 0, probe.DirectArgs(subject.DevicePath))); err != nil || !direct.Taken {

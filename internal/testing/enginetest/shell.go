@@ -1,4 +1,4 @@
-// Package enginetest holds what the tests of engines share.
+// Package enginetest contains the common tests of engines.
 package enginetest
 
 import (
@@ -14,8 +14,8 @@ import (
 // chatty is a script that writes 1.6 MB.
 const chatty = "s=0123456789; for i in 1 2 3 4 5 6 7 8 9 10 11; do s=$s$s; done; i=0; while [ $i -lt 80 ]; do echo $s; i=$((i+1)); done"
 
-// Shell are the files that make the host's sh and sleep run in a container as /bin/sh and
-// /bin/sleep.
+// Shell returns the files that make the host's sh and sleep run in a container as /bin/sh
+// and /bin/sleep.
 func Shell(t *testing.T) (all []probe.File) {
 	t.Helper()
 	for _, program := range []string{"/bin/sh", "/bin/sleep"} {

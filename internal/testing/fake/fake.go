@@ -1,6 +1,6 @@
-// Package fake is a target with a script instead of a runtime: known
-// latencies, known failures, no time passing. Experiments and statistics are
-// tested against it, since only a script knows the truth.
+// Package fake is a target with a script instead of a runtime. Latencies and failures are
+// known and no real time passes, so experiments and statistics can be tested against the
+// truth.
 package fake
 
 import (
@@ -12,38 +12,38 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Script decides an operation's latency (ns), or its failure. n counts the
-// operation on this target from 0, over all lanes.
+// Script returns an operation's latency (ns) or its failure. n is the index of the
+// operation on this target, from 0, over all lanes.
 type Script func(op subject.Op, lane, n int) (latency int64, failure *record.Failure)
 
 // Target is a scripted target.
 type Target struct {
 	Name   string
 	Script Script
-	// Pods says that containers live in pods. Without it the operations of
-	// pods are not among the target's.
+	// Pods reports whether containers run in pods. Otherwise the target does not support
+	// pod operations.
 	Pods bool
-	// Absent operations are those the target says it does not have.
+	// Absent lists the operations that the target does not support.
 	Absent []subject.Op
-	// Log, when set, is told everything that happens, in order.
+	// Log, if set, is called with every event in order.
 	Log func(event string)
-	// Clock is the current virtual time; share one between targets.
+	// Clock is the current virtual time, which targets may share.
 	Clock *int64
 	// OpenError is returned by Open.
 	OpenError error
-	// OnOpen, when set, is told what the run gives, and decides by its error
-	// whether the target can be opened with that.
+	// OnOpen, if set, receives the run's environment. If it returns an error, the target
+	// cannot be opened.
 	OnOpen func(env subject.Env) error
-	// OnRelease, when set, is called at each release, to interrupt a run.
+	// OnRelease, if set, is called at each release, to interrupt a run.
 	OnRelease func(op subject.Op)
-	// OnExec says what comes of a command; without it every one exits with 0 and
-	// says nothing. It may be called for several lanes at once.
+	// OnExec returns the result of a command. By default a command exits with 0 and
+	// prints nothing. Calls for several lanes may be concurrent.
 	OnExec func(ctx context.Context, lane int, args []string) (subject.Executed, error)
-	// OnSandbox fills in what is said of a lane's sandbox beside its lane and an
-	// id; the error is that of Sandboxes. May be nil.
+	// OnSandbox completes the sandbox of a lane, which has its lane and an id. Its error
+	// is returned by Sandboxes. May be nil.
 	OnSandbox func(s *subject.Sandbox) error
-	// OnStatistics is what the engine reports of the lanes that hold something;
-	// without it nothing.
+	// OnStatistics returns the engine's statistics for the occupied lanes. The default is
+	// none.
 	OnStatistics func(ctx context.Context, lanes []int) ([]record.Statistic, error)
 }
 
@@ -99,11 +99,11 @@ type session struct {
 	held  []life // by lane
 }
 
-// life is what a lane holds.
+// life is the state of a lane.
 type life struct {
 	container bool
 	pod       bool // running
-	stopped   bool // the pod, which is still there
+	stopped   bool // the pod is stopped but still exists
 }
 
 // Prepare implements subject.Session.
@@ -125,9 +125,9 @@ func (s *session) Close(context.Context) error {
 	return nil
 }
 
-// after is what a lane holds once the operation is done, ok false where the
-// operation cannot be done on what it holds. Like the host, a target without
-// create begins with start. A pod is stopped empty, and removed stopped.
+// after returns the state of a lane after an operation. ok is false if the operation is
+// invalid in the current state. A target without create begins with start, like the host.
+// A pod must be empty to be stopped, and stopped to be removed.
 func (s *session) after(op subject.Op, l life) (then life, ok bool) {
 	free := l == life{pod: s.Pods} // for a container
 	switch op {

@@ -49,7 +49,7 @@ func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	return s.OnStatistics(ctx, s.lanes())
 }
 
-// lanes are those that hold a container or a pod.
+// lanes returns the lanes with a container or a pod.
 func (s *session) lanes() []int {
 	var out []int
 	for n, l := range s.held {

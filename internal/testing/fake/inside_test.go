@@ -21,7 +21,7 @@ func started(t *testing.T, tg *Target) subject.Session {
 	return s
 }
 
-func TestWithoutAScriptCommandsSucceedAndNothingIsReported(t *testing.T) {
+func TestDefaultCommandsSucceedWithoutStatistics(t *testing.T) {
 	s := started(t, &Target{Name: "x"})
 	if e, err := s.(subject.Executor).Exec(t.Context(), 2, []string{"/probe", "a b"}); err != nil || e.Exit != 0 || e.Command != "fake exec ID /probe 'a b'" {
 		t.Errorf("%+v, %v", e, err)
@@ -37,7 +37,7 @@ func TestWithoutAScriptCommandsSucceedAndNothingIsReported(t *testing.T) {
 	check.That(t, err == nil && list == nil, "%+v, %v", list, err)
 }
 
-func TestAScriptDecidesWhatIsInside(t *testing.T) {
+func TestScriptDefinesTheInside(t *testing.T) {
 	no := errors.New("no")
 	s := started(t, &Target{
 		Name: "x",
@@ -61,7 +61,7 @@ func TestAScriptDecidesWhatIsInside(t *testing.T) {
 	check.That(t, err == nil && len(list) == 1 && list[0].Lane == 2 && list[0].Memory == 7, "%+v, %v", list, err)
 }
 
-func TestAScriptDecidesWhichVolumesThereAre(t *testing.T) {
+func TestScriptDefinesTheVolumes(t *testing.T) {
 	no := errors.New("no")
 	tg := &Target{Name: "x", OnOpen: func(env subject.Env) error {
 		if env.Workload.Device != "" {

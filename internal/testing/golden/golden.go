@@ -1,5 +1,5 @@
-// Package golden compares what a test got with a file below its testdata. With the flag
-// -update a test writes the file, whose change is then reviewed like that of a program.
+// Package golden compares test results with files in testdata. With the flag -update a
+// test writes the file instead; review the change like code.
 package golden
 
 import (
@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// Same fails the test unless the file holds the text.
+// Same reports a failure unless the file contains exactly the text.
 func Same(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {
@@ -27,12 +27,12 @@ func Same(t testing.TB, path, got string) {
 
 const (
 	claimMark  = "// "
-	resultMark = "\n⇒ " // before each line of a result
+	resultMark = "\n⇒ " // precedes each line of a result
 )
 
-// Cases calls a function with the input of each case of a file and compares the results.
-// A case is its claim, its input and its result; an empty line separates cases. An input in
-// quotes is a string of Go's:
+// Cases calls a function with the input of each case in a file and compares the results.
+// A case consists of its claim, its input and its result; empty lines separate cases. A
+// quoted input is a Go string literal:
 //
 //	// a prefix stands for 1024
 //	4k
@@ -62,7 +62,7 @@ func Cases(t *testing.T, path string, result func(t *testing.T, input string) st
 	}
 }
 
-// Lines is Cases with a result for each line of an input: a value, or an error.
+// Lines is like Cases with one result per input line: a value or an error.
 func Lines(t *testing.T, path string, result func(t *testing.T, line string) (any, error)) {
 	t.Helper()
 	Cases(t, path, func(t *testing.T, input string) string {

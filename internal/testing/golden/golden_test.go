@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestEveryCaseOfAFileIsHeldToItsResult(t *testing.T) {
+func TestEveryCaseIsCompared(t *testing.T) {
 	inputs := map[string]string{}
 	Cases(t, "testdata/cases.txt", func(t *testing.T, input string) string {
 		inputs[t.Name()[strings.LastIndex(t.Name(), "/")+1:]] = input
@@ -22,7 +22,7 @@ func TestEveryCaseOfAFileIsHeldToItsResult(t *testing.T) {
 	check.That(t, len(inputs) == len(want), "cases are %q", inputs)
 }
 
-func TestUpdateWritesWhatTestsGot(t *testing.T) {
+func TestUpdateWritesResults(t *testing.T) {
 	dir := t.TempDir()
 	must.Write(t, dir+"/cases", "// twice\nx\n⇒ old\n\n// empty\n⇒ old\n")
 	*update = true

@@ -1,5 +1,5 @@
-// Package hostile is for tests: it puts text that does harm into a record, wherever
-// one holds text of others.
+// Package hostile inserts harmful text into every field of a record that may have
+// external content. It is for tests.
 package hostile
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// words are fields whose text is one of ours, or what records are put together by.
+// words are fields with text of tare itself, or with keys that connect records.
 var words = []string{"Type", "Kind", "Phase", "Case", "Method", "Op", "Done", "Status", "Experiment", "Code", "Volume", "Cache", "RW", "Tool", "Clock", "Schema", "Absent", "Job", "Unit", "Charge", "Cgroup", "Driver"}
 
-// Record adds a text to every text of others in a record, and to its plan's title.
+// Record appends a text to every external text in a record, and to its plan's title.
 func Record(rec *record.Record, text string) error {
 	add(reflect.ValueOf(rec), "", text)
 	for _, line := range rec.Own() {
@@ -46,7 +46,7 @@ func add(v reflect.Value, field, text string) {
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return // the plan, which has its own reader
+			return // the plan has its own reader
 		}
 		for i := range v.Len() {
 			add(v.Index(i), field, text)

@@ -1,5 +1,5 @@
-// Package imagetest is for tests: it makes programs that pass for tare, of any
-// architecture and at once. They do not run.
+// Package imagetest quickly creates fake tare binaries of any architecture for tests.
+// They cannot be executed.
 package imagetest
 
 import (
@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Commit is the one that binaries are of, and Made its time.
+// Commit is the commit of the binaries; Made is its time.
 const (
 	Commit = "0123456789abcdef0123456789abcdef01234567"
 	Made   = "2026-02-03T04:05:06Z"
 )
 
-// Info is what go build writes into a tare.
+// Info returns the build information that go build writes to a tare binary.
 func Info(arch string) *debug.BuildInfo {
 	return &debug.BuildInfo{
 		GoVersion: "go1.26.6", Path: "github.com/tare-bench/tare/cmd/tare",
@@ -31,8 +31,8 @@ func Info(arch string) *debug.BuildInfo {
 	}
 }
 
-// Binary is an ELF file for a machine with one segment, in which that stands. kind is
-// elf.PT_LOAD, and other headers.
+// Binary returns an ELF file for a machine with one segment that contains the build
+// information. kind is elf.PT_LOAD or another header type.
 func Binary(machine elf.Machine, info *debug.BuildInfo, kinds ...elf.ProgType) []byte {
 	const header, entry = 64, 56
 	kinds = append([]elf.ProgType{elf.PT_LOAD}, kinds...)
@@ -41,7 +41,7 @@ func Binary(machine elf.Machine, info *debug.BuildInfo, kinds ...elf.ProgType) [
 	var out bytes.Buffer
 	put := func(values ...any) {
 		for _, v := range values {
-			_ = binary.Write(&out, binary.LittleEndian, v) // into memory
+			_ = binary.Write(&out, binary.LittleEndian, v) // writes to memory do not fail
 		}
 	}
 	ident := [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)}
@@ -54,10 +54,10 @@ func Binary(machine elf.Machine, info *debug.BuildInfo, kinds ...elf.ProgType) [
 	return out.Bytes()
 }
 
-// buildInfo is the form that package debug/buildinfo of Go 1.18 and later reads.
+// buildInfo is the format that package debug/buildinfo of Go 1.18 and later reads.
 func buildInfo(info *debug.BuildInfo) []byte {
 	goes := *info
-	goes.GoVersion = "" // which stands alone
+	goes.GoVersion = "" // written separately
 	frame := strings.Repeat("-", 16)
 	out := append([]byte("\xff Go buildinf:\x08\x02"), make([]byte, 16)...)
 	for _, s := range []string{info.GoVersion, frame + goes.String() + frame} {

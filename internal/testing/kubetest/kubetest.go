@@ -1,5 +1,5 @@
-// Package kubetest is for tests: a cluster in memory, with the kinds that tare asks for.
-// client-go's own fake clientset has every kind of every group, and takes a minute to
+// Package kubetest is an in-memory cluster for tests, with the kinds that tare uses.
+// client-go's own fake clientset has every kind of every group and takes a minute to
 // compile.
 package kubetest
 
@@ -28,7 +28,8 @@ import (
 	"github.com/tare-bench/tare/internal/kube"
 )
 
-// Cluster keeps its objects in a tracker, which answers what no other reactor does.
+// Cluster stores its objects in a tracker, which handles the requests that no other
+// reactor handles.
 type Cluster struct {
 	testing.Fake
 	Tracker testing.ObjectTracker
@@ -36,7 +37,7 @@ type Cluster struct {
 	codecs serializer.CodecFactory
 }
 
-// New returns a cluster of objects.
+// New returns a cluster with the given objects.
 func New(objects ...runtime.Object) (*Cluster, error) {
 	kinds := kube.Kinds()
 	c := &Cluster{codecs: serializer.NewCodecFactory(kinds)}
@@ -54,12 +55,12 @@ func New(objects ...runtime.Object) (*Cluster, error) {
 	return c, nil
 }
 
-// API returns what tare asks of the cluster.
+// API returns the part of the cluster's API that tare uses.
 func (c *Cluster) API() kube.API { return api{c} }
 
 type api struct{ *Cluster }
 
-// REST answers nothing.
+// REST returns no client.
 func (api) REST() rest.Interface { return (*rest.RESTClient)(nil) }
 
 func (a api) Pods(namespace string) kube.Pods {
@@ -132,7 +133,7 @@ type pods struct {
 	namespace string
 }
 
-// GetLogs has what a reactor of "get" and "pods/log" returns as a [runtime.Unknown].
+// GetLogs returns the [runtime.Unknown] of a reactor for "get" and "pods/log".
 func (p pods) GetLogs(name string, o *corev1.PodLogOptions) *rest.Request {
 	action := testing.NewGetSubresourceAction(corev1.SchemeGroupVersion.WithResource("pods"), p.namespace, "log", name)
 	client := restfake.RESTClient{NegotiatedSerializer: p.codecs.WithoutConversion(), GroupVersion: corev1.SchemeGroupVersion}

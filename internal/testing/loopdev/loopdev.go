@@ -1,4 +1,4 @@
-// Package loopdev is for tests: block devices of files, and file systems on them.
+// Package loopdev creates loop devices and file systems on them for tests.
 package loopdev
 
 import (
@@ -13,13 +13,14 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// New makes a device of a file of zeros, until the test's end.
+// New creates a device of a zero-filled file. It exists until the end of the test.
 func New(t *testing.T, size int64, options ...string) (device, file string) {
 	t.Helper()
 	return In(t, t.TempDir(), size, options...)
 }
 
-// In makes a device of a file of zeros in a folder, until the test's end.
+// In creates a device of a zero-filled file in a folder. It exists until the end of the
+// test.
 func In(t *testing.T, dir string, size int64, options ...string) (device, file string) {
 	t.Helper()
 	f, err := os.CreateTemp(dir, "image-*")
@@ -31,7 +32,7 @@ func In(t *testing.T, dir string, size int64, options ...string) (device, file s
 	return On(t, f.Name(), options...), f.Name()
 }
 
-// On makes a device of a file or of another device, until the test's end.
+// On creates a device of a file or another device. It exists until the end of the test.
 func On(t *testing.T, path string, options ...string) (device string) {
 	t.Helper()
 	need.Root(t)
@@ -48,7 +49,7 @@ func On(t *testing.T, path string, options ...string) (device string) {
 	return device
 }
 
-// Mount makes an ext4 on a device and mounts it at a folder, until the test's end.
+// Mount creates an ext4 on a device and mounts it at a folder until the end of the test.
 func Mount(t *testing.T, device, at string, flags uintptr) {
 	t.Helper()
 	if out, err := exec.Command("mkfs.ext4", "-q", "-m", "0", device).CombinedOutput(); err != nil {

@@ -1,5 +1,4 @@
-// Package must is for tests: it does what a test needs and is not about, and ends the test
-// where that does not work.
+// Package must performs steps that a test requires to succeed. A failure ends the test.
 package must
 
 import (
@@ -12,7 +11,7 @@ import (
 	"time"
 )
 
-// OK ends the test at an error.
+// OK ends the test if err is not nil.
 func OK(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -28,8 +27,8 @@ func That(t testing.TB, ok bool, format string, args ...any) {
 	}
 }
 
-// Get takes what a function returned. Its result returns the value, or ends the test at the
-// error: must.Get(os.Open(path))(t).
+// Get takes the results of a function. It returns a function that returns the value, or
+// ends the test on an error: must.Get(os.Open(path))(t).
 func Get[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -50,20 +49,20 @@ func Eventually(t testing.TB, problem func() string) {
 	}
 }
 
-// Read is what is in a file.
+// Read returns the content of a file.
 func Read(t testing.TB, path string) string {
 	t.Helper()
 	return string(Get(os.ReadFile(path))(t))
 }
 
-// Write writes a file that anybody may read, and makes the folders above it.
+// Write writes a world-readable file and creates its parent folders.
 func Write(t testing.TB, path, text string) {
 	t.Helper()
 	OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	OK(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// JSON is a value as JSON has it.
+// JSON encodes a value as JSON.
 func JSON(t testing.TB, value any) []byte {
 	t.Helper()
 	return Get(json.Marshal(value))(t)

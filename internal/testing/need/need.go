@@ -32,8 +32,8 @@ const all = "all"
 // Tiers are the names that Variable may hold, besides all.
 var Tiers = []string{"engines", "youki", "cluster", "browser", "vm", "tools"}
 
-// programs are those whose Debian package has another name, or that belong to a tier
-// although they are programs: what is built with them takes long.
+// programs are tools with a different Debian package name, and tools that belong to a
+// tier because they take long to build.
 var programs = map[string]struct{ debian, tier string }{
 	"mkfs.ext4":                {debian: "e2fsprogs"},
 	"clang-14":                 {debian: "clang-14 llvm-14 libbpf-dev", tier: "tools"},
@@ -41,7 +41,7 @@ var programs = map[string]struct{ debian, tier string }{
 	"aarch64-linux-gnu-gcc-12": {debian: "gcc-12-aarch64-linux-gnu", tier: "tools"},
 }
 
-// sbin are folders that a user's PATH often leaves out.
+// sbin are folders that are often missing from a user's PATH.
 var sbin = []string{"/usr/local/sbin", "/usr/sbin", "/sbin"}
 
 // Root skips the test unless it runs as root.
@@ -101,7 +101,7 @@ func Cluster(t TB) {
 	tier(t, "cluster", "a Kubernetes cluster")
 }
 
-// Browser skips a test that looks at pages in Chromium.
+// Browser skips a test that opens pages in Chromium.
 func Browser(t TB) {
 	t.Helper()
 	tier(t, "browser", "Chromium")
@@ -164,8 +164,8 @@ func named() []string {
 	return strings.FieldsFunc(os.Getenv(Variable), func(r rune) bool { return r == ',' })
 }
 
-// required are the tiers to run. A name that is not a tier ends the test: it would
-// otherwise skip what was meant to run.
+// required returns the tiers to run. An unknown name ends the test; otherwise the
+// requested tests would be skipped silently.
 func required(t TB) []string {
 	t.Helper()
 	names := named()

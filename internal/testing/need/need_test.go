@@ -63,7 +63,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-func TestWithoutRootATestIsSkippedAndWithATierItFails(t *testing.T) {
+func TestWithoutRootTestsAreSkippedOrFailIfRequired(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Setenv(Variable, "")
 		o := ask(Root)

@@ -53,7 +53,7 @@ var roles = map[string]func(){
 	"writer": write,
 }
 
-// sleepers are command lines of processes that do nothing.
+// sleepers are command lines of idle processes.
 var sleepers = []string{
 	"containerd-shim-runc-v2 -namespace moby -id " + id + " -address /run/containerd/containerd.sock",
 	"containerd-shim-kata-v2 -namespace k8s.io -id " + id,
@@ -75,7 +75,7 @@ var (
 	}
 )
 
-// covered reports whether this process has covered /etc, in its own mount namespace.
+// covered reports whether this process has a mount over /etc in its mount namespace.
 var covered bool
 
 func main() {

@@ -1,4 +1,4 @@
-// Package ports is for tests: it has ports of this machine that nobody else is given.
+// Package ports reserves ports of this machine for tests.
 package ports
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// Held is a port of the loopback at which nobody listens and which, until the test ends,
-// the kernel gives to nobody who asks for any: a socket is bound to it that never listens.
-// Who asks for this one, with SO_REUSEADDR as servers do, may listen there.
+// Held returns a loopback port without a listener. Until the test ends, the kernel does
+// not assign it as a free port, because a socket is bound to it. A server that requests
+// this port with SO_REUSEADDR, as servers do, can listen on it.
 func Held(t testing.TB) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestAHeldPortIsForWhoNamesIt(t *testing.T) {
+func TestHeldPortCanBeRequestedExplicitly(t *testing.T) {
 	at := fmt.Sprintf("127.0.0.1:%d", Held(t))
 	if c, err := net.Dial("tcp4", at); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("%v, %v", c, err)

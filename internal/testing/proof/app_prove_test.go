@@ -19,11 +19,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Of one CPU that two want all the time the scheduler gives each the half, and half is
-// what a server keeps beside such a neighbour: of the CPU time of the two wherever else
-// that CPU is wanted, and of its requests, on a quiet machine to a few percent. The
-// clients have the same CPU, so that it is up to 0.525: they use 5 % of it at most.
-func TestANeighbourTakesWhatTheSchedulerGivesIt(t *testing.T) {
+// If two processes always want one CPU, the scheduler gives each half of it. A server
+// with such a neighbour keeps half of their CPU time, and on a quiet machine half of its
+// requests within a few percent. The clients share the CPU and use at most 5 %, so the
+// share may be up to 0.525.
+func TestNeighbourGetsItsSchedulerShare(t *testing.T) {
 	p := folders(t)
 	path := filepath.Join(p.dir, "half.jsonl")
 	self := must.Get(os.Executable())(t)
@@ -35,7 +35,7 @@ func TestANeighbourTakesWhatTheSchedulerGivesIt(t *testing.T) {
 	must.OK(t, err)
 	rec, j := stored(p, path, app.Judge)
 	for _, target := range []string{"floor", "runc"} {
-		var halves, had []float64 // of what the two used; what they and the clients did of the CPU
+		var halves, had []float64 // share of the two; usage of the CPU by them and the clients
 		for _, w := range record.All[app.Window](rec) {
 			if w.Target != target || w.Neighbour == "" || w.Failure != nil {
 				continue
@@ -55,19 +55,19 @@ func TestANeighbourTakesWhatTheSchedulerGivesIt(t *testing.T) {
 		kept := figure.Find(j.Figures(), "throughput-kept", "target", target)
 		t.Logf("%s: %.4f of the CPU time of both, %.4f [%.4f, %.4f] × alone; others left them %.2f of the CPU", target, half, kept.Value, kept.Lo, kept.Hi, all)
 		check.That(t, math.Abs(half-0.5) <= 0.02, "%s: the server had %.4f of the CPU time of both", target, half)
-		most := 0.1 // off half, of the whole interval, which not always holds the truth
+		most := 0.1 // distance of the interval from half; an interval may miss the truth
 		if all < 0.95 {
-			most = 0.5 // others wanted the CPU, now more and now less
+			most = 0.5 // others used a varying part of the CPU
 		}
 		check.That(t, kept.Bounded && kept.Lo <= 0.5+most && kept.Hi >= 0.5-most/2 && kept.Hi-kept.Lo <= most,
 			"%s: it kept %.4f [%.4f, %.4f]", target, kept.Value, kept.Lo, kept.Hi)
 	}
 }
 
-// A server that keeps 64 KiB of each of 1024 requests has 64 MiB more than it had when it
-// was idle, to a hundredth, wherever it runs. gVisor's is charged to its sandbox, with the files that hold
-// the guest's memory, and found all the same.
-func TestALeakUnderLoadIsFound(t *testing.T) {
+// A server that keeps 64 KiB for each of 1024 requests grows by 64 MiB within 1 %, on
+// every target. gVisor's memory is charged to its sandbox, with the files of the guest's
+// memory, and must be found as well.
+func TestLeakUnderLoadIsFound(t *testing.T) {
 	targets := []string{"host", "floor", "runc", "crun", "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun", "runsc=" + engines.Runsc()}
 	args := append([]string{"overhead", "--sandboxes", "1", "--rounds", "1", "--hold", "500ms", "--settle", "200ms", "--command", "/probe serve 18080 leak=65536",
 		"--host-command", "/probe serve 18080 leak=65536", "--load", "http://:18080/", "--rate", "256", "-t", "4s"}, fleetFlags(t, targets...)...)

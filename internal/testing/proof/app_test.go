@@ -20,13 +20,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// worked is the CPU time of which a server uses so much for each request, ms.
+// worked is the server's CPU time per request, in ms.
 const worked = 2.0
 
-// A server that uses 2 ms of CPU time for each request does so on every target, in the
-// role that it has there: the workload's, and with gVisor its kernel's. And it has
-// answered no more requests than were counted.
-func TestAServiceIsLoadedOnEveryTarget(t *testing.T) {
+// A server that uses 2 ms of CPU time per request does so on every target, in its role:
+// the workload's, or with gVisor the guest kernel's. The number of counted requests must
+// not exceed its answers.
+func TestServiceIsLoadedOnEveryTarget(t *testing.T) {
 	targets := []string{"host", "floor", "runc", "crun", "runsc=" + engines.Runsc(), "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
 	args := append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000"}, fleetFlags(t, targets...)...)
 	recs, judged, _ := tare(folders(t), app.Judge, append(args, targets...)...)
@@ -44,8 +44,8 @@ func TestAServiceIsLoadedOnEveryTarget(t *testing.T) {
 				used += float64(c.NS) / 1e6
 			}
 		}
-		// One more may have been under way, and 0.3 ms is for the server's system calls. Time
-		// that the hypervisor took is in the clock of the process from which it was taken.
+		// One more request may be in flight, and the server's system calls may take 0.3
+		// ms. Time stolen by the hypervisor is in the process's clock.
 		stolen := w.Seen.Steal * float64(w.Seen.Took) / 1e6
 		least, most := answers*worked*0.99, (answers+1)*(worked+0.3)+stolen
 		if w.Target == "runsc" { // which has no clock of CPU time that would do: there the server goes by pieces of work
@@ -58,9 +58,9 @@ func TestAServiceIsLoadedOnEveryTarget(t *testing.T) {
 	}
 }
 
-// An image of a user's own works beside, in a sandbox of its own, and none of it is in
-// what the service uses. What it is told to be secret is nowhere.
-func TestAnImageOfAUsersOwnIsANeighbour(t *testing.T) {
+// A user's image works as a neighbour in its own sandbox. Its usage is not part of the
+// service's, and its secrets do not appear anywhere.
+func TestUserImageAsNeighbour(t *testing.T) {
 	docker, archive := engines.Docker(t), shell(t)
 	targets := []string{"host", "floor", "runc", "docker/runc"}
 	recs, judged, text := tare(folders(t), app.Judge, append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000",
@@ -90,9 +90,9 @@ func TestAnImageOfAUsersOwnIsANeighbour(t *testing.T) {
 	}
 }
 
-// A command that is run in the sandbox is its load: a server that keeps 256 KiB of each
-// of the 128 requests that a command there sends it has 32 MiB more than idle.
-func TestACommandInTheSandboxIsItsLoad(t *testing.T) {
+// A command in the sandbox is its load. It sends 128 requests to a server that keeps 256
+// KiB of each, so the server grows by 32 MiB.
+func TestCommandInTheSandboxIsItsLoad(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "ask")
 	must.Write(t, script, must.Read(t, "testdata/ask.sh"))
 	must.OK(t, os.Chmod(filepath.Dir(script), 0o755))
@@ -113,12 +113,12 @@ func TestACommandInTheSandboxIsItsLoad(t *testing.T) {
 	check.Equal(t, "loads", loads, 2)
 }
 
-// briefly are the flags of a density that is over soon.
+// briefly are the flags of a short density run.
 var briefly = []string{"density", "--rounds", "1", "--settle", "100ms", "--hold", "100ms", "--recover", "1s"}
 
-// A density on engines counts every sandbox that it was asked for, in each step, and
-// nothing of them stays.
-func TestADensityCountsEverySandboxOfEnginesAndLeavesNone(t *testing.T) {
+// A density run on engines counts every requested sandbox in each step and leaves none
+// behind.
+func TestDensityCountsAndRemovesEverySandbox(t *testing.T) {
 	count(t, "docker/runc", "cri+containerd/runc")
 }
 
@@ -146,19 +146,20 @@ func count(t *testing.T, targets ...string) {
 		}
 	}
 	for _, target := range targets {
-		check.That(t, starts[target] == 3+4, "%s: %d starts", target, starts[target]) // of the trial, and of the round
+		check.That(t, starts[target] == 3+4, "%s: %d starts", target, starts[target]) // of the trial and the round
 	}
 }
 
-// A start that fails is the end that was asked for, or else an error; either way it is
-// told why, and all that were there are removed.
-func TestADensityEndsByAProgramThatFails(t *testing.T) {
+// A failed start ends the run, as requested or with an error. Either way the reason is
+// reported and all sandboxes are removed.
+func TestDensityEndsWithAFailedStart(t *testing.T) {
 	need.Long(t)
 	for until, code := range map[string]int{"failure": cli.ExitDone, "8": cli.ExitFailed} {
 		t.Run(until, func(t *testing.T) {
 			p, out := folders(t), t.TempDir()
 			must.OK(t, os.Chmod(out, 0o777))
-			// Each leaves a file: three of the trial, three of the round, and one too many.
+			// Each start creates a file: three of the trial, three of the round, and one
+			// too many.
 			script := `: >/out/$RANDOM$RANDOM$RANDOM; set -- /out/*; [ $# -le 6 ] || { echo "no room for $#" >&2; exit 3; }; trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done`
 			name := filepath.Join(p.dir, "r.jsonl")
 			args := append(slices.Clone(briefly), "--until", until, "-q", "-o", name, "--image", shell(t), "--mount", out+":/out", "--command", "bash -c '"+strings.ReplaceAll(script, "'", `'\''`)+"'", "--ready", "log:^ready$", "runc")

@@ -22,8 +22,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Every connection of the load is one run of the lookup, no more and no less, as
-// the clients count them and as a server does that knows nothing of BPF.
+// Every connection of the load is exactly one run of the lookup, according to the clients
+// and to a server without BPF.
 func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags []string
@@ -81,7 +81,7 @@ func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
 	}
 }
 
-// ran is what a program did in a phase.
+// ran returns the counters of a program in a phase.
 func ran(t *testing.T, p *record.Point, name string) record.ProgramRun {
 	t.Helper()
 	i := slices.IndexFunc(p.Runs, func(r record.ProgramRun) bool { return r.Name == name })
@@ -91,8 +91,8 @@ func ran(t *testing.T, p *record.Point, name string) record.ProgramRun {
 	return p.Runs[i]
 }
 
-// Counts, times and memory are those that bpftool has for the same programs, and
-// memory what the kernel says of a descriptor.
+// Counts, times and memory match bpftool's for the same programs. Memory also matches the
+// kernel's value for a descriptor.
 func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 	playBPF(t)
 	d, group := attachment(t)
@@ -101,7 +101,7 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 	go func() {
 		view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "tare_*", "--interval", "12s")
 	}()
-	time.Sleep(2 * time.Second) // it has begun to look by then, and looks again long after the load
+	time.Sleep(2 * time.Second) // it has started measuring by now and continues until long after the load
 	sent := sending(t, d, group)
 	v := <-view
 	must.That(t, v.err == nil && len(v.Programs) == 2, "seen: %+v, %v", v.View, v.err)
@@ -114,7 +114,7 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 		}
 		check.That(t, p.Name != "tare_connect4" || a.Count-b.Count == uint64(sent.Sockets),
 			"%d connections, %d runs by bpftool", sent.Sockets, a.Count-b.Count)
-		// Where the load began before the interval did, it has only a part of it.
+		// If the load began before the interval, the interval has only a part of it.
 		if took := p.Rate.Mean * float64(p.Rate.Runs); p.Rate.Runs == a.Count-b.Count && math.Abs(took-float64(a.Time-b.Time)) > 1 {
 			t.Errorf("%s: %.0f ns in the interval; bpftool has %d", p.Name, took, a.Time-b.Time)
 		}
@@ -122,7 +122,7 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 	}
 }
 
-// sending makes connections in the datapath's cgroup, and ends.
+// sending makes connections in the datapath's cgroup and exits.
 func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
 	t.Helper()
 	clients, err := httpload.Start(t.Context(), httpload.ClientOptions{
@@ -135,8 +135,8 @@ func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
 	return sent
 }
 
-// What the maps of tare's own programs occupy is what the kernel tells of them at
-// the same time, and more services are more of it.
+// The memory of tare's own maps matches the kernel's values at the same time. More
+// services need more memory.
 func TestMemoryOfProgramsIsThatOfTheirDescriptors(t *testing.T) {
 	s := playBPF(t)
 	told, stop := descriptors()
@@ -153,16 +153,17 @@ func TestMemoryOfProgramsIsThatOfTheirDescriptors(t *testing.T) {
 			check.That(t, told[key][m.Memory], "%s: %d bytes; the kernel told of %v", m.Name, m.Memory, told[key])
 		}
 	}
-	check.Equal(t, "figures were compared", compared, 2*3*5) // two numbers of services, three phases
+	check.Equal(t, "figures were compared", compared, 2*3*5) // two service counts, three phases
 	check.That(t, len(j.Growth) == 2 && j.Growth[0].Services == 1 && j.Growth[1].Maps >= j.Growth[0].Maps+999*16 &&
 		j.Growth[1].Programs == j.Growth[0].Programs, "%+v", j.Growth)
 }
 
-// The limit pays for programs that run in the calls of the limited, whatever it is.
+// Programs that run in the calls of limited processes are charged to the limit, for any
+// limit.
 func TestProgramsOfAWorkloadCountAgainstItsLimit(t *testing.T) { paysFor(t, "0.5", "1s") }
 
-// paysFor runs the case of a limit. Where others have the CPUs it may say that it
-// has not seen enough.
+// paysFor runs the case of a limit. If others use the CPUs, the verdict may be that there
+// is not enough evidence.
 func paysFor(t *testing.T, cpus, long string) {
 	s := playBPF(t)
 	rec, j := s.weigh("bpf", "quota", "--cpus", cpus, "-c", "16", "-t", long, "--idle", "200ms", "--heavy", "0,400000", "--rounds", "1")
@@ -177,7 +178,7 @@ func paysFor(t *testing.T, cpus, long string) {
 	}
 }
 
-// busy is the largest share of the node that others had in a phase.
+// busy returns the largest share of the node that others used in a phase.
 func busy(rec *record.Record) (most float64) {
 	for _, p := range rec.Points {
 		if p.NodeCPU < 0 || p.Ended <= p.Begun {

@@ -29,11 +29,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// programs is where measures of BPF programs are run.
+// programs is the setting for measures of BPF programs.
 type programs struct{ *place }
 
-// playBPF makes ready, and looks at the test's end whether anything is left: in the
-// kernel, in this process, of its children, and whether statistics are on still.
+// playBPF prepares the test. At the end it checks for leftovers in the kernel, in this
+// process and among its children, and that statistics are disabled.
 func playBPF(t *testing.T) *programs {
 	t.Helper()
 	s := &programs{folders(t)}
@@ -55,7 +55,7 @@ func (s *programs) weigh(args ...string) (*record.Record, *bpf.Judgement) {
 	return recs[0], judged[0]
 }
 
-// listed is what tare bpf list shows, or why it does not.
+// listed is the output of tare bpf list, or its error.
 type listed struct {
 	*bpflist.View
 	err error
@@ -70,8 +70,7 @@ func list(t *testing.T, args ...string) listed {
 	return listed{v, json.Unmarshal([]byte(out), v)}
 }
 
-// attachment is a datapath of the test's own, with the kernel's statistics on, and
-// its cgroup.
+// attachment is a datapath of the test with kernel statistics enabled, and its cgroup.
 func attachment(t *testing.T) (*datapath.Datapath, string) {
 	t.Helper()
 	group, remove, err := datapath.Place(fmt.Sprintf("proof-%d", os.Getpid()))
@@ -86,7 +85,7 @@ func attachment(t *testing.T) (*datapath.Datapath, string) {
 	return d, group
 }
 
-// toolProgram is what bpftool says of one.
+// toolProgram is a program as listed by bpftool.
 type toolProgram struct {
 	ID      uint32   `json:"id"`
 	Time    uint64   `json:"run_time_ns"`
@@ -95,7 +94,7 @@ type toolProgram struct {
 	Maps    []uint32 `json:"map_ids"`
 }
 
-// bpftool asks for programs one by one: others come and go meanwhile.
+// bpftool queries programs one by one, because others appear and disappear.
 func bpftool(t *testing.T, ids []uint32) map[uint32]toolProgram {
 	t.Helper()
 	path := need.Tool(t, "bpftool")
@@ -111,8 +110,8 @@ func bpftool(t *testing.T, ids []uint32) map[uint32]toolProgram {
 	return all
 }
 
-// checkMemory holds a program against bpftool, and it and its maps against what the
-// kernel says of descriptors that the test has of them.
+// checkMemory compares a program with bpftool. It also compares the memory of the program
+// and its maps with the kernel's values for the test's descriptors.
 func checkMemory(t *testing.T, p *record.Program, tool toolProgram) {
 	t.Helper()
 	told, stop := descriptors()
@@ -131,14 +130,14 @@ func checkMemory(t *testing.T, p *record.Program, tool toolProgram) {
 	}
 }
 
-// held is a program or a map that this process has open.
+// held is a program or map opened by this process.
 type held struct {
 	id    uint32
 	isMap bool
 }
 
-// descriptors collects what the kernel says that programs and maps occupy of which
-// this process has a descriptor, see proc_pid_fdinfo(5), until it is stopped.
+// descriptors collects the kernel's memory values of open programs and maps until it is
+// stopped, see proc_pid_fdinfo(5).
 func descriptors() (told map[held]map[int64]bool, stop func()) {
 	told = map[held]map[int64]bool{}
 	look := func() {
@@ -181,8 +180,7 @@ func descriptors() (told map[held]map[int64]bool, stop func()) {
 	return told, func() { close(end); ended.Wait() }
 }
 
-// opened are the descriptors among these, as /proc has them, of which the kernel says that
-// they are of such a kind.
+// opened returns the paths in /proc of descriptors of a given kind.
 func opened(descriptors, kind string) (all []string) {
 	found, _ := filepath.Glob(descriptors)
 	for _, path := range found {
@@ -193,7 +191,7 @@ func opened(descriptors, kind string) (all []string) {
 	return all
 }
 
-// children are clients and servers of a load that are this test's program.
+// children returns the clients and servers of a load that run this test's binary.
 func children() (all []string) {
 	own, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -209,8 +207,8 @@ func children() (all []string) {
 	return all
 }
 
-// uncounted looks whether the kernel counts runs still: a program runs, and its
-// count has to stay, once others who have statistics on at the same time are done.
+// uncounted checks that kernel statistics are disabled: the count of a running program
+// must stop once concurrent users of statistics are done.
 func uncounted(t *testing.T) {
 	t.Helper()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "proof_still", Type: ebpf.SocketFilter, License: "MIT", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})

@@ -11,13 +11,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// A known loop takes under load what the kernel's own test run of it takes.
+// A known loop takes as long under load as in the kernel's own test run.
 func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 	s := playBPF(t)
 	const heavy = 60_000
 	d, _ := attachment(t)
 	must.OK(t, d.SetHeavy(heavy))
-	// What else the machine does only adds to a time: of each the least is taken.
+	// Other work only increases times, so use the minimum of each.
 	light, loaded, alone := 0.0, 0.0, 0.0
 	least := func(of *float64, ns float64) {
 		if *of == 0 || ns < *of {
@@ -43,12 +43,12 @@ func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 			}
 		}
 	}
-	ratio := (loaded - light) / alone // the lookup is not in a test run
+	ratio := (loaded - light) / alone // a test run does not include the lookup
 	t.Logf("%.0f ns under load, %.0f of them without the loop; %.0f ns in a test run: %.3f", loaded, light, alone, ratio)
 	check.That(t, ratio >= 0.9 && ratio <= 1.1, "%.3f times the time of a test run", ratio)
 }
 
-// Whatever the limit is, it pays for the programs.
+// Programs are charged to a limit of any size.
 func TestProgramsCountAgainstLimitsOfAnySize(t *testing.T) {
 	for _, cpus := range []string{"0.2", "0.5", "1"} {
 		t.Run(cpus+" CPUs", func(t *testing.T) { paysFor(t, cpus, "2s") })

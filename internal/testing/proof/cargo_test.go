@@ -39,11 +39,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// big is a file in the image of a shell, of so many bytes.
+// big is the size in bytes of a file in the shell's image.
 const big = 1 << 20
 
-// shell is an archive of an image that is a shell, with a user and a program of its own,
-// and with a command.
+// shell is an archive of a shell image with a user, a program and a command.
 func shell(t *testing.T, command ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -81,7 +80,7 @@ func shell(t *testing.T, command ...string) string {
 	return archive
 }
 
-// fleet are targets of every kind, with the engines that they need.
+// fleet are targets of every kind with their engines.
 func fleet(t *testing.T) []find.Found {
 	t.Helper()
 	docker, podman, containerd, crio := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)
@@ -97,7 +96,7 @@ func fleet(t *testing.T) []find.Found {
 	}}, names...)
 }
 
-// named are targets that have to be here.
+// named are the required targets.
 func named(t *testing.T, how find.Settings, names ...string) []find.Found {
 	t.Helper()
 	all := must.Get(find.Named(t.Context(), names, how))(t)
@@ -107,7 +106,7 @@ func named(t *testing.T, how find.Settings, names ...string) []find.Found {
 	return all
 }
 
-// fleetFlags are those by which tare finds the engines of targets, which are started.
+// fleetFlags are the flags with which tare finds the started engines.
 func fleetFlags(t *testing.T, targets ...string) (flags []string) {
 	t.Helper()
 	programs := map[string]string{}
@@ -131,14 +130,14 @@ func fleetFlags(t *testing.T, targets ...string) (flags []string) {
 	return flags
 }
 
-// stand opens a target with a workload, and closes it at the end.
+// stand opens a target with a workload, and closes it at the end of the test.
 func stand(t *testing.T, p *place, target subject.Target, w setting.Workload) subject.Session {
 	t.Helper()
 	s, _ := within(t, p, workspace.DefaultRoots(), target, w, time.Minute)
 	return s
 }
 
-// within is the same in folders of its own, and says in which surroundings.
+// within is like stand in its own folders, and names the surroundings.
 func within(t *testing.T, p *place, roots workspace.Roots, target subject.Target, w setting.Workload, timeout time.Duration) (subject.Session, subject.Env) {
 	t.Helper()
 	run := must.Get(workspace.New(roots))(t)
@@ -164,13 +163,14 @@ func operate(t *testing.T, s subject.Session, op subject.Op) *record.Sample {
 	return &samples[0]
 }
 
-// One image of a user's own runs on every target as it says: after its first instruction
-// was stamped, as its user, in its folder, with its variables and those that were asked
-// for, its own files and a folder of this machine, and ends when it is told to.
-func TestAnImageOfAUsersOwnRunsOnEveryTarget(t *testing.T) {
+// A user's image runs as configured on every target, after its first instruction is
+// stamped. It has its user, working folder, variables, requested variables, files and a
+// folder of this machine, and exits when stopped.
+func TestUserImageRunsOnEveryTarget(t *testing.T) {
 	p, out := folders(t), t.TempDir()
 	must.OK(t, os.Chmod(out, 0o777))
-	// The folder has its own mode whatever that of those above it: engines mount it as root.
+	// The folder has a fixed mode, independent of its parents, because engines mount it
+	// as root.
 	script := `trap 'exit 0' TERM; echo "$OF_IMAGE $OF_BOTH $MINE $(id -u):$(id -g) $(pwd) $(cat own)" >/out/said; while :; do sleep 0.05; done`
 	w := setting.Workload{
 		Image: shell(t), Command: []string{"bash", "-c", script}, Env: []setting.Variable{"OF_BOTH=mine", "MINE=mine"}, Mounts: []setting.Mount{setting.Mount(out + ":/out")},
@@ -210,11 +210,11 @@ func TestAnImageOfAUsersOwnRunsOnEveryTarget(t *testing.T) {
 	}
 }
 
-// The root of an image is not the machine's: it has the capabilities that engines give,
-// cannot write to what rules the machine, and a folder that it has to read only has
-// nothing writable below it. On the floor no devices cgroup keeps it from the machine's
-// devices, so it cannot make any; and what is run beside it has no more than it.
-func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
+// The root of an image does not control the machine. It has the engines' capabilities,
+// cannot write to kernel settings, and a read-only folder has nothing writable below it.
+// The floor has no devices cgroup, so it must not create devices. Commands in the sandbox
+// have no more rights.
+func TestUserImageDoesNotControlTheMachine(t *testing.T) {
 	p, in, out := folders(t), t.TempDir(), t.TempDir()
 	below := filepath.Join(in, "below")
 	must.OK(t, os.Mkdir(below, 0o755))
@@ -245,7 +245,7 @@ func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
 	}
 }
 
-// await reads a file once it has a line, and takes it away.
+// await reads a file once it contains a line, and removes it.
 func await(t *testing.T, path string) string {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -258,10 +258,10 @@ func await(t *testing.T, path string) string {
 	return ""
 }
 
-// What a user asks for on a command line is weighed, by the name that an engine has for
-// it: every target has the same image, the host is left out, and no record or report has
-// a variable's value.
-func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
+// An image on the command line is measured under its name on an engine. Every target runs
+// the same image, the host is skipped, and no record or report contains the value of a
+// variable.
+func TestEngineImageIsMeasuredEverywhere(t *testing.T) {
 	docker, podman := engines.Docker(t), engines.Podman(t)
 	archive := shell(t)
 	for engine, load := range map[string]*exec.Cmd{
@@ -291,10 +291,10 @@ func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
 	}
 }
 
-// The plan of the service that was switched to Kata weighs whatever archive is named: two
-// that differ by what they hold differ by so much, and their documents have what the map
-// of the reports names.
-func TestTheSwitchedServiceIsOfAnyArchive(t *testing.T) {
+// The plan of the service that was moved to Kata accepts any archive. Two archives with
+// different memory usage differ by that amount, and their documents have every table of
+// the map of the reports.
+func TestSwitchedServiceAcceptsAnyArchive(t *testing.T) {
 	need.Long(t)
 	p := folders(t)
 	plan := filepath.Join(p.dir, "kata-service.yaml")
@@ -324,8 +324,8 @@ func TestTheSwitchedServiceIsOfAnyArchive(t *testing.T) {
 	}
 }
 
-// A program that is not there is said not to be.
-func TestAProgramThatIsNotThereIsSaidNotToBe(t *testing.T) {
+// A missing program is reported as missing.
+func TestMissingProgramIsReported(t *testing.T) {
 	p, archive := folders(t), shell(t)
 	for _, f := range named(t, find.Settings{}, "floor", "runc") {
 		t.Run(f.Name, func(t *testing.T) {

@@ -19,14 +19,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// A sandbox takes so much, all that is above the floor is so much, and it goes so many times.
+// The memory of a sandbox, the memory above the floor, and the number of runs.
 const (
 	densityEach = 16 * mib
 	densityRoom = 256 * mib
 	densityRuns = 20
 )
 
-// meminfo is what a watcher beside tare reads of the node in one look, bytes.
+// meminfo is one reading of the node by an independent observer, in bytes.
 type meminfo struct{ available, anonymous int64 }
 
 func lookAtMemory() (m meminfo, err error) {
@@ -50,7 +50,7 @@ func lookAtMemory() (m meminfo, err error) {
 	return m, err
 }
 
-// watchMemory looks at the node a few thousand times a second until it is told to end.
+// watchMemory reads the node a few thousand times per second until it is stopped.
 func watchMemory(done <-chan struct{}) (all []meminfo, err error) {
 	for {
 		select {
@@ -66,9 +66,9 @@ func watchMemory(done <-chan struct{}) (all []meminfo, err error) {
 	}
 }
 
-// leastAbove is the least that was left above the floor in any look, negative below it, and
-// what of it is left once what others took is given back: of anonymous memory so much may
-// be the sandboxes' at most, and what is beyond is others'.
+// leastAbove returns the minimum above the floor, negative if below. It also returns that
+// minimum without the memory used by others. At most a given amount of anonymous memory
+// belongs to the sandboxes; the rest belongs to others.
 func leastAbove(floor, sandboxes int64, before meminfo, looks []meminfo) (least, own int64) {
 	least, own = math.MaxInt64, math.MaxInt64
 	for _, m := range looks {
@@ -78,14 +78,14 @@ func leastAbove(floor, sandboxes int64, before meminfo, looks []meminfo) (least,
 	return least, own
 }
 
-// With 256 MiB above the floor of the machine that the test runs on, sandboxes that take
-// 16 MiB each do not take what is below it, in 20 of 20 runs of each kind of target. Who
-// else works on the machine may: what they took is told apart.
+// With 256 MiB above the floor of the test machine, sandboxes of 16 MiB each must not go
+// below the floor, in 20 of 20 runs per kind of target. Memory used by others is
+// subtracted.
 func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 	p := folders(t)
 	archive := shell(t)
 	docker := engines.Docker(t)
-	// It ends as it is told to, and takes what it takes after its first instruction.
+	// It exits when stopped and allocates its memory after its first instruction.
 	command := fmt.Sprintf(`bash -c "printf -v x %%%d%s; trap 'exit 0' TERM; sleep 1000000 & wait"`, densityEach, "s")
 	for target, engine := range map[string][]string{"floor": nil, "runc": nil, "docker/runc": {"--docker-host", docker.Host}} {
 		t.Run(target, func(t *testing.T) {
@@ -106,7 +106,8 @@ func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 				close(done)
 				must.OK(t, <-seen)
 				end := judged[0].Targets[0].Ends[0]
-				// Each has what it takes and a shell, and one more is under way; the rest is tare's own.
+				// Each sandbox has its memory and a shell, and one more is starting; the
+				// rest is tare's own.
 				least, own := leastAbove(floor, int64(end.Sandboxes+1)*(densityEach+2*mib)+64*mib, before, looks)
 				t.Logf("run %d: %d sandboxes, ended by %s; in %d looks at least %d MiB above the floor, without what others took %d MiB", n+1, end.Sandboxes, end.Why, len(looks), least/mib, own/mib)
 				if own >= 0 {
@@ -121,7 +122,7 @@ func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 	}
 }
 
-// And on the other engines.
+// The same on the other engines.
 func TestADensityCountsEverySandboxOfOtherEngines(t *testing.T) {
 	count(t, "podman/crun", "containerd/runc", "cri+cri-o/crun")
 }

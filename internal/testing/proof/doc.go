@@ -1,4 +1,4 @@
-// Package proof has no code: its tests weigh loads of known size, and watch starts
-// with waits of known length, on every kind of real target, and hold the figures
-// against what the loads and the waits were told.
+// Package proof has only tests. They run loads of known size, and starts with waits of
+// known length, on every kind of real target. The measured figures must match the
+// requested ones.
 package proof

@@ -20,18 +20,19 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// pairs are how many gates of real pairs are asked; fewer show less.
+// pairs is the number of gates of real pairs; fewer prove less.
 var pairs = flag.Int("pairs", 60, "real pairs that are gated")
 
 const (
 	gateRounds = 20
-	gateMargin = 0.025 // half of the change that is to be found
-	// An interval of 95 % ends 1.96 standard errors away, and 80 % are found of what is
-	// 2.8 of them beyond the margin: the floor of which that is so, as a share of it.
+	gateMargin = 0.025 // half of the smallest change to detect
+	// A 95 % interval ends 1.96 standard errors away. A change that exceeds the margin by
+	// 2.8 standard errors is found in 80 %. floor is the maximum noise for which this
+	// holds, as a share.
 	feasible = 1.96 / 2.8
 )
 
-// gated is what tare gate printed as JSON.
+// gated is the JSON output of tare gate.
 type gated struct {
 	Figures []struct {
 		Verdict  string
@@ -40,22 +41,23 @@ type gated struct {
 	}
 }
 
-// waiting writes a runtime that waits before it creates. Both of a pair are the same
-// script, so that nothing but the length of the wait differs.
+// waiting writes a runtime that waits before it creates. Both runtimes of a pair are the
+// same script, so only the length of the wait differs.
 func waiting(t *testing.T, path string, seconds float64) {
 	t.Helper()
 	runc := need.Tool(t, "runc")
 	script(t, path, "#!/bin/sh\ncase \" $* \" in *\" create \"*) sleep %.6f;; esac\nexec %s \"$@\"\n", seconds, runc)
 }
 
-// gate runs tare gate, which is to end with one of the codes.
+// gate runs tare gate, which must exit with one of the given codes.
 func (p *place) gate(t *testing.T, n int, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	path := filepath.Join(p.dir, fmt.Sprintf("gate-%d.jsonl", n))
 	return invoke(t, append(append([]string{"gate"}, args...), "--ops", "create", "--rounds", strconv.Itoa(gateRounds), "--worse", fmt.Sprint(gateMargin), "--format", "json", "-q", "-o", path)...)
 }
 
-// floor is what of an A/A this machine tells, as a share, where old waits so long.
+// floor returns the noise of this machine in an A/A comparison, as a share of the old
+// wait.
 func (p *place) floor(t *testing.T, old string, n int, wait float64) float64 {
 	t.Helper()
 	waiting(t, filepath.Join(p.dir, "old"), wait)
@@ -69,10 +71,10 @@ func (p *place) floor(t *testing.T, old string, n int, wait float64) float64 {
 	return percent / 100
 }
 
-// Of real pairs of which new takes 0, 2, 5 or 10 % longer, a gate of 2.5 % stops what takes
-// 0 or 2 % longer in at most 2 % of cases, and finds 5 and 10 % in 80 % where the noise of
-// this machine, which an A/A tells first, is small enough for that. An operation that is
-// too noisy is made longer, by a wait in both.
+// The new runtime of each real pair takes 0, 2, 5 or 10 % longer. A gate of 2.5 % stops 0
+// and 2 % in at most 2 % of cases. It finds 5 and 10 % in 80 % if an initial A/A shows
+// that the noise of this machine is small enough. An operation that is too noisy is
+// lengthened by a wait in both.
 func TestGatesOfRealPairs(t *testing.T) {
 	p := folders(t)
 	old, new := "old="+filepath.Join(p.dir, "old"), "new="+filepath.Join(p.dir, "new")
@@ -84,7 +86,7 @@ func TestGatesOfRealPairs(t *testing.T) {
 		}
 		t.Logf("an operation that waits %g ms is too noisy: this machine resolves a margin of %.1f %%", 1000*wait, 100*floor)
 	}
-	operation := 0.1 // seconds; of the pair before
+	operation := 0.1 // seconds; of the previous pair
 	added := []float64{0, 0.02, 0.05, 0.10}
 	asked, stopped, passed := map[float64]int{}, map[float64]int{}, map[float64]int{}
 	for i := range *pairs {

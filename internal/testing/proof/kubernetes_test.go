@@ -16,9 +16,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What the pods of a kubelet take is what the pods that tare makes take on an engine of
-// the same kind, on the same machine in the same rounds. What a daemon grew by, the
-// kubelet among them, is no pod's.
+// Pods of a kubelet use as much as pods that tare creates on an engine of the same kind,
+// on the same machine and in the same rounds. The growth of a daemon, such as the
+// kubelet, belongs to no pod.
 func TestPodsOfAKubeletTakeWhatPodsOfCRITake(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	containerd := engines.Containerd(t, engines.V2)

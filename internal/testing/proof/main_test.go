@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// tareEnv makes of this test's binary the tare command.
+// tareEnv makes this test binary the tare command.
 const tareEnv = "TARE_PROOF_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 const mib = 1 << 20
 
-// place is where the runs of a test have their folders.
+// place is the parent of the run folders of a test.
 type place struct {
 	t    *testing.T
 	dir  string
@@ -47,14 +47,14 @@ type place struct {
 	ids  []string
 }
 
-// ran notes a run's id.
+// ran stores a run's id.
 func (p *place) ran(id string) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.ids = append(p.ids, id)
 }
 
-// folders makes a place, and looks at the test's end whether anything of the runs is
+// folders creates a place. At the end of the test it checks that nothing of the runs is
 // left.
 func folders(t *testing.T) *place {
 	t.Helper()
@@ -68,8 +68,8 @@ func folders(t *testing.T) *place {
 	return p
 }
 
-// tare runs a command that has to succeed, in this process, and judges the records
-// that it writes: one, or of a plan several.
+// tare runs a command in this process, which must succeed, and judges the records that it
+// writes: one, or several for a plan.
 func tare[J any](p *place, judge func(*record.Record) (J, error), args ...string) (recs []*record.Record, judged []J, text string) {
 	p.t.Helper()
 	p.runs++
@@ -95,7 +95,7 @@ func tare[J any](p *place, judge func(*record.Record) (J, error), args ...string
 	return recs, judged, text
 }
 
-// invoke runs a command of tare's in this process.
+// invoke runs a tare command in this process.
 func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -103,7 +103,7 @@ func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// stored reads the record of a run, and judges it.
+// stored reads and judges the record of a run.
 func stored[J any](p *place, path string, judge func(*record.Record) (J, error)) (*record.Record, J) {
 	p.t.Helper()
 	lines, err := all.Instruments.Lines()
@@ -116,7 +116,7 @@ func stored[J any](p *place, path string, judge func(*record.Record) (J, error))
 	return rec, j
 }
 
-// runsc is gVisor's runtime as a target, where its tier runs.
+// runsc is gVisor's runtime as a target, if its tier runs.
 func runsc() []string {
 	if path := engines.Runsc(); path != "" {
 		return []string{"runsc=" + path}
@@ -124,7 +124,7 @@ func runsc() []string {
 	return nil
 }
 
-// onPath puts programs before all others on the path of a test, by these names.
+// onPath puts programs first on the PATH of a test under the given names.
 func onPath(t *testing.T, programs map[string]string) {
 	t.Helper()
 	bin := t.TempDir()

@@ -13,20 +13,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What a probe was told to hold and to use is found, and the node's change is
-// explained: on the host, the floor, and bare runtimes.
-func TestWhatAProbeHoldsAndUsesIsFoundInRuntimes(t *testing.T) {
+// The requested memory and CPU usage of a probe is measured and the node's change is
+// explained, on the host, the floor and bare runtimes.
+func TestProbeUsageIsMeasuredInRuntimes(t *testing.T) {
 	calibrate(t, append([]string{"host", "floor", "runc", "crun"}, runsc()...),
 		"idle,hold 64MiB,hold 256MiB,hold 1024MiB,spin 0.25cpu,spin 1cpu")
 }
 
-// And in the containers and pods of engines.
-func TestWhatAProbeHoldsAndUsesIsFoundInEngines(t *testing.T) {
+// The same in the containers and pods of engines.
+func TestProbeUsageIsMeasuredInEngines(t *testing.T) {
 	targets := []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
 	calibrate(t, targets, "idle,hold 256MiB,spin 0.25cpu", fleetFlags(t, targets...)...)
 }
 
-// calibrate weighs loads of known size on targets, and checks every figure.
+// calibrate measures loads of known size on targets and checks every figure.
 func calibrate(t *testing.T, targets []string, phases string, flags ...string) {
 	for target, off := range weigh(t, targets, phases, flags...) {
 		for _, why := range off {
@@ -35,7 +35,7 @@ func calibrate(t *testing.T, targets []string, phases string, flags ...string) {
 	}
 }
 
-// weigh returns what is off, by target.
+// weigh returns the deviations by target.
 func weigh(t *testing.T, targets []string, phases string, flags ...string) map[string][]string {
 	t.Helper()
 	args := append([]string{"overhead", "--phases", phases, "--sandboxes", "1", "--rounds", "1", "--hold", "2s", "--settle", "1s"}, flags...)
@@ -60,9 +60,9 @@ func weigh(t *testing.T, targets []string, phases string, flags ...string) map[s
 	return off
 }
 
-// outOfBounds lists what of a cell differs from the load by more than 1 % and 1 MiB, or 2 %
-// of CPU time, and a residual beyond 2 % of the node's change or 4 MiB, and what the node
-// wavered by.
+// outOfBounds lists deviations of a cell from its load: more than 1 % and 1 MiB, or 2 %
+// of CPU time. A residual may be 2 % of the node's change or 4 MiB, plus the node's own
+// variation.
 func outOfBounds(phase string, c *overhead.Cell, spun float64) (off []string) {
 	l := &c.Ledger
 	if !l.Complete {
@@ -73,15 +73,15 @@ func outOfBounds(phase string, c *overhead.Cell, spun float64) (off []string) {
 	case kind == "hold" && by > 0.01*c.Expected+mib:
 		off = append(off, fmt.Sprintf("%s, %s: found %.1f MiB", c.Target, phase, c.Measured/mib))
 	case kind == "spin" && spun < 0.99*c.Expected:
-		// Others took the CPU. Then what it says that it used is the truth, on
-		// average over a time that is longer than that in which it was watched.
+		// Others used the CPU. The load's own figure is then the truth, as an average
+		// over a longer time than the measured one.
 		if math.Abs(c.Measured-spun) > 0.2*spun {
 			off = append(off, fmt.Sprintf("%s, %s: found %.4f, it used %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, spun, l.NodeCPU))
 		}
 	case kind == "spin" && c.Target == "runsc" && by > share(c.Target)*c.Expected && math.Abs(l.NodeCPU-c.Measured) < 0.02:
-		// gVisor has no clock of CPU time that would do: there the load counts pieces of
-		// work, by what one took at its begin, and uses more than it was told on a CPU
-		// that has become slower since. What was found is then what the node was busy.
+		// gVisor has no suitable CPU clock, so the load counts pieces of work calibrated
+		// at its beginning. On a CPU that has become slower since, it uses more than
+		// requested. The measured usage must then match the node's.
 	case kind == "spin" && by > share(c.Target)*c.Expected:
 		off = append(off, fmt.Sprintf("%s, %s: found %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, l.NodeCPU))
 	}
@@ -91,7 +91,7 @@ func outOfBounds(phase string, c *overhead.Cell, spun float64) (off []string) {
 	return off
 }
 
-// spun is what the load of a phase says it used itself.
+// spun returns the CPU usage that the load of a phase reports.
 func spun(rec *record.Record, target, phase string) float64 {
 	for i := range rec.Readings {
 		if x := &rec.Readings[i]; x.Target == target && x.Phase == phase && x.Moment == record.MomentEnd && x.Work != nil {
@@ -101,9 +101,9 @@ func spun(rec *record.Record, target, phase string) float64 {
 	return 0
 }
 
-// share is how far the CPU time that was found may be off. gVisor enters and
-// leaves its address spaces in the workload's own time, and its clock, by which
-// the probe goes, has steps of 10 ms.
+// share is the tolerance of the measured CPU time. gVisor enters and leaves its address
+// spaces in the workload's time, and the probe's clock in gVisor has a resolution of 10
+// ms.
 func share(target string) float64 {
 	if target == "runsc" {
 		return 0.06

@@ -17,9 +17,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// A program that says that it is ready and puts a file there is found so by each way of
-// asking, in an image of a user's own, on every target; and the end of one that does not
-// come so far is noticed when it ends, with its exit code and what it said last.
+// Every kind of readiness check must find a program ready that reports it and creates a
+// file. It runs from a user's image on every target. If the program exits earlier, the
+// failure is reported immediately with its exit code and last output.
 func TestEveryWayOfAskingFindsAProgramReadyOrEnded(t *testing.T) {
 	p, out := folders(t), t.TempDir()
 	must.OK(t, os.Chmod(out, 0o777))

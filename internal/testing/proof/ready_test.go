@@ -22,13 +22,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// late is what a busy machine may add.
+// late is the tolerance for a busy machine.
 const late = 20 * time.Millisecond
 
 // sleeps is how long a server sleeps before it listens.
 const sleeps = 300 * time.Millisecond
 
-// server is a server as every target's workload.
+// server is a server as the workload of every target.
 func server(t *testing.T, port int) setting.Workload {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,8 +37,8 @@ func server(t *testing.T, port int) setting.Workload {
 	return setting.Workload{Command: args, HostCommand: append([]string{filepath.Join(dir, probe.Name)}, args[1:]...)}
 }
 
-// bridged is gVisor behind docker, whose sandboxes have a network of their own: reached by
-// the address that docker gives them.
+// bridged is gVisor with docker. Its sandboxes have their own network and are reached at
+// the address assigned by docker.
 func bridged(t *testing.T) find.Found {
 	t.Helper()
 	docker := engines.Docker(t)
@@ -47,7 +47,7 @@ func bridged(t *testing.T) find.Found {
 	}}, "docker/runsc")[0]
 }
 
-// networked is a target whose containers are reached over the network.
+// networked is a target with containers that are reached over the network.
 type networked struct{ subject.Target }
 
 func (n networked) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
@@ -55,16 +55,16 @@ func (n networked) Open(ctx context.Context, env subject.Env) (subject.Session, 
 	return n.Target.Open(ctx, env)
 }
 
-// A server that sleeps before it listens is ready so much later than its first
-// instruction, wherever it runs: never before, and after it by no more than what is said
-// of how exactly that is known, and what a busy machine adds.
+// A server that sleeps before it listens becomes ready that much later than its first
+// instruction, on every target. It is never ready earlier. It may be later by the stated
+// resolution and the delay of a busy machine.
 func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 	p, at := folders(t), ports.Held(t)
 	w, port := server(t, at), strconv.Itoa(at)
 	for _, f := range append(fleet(t), bridged(t)) {
 		for _, asked := range []setting.Ready{setting.Ready("tcp:" + port), setting.Ready("http:" + port + "/=200")} {
 			if strings.HasPrefix(string(asked), "http") && f.Name != "host" && f.Name != "docker/runc" && f.Name != "docker/runsc" {
-				continue // what is beyond the connection is the same everywhere
+				continue // apart from the connection, all are the same
 			}
 			t.Run(f.Name+" "+string(asked)[:4], func(t *testing.T) {
 				s := must.Get(ready.Wrap(stand(t, p, networked{f.Target}, w), asked, time.Minute))(t)
@@ -79,7 +79,8 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 					if err := b.Check(); err != nil {
 						t.Fatalf("%v: %+v", err, *x)
 					}
-					// Of a guest's it is known that it came after the call and, nearly, before its end.
+					// For a guest's stamp it is known only that it is after the call and
+					// about before its end.
 					took, beyond := time.Duration(x.Ready-cmp.Or(x.First, x.Start)), time.Duration(x.Ready-cmp.Or(x.First, x.Seen, x.Returned))-sleeps
 					check.That(t, took >= sleeps, "ready %v after its first instruction, and slept %v", took, sleeps)
 					if ok { // or it was ready before anybody came to ask
@@ -97,9 +98,9 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 	}
 }
 
-// So it is of starts that are watched, and in what is reported of them.
+// The same holds for observed starts and their reports.
 func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *testing.T) {
-	const sleeps = time.Second // in which somebody comes to ask at least one of three
+	const sleeps = time.Second // long enough for a first poll in at least one of three starts
 	targets := []string{"floor", "runc", "docker/runc"}
 	rec, j := watch(t, append([]string{"--docker-host", engines.Docker(t).Host, "--rounds", "3", "--warmup", "0",
 		"--command", "/probe serve 8080 delay=" + strconv.FormatInt(sleeps.Milliseconds(), 10), "--ready", "tcp:8080"}, targets...)...)
@@ -108,7 +109,7 @@ func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *
 		s := &rec.Starts[i]
 		must.That(t, s.Failure == nil && s.First != 0, "%+v", *s)
 		if s.Unready == 0 {
-			continue // where the machine is busy it was ready before anybody came to ask
+			continue // on a busy machine it was ready before the first poll
 		}
 		took, resolution := time.Duration(s.Ready-s.First), time.Duration(s.Ready-s.Unready)
 		check.That(t, took >= sleeps, "%s: ready %v after its first instruction, and slept %v", s.Target, took, sleeps)
@@ -119,7 +120,7 @@ func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *
 		t.Logf("%s: ready %v later than it slept, known to %v of %d polls", s.Target, took-sleeps, resolution, s.Polls)
 	}
 	for _, target := range targets {
-		// Of so few starts all may be delayed: the test above has as many as it takes.
+		// With so few starts, all may be delayed; the test above has enough.
 		beyond, met := best[target]
 		check.That(t, met && beyond <= sleeps, "%s: at best %v later than it slept, beyond what is said of how exactly that is known", target, beyond)
 		first, ready := figure.Find(j.Figures(), "time-to-first-instruction", "target", target), figure.Find(j.Figures(), "time-to-ready", "target", target)

@@ -15,10 +15,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// docs/reports.md says of every table of the five reports where a reader finds it in
-// tare's own document. Here each plan makes its document, scaled down and on targets that
-// are here, and what the map names is looked for in it; what takes a kernel or a runtime
-// that is not here, in the documents of stored records.
+// docs/reports.md lists every table of the five reports and its place in tare's own
+// document. The test runs each plan, scaled down and on available targets, and looks for
+// each place in its document. Tables that need a missing kernel or runtime are checked in
+// the documents of stored records.
 func TestEveryTableOfTheReportsIsWhereTheirMapSays(t *testing.T) {
 	s := play(t)
 	cri := []string{"--cri", "containerd=unix://" + s.containerd.Address, "--cri", "cri-o=unix://" + s.crio.Socket}
@@ -54,7 +54,7 @@ func TestEveryTableOfTheReportsIsWhereTheirMapSays(t *testing.T) {
 	}
 }
 
-// onTargets is a plan with other targets.
+// onTargets returns a plan with other targets.
 func onTargets(t *testing.T, name string, targets []string) string {
 	t.Helper()
 	text := must.Read(t, filepath.Join("../../../plans", name+".yaml"))
@@ -63,7 +63,7 @@ func onTargets(t *testing.T, name string, targets []string) string {
 	plan := own.ReplaceAllStringFunc(text, func(line string) string {
 		indent, _, names := strings.Cut(line, "targets: ")
 		if !names {
-			return "" // it is one of the plan's
+			return "" // one of the plan's
 		}
 		n++
 		return indent + "targets: " + targets[n-1]
@@ -72,10 +72,9 @@ func onTargets(t *testing.T, name string, targets []string) string {
 	return plan
 }
 
-// part is a section of a document: what stands in it by a name of its own, columns, rows
-// and items.
+// part is a section of a document with the names of its columns, rows and items.
 type part struct {
-	under, title string // the heading above, of a measure
+	under, title string // the heading of its measure
 	names        []string
 	text         string
 }
@@ -96,7 +95,7 @@ func documented(t *testing.T, p *place, args []string, records int) []part {
 	return parts(text)
 }
 
-// execute runs a command of tare's that has to succeed.
+// execute runs a tare command that must succeed.
 func execute(t *testing.T, args ...string) {
 	t.Helper()
 	if code, out, said := invoke(t, args...); code != cli.ExitDone && code != cli.ExitFailed { // a check may, of a phase that is as short as here
@@ -112,7 +111,7 @@ func failedNone(t *testing.T, rec *record.Record) {
 	}
 }
 
-// ofRecord is the document of a stored record.
+// ofRecord returns the document of a stored record.
 func ofRecord(t *testing.T, path string) []part {
 	t.Helper()
 	dir := t.TempDir()
@@ -127,7 +126,7 @@ var (
 	escapes  = regexp.MustCompile(`\\(.)`)
 )
 
-// parts takes a document in Markdown apart.
+// parts splits a Markdown document into parts.
 func parts(text string) (out []part) {
 	under, last := "", []string(nil)
 	for line := range strings.Lines(text) {
@@ -149,7 +148,7 @@ func parts(text string) (out []part) {
 			p.names = append(p.names, m[1])
 		case !strings.HasPrefix(line, "|"):
 		case strings.HasPrefix(line, "| ---"):
-			p.names = append(p.names, last...) // the titles of its columns
+			p.names = append(p.names, last...) // its column titles
 		default:
 			p.names = append(p.names, cells[:min(len(cells), 2)]...)
 		}
@@ -158,18 +157,18 @@ func parts(text string) (out []part) {
 	return out
 }
 
-// mapRow is a row of the map: what of the report it is of, and where that stands.
+// mapRow is a row of the map: an item of the report and its place.
 type mapRow struct {
 	of      string
 	measure string   // pattern of a heading; "": the document's front
 	section string   // pattern of a title; "": there is none
-	names   []string // patterns of columns, rows and items in it
+	names   []string // patterns of columns, rows and items
 	why     string   // where there is no section
 }
 
 var spans = regexp.MustCompile("`([^`]+)`")
 
-// mapped are the rows of the map for a plan.
+// mapped returns the rows of the map for a plan.
 func mapped(t *testing.T, plan string) (rows []mapRow) {
 	t.Helper()
 	text := must.Read(t, "../../../docs/reports.md")
@@ -196,7 +195,7 @@ func mapped(t *testing.T, plan string) (rows []mapRow) {
 	return rows
 }
 
-// matches tells whether a text is of a pattern, in which * stands for anything.
+// matches reports whether a text matches a pattern; * matches anything.
 func matches(pattern, text string) bool {
 	words := strings.Split(pattern, "*")
 	for i := range words {
@@ -205,7 +204,7 @@ func matches(pattern, text string) bool {
 	return regexp.MustCompile("^" + strings.Join(words, ".*") + "$").MatchString(text)
 }
 
-// look looks for what a row names; what cannot be given has to have a reason.
+// look finds what a row names; an unavailable item must have a reason.
 func (r *mapRow) look(t *testing.T, all []part) {
 	t.Helper()
 	if r.section == "" {
@@ -233,7 +232,7 @@ func (r *mapRow) look(t *testing.T, all []part) {
 	t.Errorf("%s: %q, %q has no %q", r.of, r.measure, r.section, lacks)
 }
 
-// checkTablesAreNamed holds the map against the tables that are kept of the report.
+// checkTablesAreNamed compares the map with the stored tables of the report.
 func checkTablesAreNamed(t *testing.T, plan string, rows []mapRow) {
 	t.Helper()
 	name := plan

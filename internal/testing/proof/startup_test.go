@@ -17,19 +17,19 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stage is the engines that starts are watched on. Each has two more runtimes:
-// logged-runc writes down what it is called with, see [calls]; slow-runc sleeps
-// a second before it creates a container.
+// stage is the set of engines on which starts are observed. Each has two additional
+// runtimes: logged-runc logs its calls, see [calls]; slow-runc sleeps for a second before
+// it creates a container.
 type stage struct {
 	docker     *engines.Dockerd
 	podman     *engines.PodmanEngine
 	containerd *engines.ContainerdDaemon
 	crio       *engines.CRIODaemon
-	dir        string // of the two runtimes
+	dir        string // folder of the two runtimes
 }
 
-// play starts the engines that are not up yet, and looks at the end of the test
-// whether anything is left in them.
+// play starts the missing engines. At the end of the test it checks that nothing is left
+// in them.
 func play(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{dir: wrappers(t)}
@@ -48,7 +48,7 @@ func play(t *testing.T) *stage {
 	return s
 }
 
-// on are targets with the flags that lead to them.
+// on returns targets with the flags for them.
 func (s *stage) on(targets ...string) []string {
 	args := []string{"--docker-host", s.docker.Host, "--containerd-address", s.containerd.Address}
 	for name, address := range map[string]string{"containerd": s.containerd.Address, "cri-o": s.crio.Socket} {
@@ -59,7 +59,7 @@ func (s *stage) on(targets ...string) []string {
 	return append(args, targets...)
 }
 
-// image puts one with the probe into docker and podman, for commands.
+// image imports the probe's image into docker and podman.
 func (s *stage) image(t *testing.T) string {
 	t.Helper()
 	const name = "localhost/tare-proof:1"
@@ -76,7 +76,7 @@ func (s *stage) image(t *testing.T) string {
 	return name
 }
 
-// say runs a command that has to succeed, and returns what it printed.
+// say runs a command that must succeed and returns its output.
 func say(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
@@ -84,7 +84,7 @@ func say(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// watch runs tare startup, and looks whether anything is left of it.
+// watch runs tare startup and checks that nothing of it is left.
 func watch(t *testing.T, args ...string) (*record.Record, *startup.Judgement) {
 	t.Helper()
 	p := folders(t)
@@ -93,7 +93,7 @@ func watch(t *testing.T, args ...string) (*record.Record, *startup.Judgement) {
 	return recs[0], judged[0]
 }
 
-// whole judges a record that has starts and no problems.
+// whole judges a record, which must have starts and no problems.
 func whole(rec *record.Record) (*startup.Judgement, error) {
 	if len(rec.Problems) > 0 || len(rec.Starts) == 0 {
 		return nil, fmt.Errorf("%d starts, problems %v", len(rec.Starts), rec.Problems)
@@ -101,7 +101,7 @@ func whole(rec *record.Record) (*startup.Judgement, error) {
 	return startup.Judge(rec)
 }
 
-// engineOf is whose the time between the runtime's calls is.
+// engineOf returns the owner of the time between the runtime's calls.
 func engineOf(t *testing.T, j *startup.Judgement, target string) string {
 	t.Helper()
 	i := slices.IndexFunc(j.Targets, func(x startup.Target) bool { return x.Target == target })
@@ -109,8 +109,8 @@ func engineOf(t *testing.T, j *startup.Judgement, target string) string {
 	return j.Targets[i].Engine
 }
 
-// checkSums holds the parts of a start against its wall time: no hole, no
-// overlap, no rest.
+// checkSums checks that the parts of a start add up to its wall time, without holes and
+// overlaps.
 func checkSums(t *testing.T, s *record.Start, engine string) {
 	t.Helper()
 	check.That(t, s.First > s.Began && s.Ended > s.Began,
@@ -127,12 +127,12 @@ func checkSums(t *testing.T, s *record.Start, engine string) {
 	}
 }
 
-// cast is who has to be there in a start. What is named once for each container
-// is in the order of the containers.
+// cast lists the required processes of a start. Processes that exist once per container
+// are in the order of the containers.
 type cast struct {
 	calls    string // verbs in order of birth
-	plugins  string // network plugins and their verbs, in no order
-	beside   string // kinds of who stands beside the container
+	plugins  string // network plugins and their verbs, unordered
+	beside   string // kinds of processes besides the container
 	ids      int    // containers, and the pod where it has an id of its own
 	workload int    // containers with a process in them
 }
@@ -146,11 +146,11 @@ var casts = map[string]cast{
 	"podman/crun":         {calls: "create start", beside: record.KindMonitor, ids: 1, workload: 1},
 	"containerd/runc":     {calls: "create start", beside: record.KindShim, ids: 1, workload: 1},
 	"cri+containerd/runc": {calls: "create start create start", plugins: "bridge ADD, host-local ADD, loopback ADD", beside: record.KindShim, ids: 2, workload: 2},
-	// CRI-O leaves the process out that holds a pod.
+	// CRI-O has no sandbox process.
 	"cri+cri-o/runc": {calls: "create state start state", plugins: "bridge ADD, bridge CHECK, host-local ADD, host-local CHECK", beside: record.KindMonitor, ids: 2, workload: 1},
 }
 
-// check says who is not there, or is and should not be.
+// check reports missing and unexpected processes.
 func (c cast) check(t *testing.T, s *record.Start) {
 	t.Helper()
 	var calls, plugins []string
@@ -182,13 +182,13 @@ func (c cast) check(t *testing.T, s *record.Start) {
 	for id, n := range workloads {
 		check.That(t, n == 1, "%s: %d workloads in %s", s.Target, n, id)
 	}
-	// The probe's own stamp, or the exec.
+	// The probe's own stamp or the exec.
 	by := s.First - last
-	check.That(t, by >= 0 && by <= 1e9, "%s: its first instruction is %d ns after the workload's exec", s.Target, by) // who waits for a CPU begins late
+	check.That(t, by >= 0 && by <= 1e9, "%s: its first instruction is %d ns after the workload's exec", s.Target, by) // a process that waits for a CPU starts late
 	check.That(t, len(s.Missing) == 0 && s.Lost == 0, "%s: missing %+v, lost %d", s.Target, s.Missing, s.Lost)
 }
 
-// checkApart looks whether starts share anybody but daemons.
+// checkApart checks that starts share only daemons.
 func checkApart(t *testing.T, starts []record.Start) {
 	t.Helper()
 	type one struct {
@@ -200,7 +200,7 @@ func checkApart(t *testing.T, starts []record.Start) {
 		s := &starts[i]
 		for _, id := range s.Containers {
 			if strings.HasPrefix(id, "tare-") {
-				continue // bare runtimes have roots of their own
+				continue // bare runtimes have separate roots
 			}
 			other, ok := whose[id]
 			check.That(t, !ok || other == i, "%s is in starts %d and %d", id, other, i)
@@ -218,8 +218,8 @@ func checkApart(t *testing.T, starts []record.Start) {
 	}
 }
 
-// Wherever a container is started, the parts of the start are the whole of it, and
-// everybody who takes part is there, and nobody else.
+// On every target, the parts of a start add up to it. All processes involved are present,
+// and no others.
 func TestAStartIsSeenWhole(t *testing.T) {
 	s := play(t)
 	var all []record.Start

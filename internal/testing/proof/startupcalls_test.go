@@ -18,15 +18,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// wrappers makes the runtimes of a [stage]. Their paths do not change, since
-// engines stay until the last test has ended.
+// wrappers creates the runtimes of a [stage]. Their paths are constant, because engines
+// run until the last test has ended.
 func wrappers(t *testing.T) string {
 	t.Helper()
 	runc := need.Tool(t, "runc")
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("tare-proof-%d", os.Getpid()))
 	must.OK(t, os.MkdirAll(dir, 0o700))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	// bash has the time without asking another program for it.
+	// bash gets the time without running another program.
 	script(t, filepath.Join(dir, "logged-runc"), must.Read(t, "testdata/logged-runc.sh"), runc, filepath.Join(dir, "calls"))
 	script(t, filepath.Join(dir, "slow-runc"), must.Read(t, "testdata/slow-runc.sh"), runc)
 	return dir
@@ -40,14 +40,14 @@ func script(t *testing.T, path, text string, args ...any) {
 func (s *stage) logged() string { return filepath.Join(s.dir, "logged-runc") }
 func (s *stage) slow() string   { return filepath.Join(s.dir, "slow-runc") }
 
-// call is a command of the runtime as the runtime itself wrote it down.
+// call is a command of the runtime as logged by the runtime.
 type call struct {
 	pid          int
 	verb, id     string
-	began, ended int64 // ns, CLOCK_MONOTONIC; to a microsecond
+	began, ended int64 // ns, CLOCK_MONOTONIC, with microsecond resolution
 }
 
-// calls are those of logged-runc that were about a container.
+// calls returns the calls of logged-runc for a container.
 func (s *stage) calls(t *testing.T) (all []call) {
 	t.Helper()
 	text := must.Read(t, filepath.Join(s.dir, "calls"))
@@ -79,13 +79,13 @@ func (s *stage) calls(t *testing.T) (all []call) {
 	return all
 }
 
-// near is how much longer half of the calls may be by the kernel than by the
-// script that they are: bash has to begin, and to write a line and to end. The
-// others may be longer, while somebody else has the CPU.
+// near is how much longer half of the calls may be according to the kernel than to the
+// script: bash must start, write a line and exit. The others may be longer while other
+// processes use the CPU.
 const near = 500 * time.Millisecond
 
-// compareCalls says where the calls of a start are others than those that the
-// runtime wrote down meanwhile.
+// compareCalls lists differences between the calls of a start and those that the runtime
+// logged.
 func compareCalls(s *record.Start, written []call) (off []string, far []time.Duration) {
 	for i := range s.Processes {
 		p := &s.Processes[i]
@@ -98,7 +98,7 @@ func compareCalls(s *record.Start, written []call) (off []string, far []time.Dur
 			continue
 		}
 		c := written[at]
-		// The two clocks were compared once, and steps of a microsecond are shown.
+		// The two clocks were compared once, and the resolution is a microsecond.
 		const slack = int64(200 * time.Microsecond)
 		if c.verb != p.Verb || c.id != p.Container || c.began < p.Born-slack || c.ended > p.Ended+slack {
 			off = append(off, fmt.Sprintf("%+v is written down, and seen %+v", c, p))
@@ -121,8 +121,8 @@ func compareCalls(s *record.Start, written []call) (off []string, far []time.Dur
 	return off, far
 }
 
-// What the runtime writes down itself is what was seen: every call, by its verb,
-// its container, its process, and from when to when.
+// The runtime's own log must match the observed calls: verb, container, process, begin
+// and end.
 func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 	s := play(t)
 	image := s.image(t)
@@ -132,7 +132,7 @@ func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		args []string
-		verb string // one that has to be among them
+		verb string // a required verb
 	}{
 		{"targets", append([]string{"--rounds", "1", "--warmup", "0"}, s.on("runc="+s.logged(), "docker/logged-runc", "podman/logged-runc",
 			"cri+containerd/logged-runc", "cri+cri-o/logged-runc")...), "start"},
@@ -150,8 +150,8 @@ func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 			for i := range rec.Starts {
 				x := &rec.Starts[i]
 				must.That(t, x.Failure == nil, "%s: %+v", x.Target, x.Failure)
-				// A docker run that is waited for does not tell its container's
-				// id, and another docker may have started one meanwhile.
+				// A foreground docker run does not print its container's id, and another
+				// docker may have started a container meanwhile.
 				if slices.ContainsFunc(x.Missing, func(m record.Missing) bool { return m.What == "ambiguous" }) {
 					unsure = true
 					check.That(t, len(x.Processes) <= 1, "%s: %d processes are shown of a start whose container is not known", x.Target, len(x.Processes))
@@ -168,7 +168,7 @@ func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 				}
 			}
 			if unsure {
-				return // and says so
+				return // with a message
 			}
 			slices.Sort(far)
 			must.That(t, len(far) != 0 && far[len(far)/2] <= near && verbs[test.verb],

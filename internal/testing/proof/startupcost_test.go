@@ -10,9 +10,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Watching does not show: of starts that are watched and starts that are not, in
-// turns, neither is longer beyond what they vary by, and what it takes itself is
-// a small part of what the start does.
+// Tracing has no visible effect. Observed and unobserved starts alternate, and neither is
+// longer beyond their variation. The CPU time of tracing is a small part of a start.
 func TestWatchingAStartDoesNotChangeIt(t *testing.T) {
 	s := play(t)
 	const rounds, bound = 30, 0.02
@@ -33,8 +32,8 @@ func TestWatchingAStartDoesNotChangeIt(t *testing.T) {
 	}
 }
 
-// What is called the wall time is the command's life as the kernel has it, and no
-// more than a millisecond for its fork and for whoever waits to be told of its end.
+// The wall time is the command's lifetime according to the kernel, plus at most a
+// millisecond for its fork and for the notification of its exit.
 func TestTheWallTimeOfACommandIsItsLife(t *testing.T) {
 	least := map[string]int64{}
 	rec, _ := watch(t, "--rounds", "10", "runc", "crun")

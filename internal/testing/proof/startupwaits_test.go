@@ -20,9 +20,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// blamed starts something twice that sleeps, and returns the first start and the gap
-// that is the sleep. Each has to have one among its longest, and at least as long; where
-// others have the CPUs it may be longer, and then need not be known for the timer it was.
+// blamed starts a sleeping program twice and returns the first start and the gap that is
+// the sleep. The gap must be among the longest and at least as long as the sleep. If
+// others use the CPUs it may be longer, and then it need not be detected as a timer.
 func blamed(t *testing.T, slept time.Duration, timer, in string, args ...string) (*record.Start, record.Gap) {
 	t.Helper()
 	rec, j := watch(t, append([]string{"--rounds", "2", "--warmup", "0"}, args...)...)
@@ -42,8 +42,8 @@ func blamed(t *testing.T, slept time.Duration, timer, in string, args ...string)
 		took := time.Duration(g.Ended - g.Began)
 		check.That(t, took >= slept*95/100 && g.CPU >= 0 && time.Duration(g.CPU) <= slept/5 && g.In == in,
 			"blamed is %q, which took %v and CPU time of %v", g.In, took, time.Duration(g.CPU))
-		// As a timer is named: as long, and each time between the same events, which others
-		// that end late may part.
+		// The criteria of a timer: equal lengths between the same events. Other processes
+		// that exit late may split the gap.
 		same := i == 0 || g.After == gaps[0].After && g.Before == gaps[0].Before
 		exact = exact && took < slept+slept/500+2*time.Millisecond && same
 		gaps = append(gaps, g)
@@ -62,7 +62,7 @@ func TestARuntimeThatSleepsIsBlamedForIt(t *testing.T) {
 
 func TestANetworkPluginThatSleepsIsBlamedForIt(t *testing.T) {
 	plugin := filepath.Join(t.TempDir(), "slow-tuning")
-	// An ADD only: a pod is removed at full speed.
+	// Only for ADD; a pod is removed without delay.
 	script(t, plugin, "#!/bin/sh\nif [ \"$CNI_COMMAND\" = ADD ]; then sleep 1; fi\nexec /usr/lib/cni/tuning\n")
 	containerd := engines.Containerd(t, engines.V1, engines.Plugin("slow-tuning", plugin))
 	s, _ := blamed(t, time.Second, "1 s timer", "slow-tuning (sleep)",
@@ -93,7 +93,7 @@ func TestAnEngineThatSleepsIsBlamedAndNotTheRuntime(t *testing.T) {
 	check.Equal(t, "calls", strings.Join(verbs, " "), "create start delete")
 }
 
-// bundle is one with the probe, as runc spec has it.
+// bundle creates a bundle with the probe, based on runc spec.
 func bundle(t *testing.T, dir string) {
 	t.Helper()
 	must.OK(t, probe.Rootfs(filepath.Join(dir, "rootfs")))
@@ -115,7 +115,7 @@ func bundle(t *testing.T, dir string) {
 	must.OK(t, err)
 }
 
-// beside runs two tares at once, each a process of its own, as two users would.
+// beside runs two tare processes concurrently, as two users would.
 func beside(t *testing.T, pair [2][]string) (recs [2]*record.Record, judged [2]*startup.Judgement) {
 	t.Helper()
 	untraced(t)
@@ -146,7 +146,7 @@ func beside(t *testing.T, pair [2][]string) (recs [2]*record.Record, judged [2]*
 	return recs, judged
 }
 
-// overlapping counts the starts of one record that another's were there beside.
+// overlapping counts the starts of one record that overlap those of another.
 func overlapping(a, b *record.Record) (n int) {
 	for i := range a.Starts {
 		x := &a.Starts[i]
@@ -157,8 +157,8 @@ func overlapping(a, b *record.Record) (n int) {
 	return n
 }
 
-// Containers that one daemon starts at once are told apart: by what the engine
-// says of their ids, and by the id that a command prints.
+// Containers that one daemon starts concurrently are distinguished by the engine's ids
+// and by the id that a command prints.
 func TestTwoStartsOfOneDaemonAreToldApart(t *testing.T) {
 	s := play(t)
 	image := s.image(t)
@@ -197,8 +197,7 @@ func TestTwoStartsOfOneDaemonAreToldApart(t *testing.T) {
 	}
 }
 
-// checkAlone looks whether a start by docker has one container and what belongs to
-// it, once.
+// checkAlone checks that a docker start has exactly one container and its processes.
 func checkAlone(t *testing.T, s *record.Start) {
 	t.Helper()
 	var calls []string

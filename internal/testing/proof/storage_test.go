@@ -19,17 +19,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Whose figures a cell's are is known beforehand: on the host, in a bare runtime,
-// which sees the host's file systems as the floor does, and in gVisor, which takes
-// O_DIRECT and keeps it to itself.
+// The source of a cell's figures is known in advance: on the host, in a bare runtime,
+// which uses the host's file systems like the floor, and in gVisor, which accepts
+// O_DIRECT without passing it on.
 func TestACacheIsToldFromADiskInRuntimes(t *testing.T) {
 	tellCaches(t, append([]string{"host", "runc"}, runsc()...))
 }
 
-// tellCaches runs a job of each direction on every volume, past the page cache and
-// through it, which goes through its file four times and, unlike fio by itself, lets
-// the cache keep it: so three quarters of what is read through one have been read
-// already, however slow the machine and whatever others do to its disk.
+// tellCaches runs a job per direction on every volume, with and without the page cache.
+// Each job processes its file four times and, unlike fio by default, lets the cache keep
+// it. Three quarters of cached reads therefore hit the cache, on any machine and with any
+// other disk load.
 func tellCaches(t *testing.T, targets []string, flags ...string) {
 	need.Tool(t, "fio")
 	for _, rw := range []string{"read", "write"} {
@@ -63,10 +63,9 @@ func tellCachesOf(t *testing.T, rw string, targets, flags []string) {
 	}
 }
 
-// verdicts are those that can be right. What others write to a disk meanwhile, and read
-// where an engine's process is not tare's to wait for, cannot be told from the job's, so
-// that one this short proves nothing there; what a cache took never passes for the
-// device's.
+// verdicts returns the acceptable verdicts. Other disk writes, and reads by an engine
+// outside tare's control, are indistinguishable from the job's, so a short job may prove
+// nothing. Cached results must never be attributed to the device.
 func verdicts(rw, target, volume, cache string) []storage.Verdict {
 	sandboxed, counted := strings.HasSuffix(target, "runsc"), !strings.Contains(target, "/")
 	direct, ram := cache == record.CacheDirect, volume == record.VolumeTmpfs
@@ -93,16 +92,16 @@ func weighStorage(t *testing.T, flags, targets []string) (*record.Record, *stora
 	return recs[0], judged[0]
 }
 
-// A workload asks the kernel how much of a file of its image is in the page cache, and then
-// reads all of it. Nothing else reads that file: a cold start finds nothing of it, so that
-// it comes from the disk each time, and a warm one what the start before has read.
+// A workload queries how much of a file in its image is in the page cache, and then reads
+// the file. Nothing else reads it. A cold start finds nothing cached and reads from the
+// disk; a warm start finds what the previous start read.
 func TestAColdStartFindsNothingOfItsImageInMemoryAndAWarmOneAllOfIt(t *testing.T) {
 	docker := engines.Docker(t)
 	p, out := folders(t), t.TempDir()
 	own := filepath.Join(p.dir, "big")
 	must.OK(t, os.WriteFile(own, bytes.Repeat([]byte("tare"), big/4), 0o600))
 	archive := shell(t)
-	// It is ready once the file was read and what it found is written.
+	// It is ready once it has read the file and written the result.
 	does := func(file, out string) string {
 		return fmt.Sprintf(`bash -c 'found=$(fincore -bnro RES %s); cat %[1]s >/dev/null; echo $found >>%s/said; echo finished; trap "exit 0" TERM; while :; do sleep 0.05; done'`, file, out)
 	}

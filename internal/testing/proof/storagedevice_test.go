@@ -11,14 +11,14 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 )
 
-// In the containers of engines, too, a cache is told from the disk, wherever their
-// files are.
+// The cache is distinguished from the disk in the containers of engines as well, for
+// every file location.
 func TestACacheIsToldFromADiskInEngines(t *testing.T) {
 	targets := []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc"}
 	tellCaches(t, targets, fleetFlags(t, targets...)...)
 }
 
-// What goes to the disk for long enough is the device's.
+// Direct I/O of sufficient duration is attributed to the device.
 func TestADirectReadOfAFileIsTheDevices(t *testing.T) {
 	recs, judged, _ := tare(folders(t), storage.Judge, "run", "testdata/direct.yaml")
 	rec, j := recs[0], judged[0]
@@ -32,8 +32,8 @@ func TestADirectReadOfAFileIsTheDevices(t *testing.T) {
 	check.Equal(t, "ceilings", len(rec.Ceilings), 4)
 }
 
-// A file system on a loop device is judged by what answers below it: memory, or, where
-// the image is read through the page cache, that.
+// A file system on a loop device is judged by its backing store: memory, or the page
+// cache if the image is read through it.
 func TestADiskThatIsAFileIsNotTakenForADevice(t *testing.T) {
 	for name, c := range map[string]struct{ tmpfs bool }{"in memory": {true}, "read through the page cache": {false}} {
 		t.Run(name, func(t *testing.T) {

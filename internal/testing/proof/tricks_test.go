@@ -21,8 +21,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// memfdEnv makes of this test's binary a helper that holds memory in a file that it
-// does not map.
+// memfdEnv makes this test binary a helper that keeps memory in an unmapped memfd.
 const memfdEnv = "TARE_PROOF_MEMFD"
 
 const inMemfd = 200 * mib
@@ -40,20 +39,20 @@ func holdMemfd() {
 	select {}
 }
 
-// A runtime that hides what it costs, or whose sandbox dies, is not shown to be cheap. The
-// runtimes are real ones in a wrapper, which does the trick after each start; what it
-// leaves running is the lane's child, for the wrapper has ended.
+// A runtime that hides its cost, or whose sandbox dies, must not be reported as cheap.
+// The runtimes are wrappers of real ones that apply a trick after each start. Processes
+// that they leave running become children of the lane, because the wrapper has exited.
 func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 	need.Root(t)
 	need.Long(t)
 	self := must.Get(os.Executable())(t)
 	const left = " </dev/null >/dev/null 2>&1 & )"
 	for name, c := range map[string]struct {
-		trick string // of a shell, with the container's id in $id and the runtime in $runtime
+		trick string // shell code with the container's id in $id and the runtime in $runtime
 		check string
-		says  string // by the findings
+		says  string // expected finding
 		open  float64
-		fails bool // the phase, which then has no podFixed
+		fails bool // the phase fails and has no podFixed
 	}{
 		"a helper that spins":                  {"( setsid sh -c 'while :; do :; done'" + left, "10m,500Mi", "is not enough: phase idle with 1 sandbox needs ", 0, false},
 		"a helper that holds a file in memory": {"( " + memfdEnv + "=1 setsid " + self + left, "1,64Mi", "per sandbox are unexplained", inMemfd * 0.75, false},
@@ -61,7 +60,8 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := folders(t)
-			// One target: the end of one's helper would free the memory that another's takes.
+			// One target only: the exit of one target's helper would free memory that
+			// another's allocates.
 			code, text, said := invoke(t, "overhead", "--phases", "idle", "--sandboxes", "1", "--rounds", "1", "--hold", "5s", "--settle", "1s", "--check", c.check,
 				"-o", filepath.Join(p.dir, "r.jsonl"), "-q", "runc="+wrapped(t, need.Tool(t, "runc"), c.trick))
 			_, j := stored(p, filepath.Join(p.dir, "r.jsonl"), overhead.Judge)
@@ -95,7 +95,7 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 	}
 }
 
-// wrapped is a runtime that does a trick after each start, under a name of its own.
+// wrapped is a runtime with its own name that applies a trick after each start.
 func wrapped(t *testing.T, runtime, trick string) string {
 	path := filepath.Join(t.TempDir(), filepath.Base(runtime))
 	script := fmt.Sprintf(`#!/bin/sh
@@ -114,8 +114,8 @@ exit 0
 	return path
 }
 
-// untraced looks at the test's end whether the kernel still has anything of a
-// watch. Others may watch at the same time: what they hold is theirs.
+// untraced checks at the end of the test that no tracer objects are left in the kernel.
+// Objects of concurrent tracers are ignored.
 func untraced(t *testing.T) {
 	t.Helper()
 	before := traces(t)
@@ -146,7 +146,7 @@ func untraced(t *testing.T) {
 	})
 }
 
-// traces are tare's BPF programs, by their ids.
+// traces returns tare's BPF programs by id.
 func traces(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -159,7 +159,7 @@ func traces(t *testing.T) map[string]bool {
 		id = next
 		p, err := ebpf.NewProgramFromID(id)
 		if err != nil {
-			continue // gone
+			continue // removed since
 		}
 		info, err := p.Info()
 		_ = p.Close()
@@ -180,7 +180,7 @@ func everybody() map[string]bool {
 	return all
 }
 
-// holds are the BPF programs that a process has open, itself or by a link, see
+// holds returns the BPF programs that a process has open, directly or through a link, see
 // proc_pid_fdinfo(5).
 func holds(pid string) (all []string) {
 	found, _ := filepath.Glob(filepath.Join("/proc", pid, "fdinfo", "*"))
@@ -198,8 +198,8 @@ func holds(pid string) (all []string) {
 	return all
 }
 
-// ungrouped looks at the test's end whether a container's cgroup is left, wherever
-// its runtime has put it.
+// ungrouped checks at the end of the test that no cgroup of a container is left, wherever
+// its runtime created it.
 func ungrouped(t *testing.T, container string) {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -207,7 +207,7 @@ func ungrouped(t *testing.T, container string) {
 		for _, h := range hs {
 			_ = filepath.WalkDir(h.Mount, func(path string, d os.DirEntry, err error) error {
 				check.That(t, err != nil || !d.IsDir() || d.Name() != container, "left is %s", path)
-				return nil // of what ends meanwhile
+				return nil // caused by concurrent exits
 			})
 		}
 	})

@@ -22,11 +22,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// quietly is what a helper's standard streams are, so that it holds nothing of its parent's.
+// quietly redirects a helper's standard streams, so that it keeps none of its parent's
+// open.
 const quietly = " </dev/null >/dev/null 2>&1 & )"
 
-// A trick of a runtime that looks faster than it is, or that is unlucky, is said in one
-// sentence, and not of the honest runtime beside it.
+// A trick that makes a runtime look faster, or a disturbance, is reported in one finding,
+// and not for the honest runtime measured with it.
 func TestATrickOfTimeIsSaid(t *testing.T) {
 	need.Root(t)
 	need.Long(t)
@@ -36,7 +37,7 @@ func TestATrickOfTimeIsSaid(t *testing.T) {
 	const limit = `case $verb in create|run) for g in /sys/fs/cgroup/cpu/tare-run-*/trick /sys/fs/cgroup/tare-run-*/trick; do
 		[ ! -e $g/cpu.cfs_quota_us ] || echo 2000 >$g/cpu.cfs_quota_us; [ ! -e $g/cpu.max ] || echo 2000 >$g/cpu.max; done;; esac`
 	for name, c := range map[string]struct {
-		trick string // lines of a shell before runc, with the operation in $verb, the id in $id, runc in $runc and a folder in $dir
+		trick string // shell lines before runc, with the operation in $verb, the id in $id, runc in $runc and a folder in $dir
 		verb  string // with arguments
 		says  []string
 	}{
@@ -72,7 +73,7 @@ func TestATrickOfTimeIsSaid(t *testing.T) {
 			state) [ ! -e $dir/$id ] || { "$runc" "$@" | sed 's/"status": "running"/"status": "created"/'; exit; };;
 			start) rm -f $dir/$id; exit 0;;
 			esac`, "lifecycle --rounds 1 --timeout 3s",
-			// Its first output comes before start, or where the answer of state is expected.
+			// Its first output is before start, or in place of the reply of state.
 			[]string{"failed, warm-up included; the first: timed out waiting for the workload's first output|failed, warm-up included; the first: parse the output of state"}},
 		"a start that starts nothing": {
 			`[ $verb != start ] || exit 0`, "lifecycle --ops start --rounds 1 --timeout 3s",
@@ -111,7 +112,7 @@ func TestATrickOfTimeIsSaid(t *testing.T) {
 	}
 }
 
-// A CPU limit on tare's own cgroup is the first finding of a run that it held back.
+// If a CPU limit on tare's own cgroup throttles a run, it is the first finding.
 func TestTaresOwnCPULimitIsTheFirstFinding(t *testing.T) {
 	need.Root(t)
 	need.Long(t)
@@ -139,7 +140,7 @@ func TestTaresOwnCPULimitIsTheFirstFinding(t *testing.T) {
 	}
 }
 
-// What a runtime leaves below a shim is found as what it leaves below a lane.
+// Leftovers of a runtime below a shim are found like those below a lane.
 func TestAHelperBelowAShimIsFound(t *testing.T) {
 	d := engines.Containerd(t, engines.V1)
 	path := filepath.Join(t.TempDir(), "trick")

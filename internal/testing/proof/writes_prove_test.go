@@ -18,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// A neighbour that is to write writes, and what it has written is in its file: as many
-// blocks as it says, or fewer by those that it wrote twice.
+// A neighbour with a write load writes, and its file contains the data: as many blocks as
+// it reports, less those written twice.
 func TestANeighbourWritesWhatItSays(t *testing.T) {
 	for _, target := range []string{"floor", "runc"} {
 		t.Run(target, func(t *testing.T) {
@@ -35,7 +35,8 @@ func TestANeighbourWritesWhatItSays(t *testing.T) {
 			must.That(t, w.file != nil, "there was no file that it writes to")
 			defer w.file.Close()
 			blocks := must.Get(w.blocks())(t)
-			// Two jobs write to one file, neither a block twice, and a little after it was asked last.
+			// Two jobs write to one file without rewriting blocks, and continue briefly
+			// after the last reading.
 			least, most := float64(w.bytes)/2*0.9, float64(w.bytes)*1.1+16*mib
 			if failed, total, _ := judged[0].Result(); failed != 0 || total != 2 || w.bytes == 0 || float64(blocks) < least || float64(blocks) > most {
 				t.Errorf("it says that it wrote %d bytes, %d are in its file; %d of %d windows failed", w.bytes, blocks, failed, total)
@@ -45,14 +46,13 @@ func TestANeighbourWritesWhatItSays(t *testing.T) {
 	}
 }
 
-// wrote is what a neighbour's fio wrote by its own account (write_bytes), and its file.
+// wrote has the bytes written by a neighbour's fio (write_bytes) and its file.
 type wrote struct {
 	bytes int64
 	file  *os.File
 }
 
-// watchWrites looks at the neighbour of a run, whose folders are below one, until the run
-// is over.
+// watchWrites observes the neighbour of a run below a folder until the run is over.
 func watchWrites(dir string, over <-chan struct{}) *wrote {
 	w := &wrote{}
 	for pid := 0; ; {
@@ -76,7 +76,8 @@ func watchWrites(dir string, over <-chan struct{}) *wrote {
 	}
 }
 
-// writerOf is the process that has a file open to write to it, 0 while there is none.
+// writerOf returns the pid of the process that has a file open for writing, 0 if there is
+// none.
 func writerOf(file *os.File) int {
 	own, err := file.Stat()
 	if err != nil {
@@ -95,7 +96,7 @@ func writerOf(file *os.File) int {
 	return 0
 }
 
-// written are the bytes that a process had the kernel send to storage.
+// written returns the bytes that a process sent to storage.
 func written(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
 	if err != nil {
@@ -106,7 +107,7 @@ func written(pid int) (int64, error) {
 	return strconv.ParseInt(line, 10, 64)
 }
 
-// blocks are the bytes of the file's blocks that somebody wrote to: others are zeros.
+// blocks returns the size of the file's non-zero blocks.
 func (w *wrote) blocks() (n int64, err error) {
 	block, zeros := make([]byte, 4096), make([]byte, 4096)
 	for at := int64(0); ; at += int64(len(block)) {

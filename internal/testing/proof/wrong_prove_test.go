@@ -8,7 +8,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/find"
 )
 
-// And so it is on every target, also where an engine waits for ten seconds before it kills.
+// The same holds on every target, even if an engine waits for ten seconds before it
+// kills.
 func TestWhatAProgramDoesWrongIsAFailureWithItsCauseOnEveryTarget(t *testing.T) {
 	wrong(t, append(fleet(t), bridged(t)), func(find.Found, misdeed) bool { return false })
 }

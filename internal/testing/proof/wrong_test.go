@@ -24,34 +24,34 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// misdeed is what a program does wrong, by a script, and what is said of it.
+// misdeed is a program error, caused by a script, and its expected message.
 type misdeed struct {
 	name   string
 	script string
-	op     subject.Op // that fails
+	op     subject.Op // the failing operation
 	says   string     // or, by target, what a kernel of its own, or no limit of tasks, makes of it
 	but    map[string]string
-	waits  bool // it is waited for as long as an engine does before it kills
+	waits  bool // the test waits as long as an engine does before it kills
 }
 
 const forever = "while :; do sleep 0.05; done"
 
-// done tells whether a program that was begun has done wrong.
+// done reports whether a started program has misbehaved.
 func (m *misdeed) done(pid int) bool {
 	if m.name != forks {
 		return m.waits || engine.Ended(pid, 0)
 	}
 	groups, err := procs.GroupsOf(pid)
 	if err != nil {
-		return true // it is over
+		return true // it has exited
 	}
 	hs, err := cgroup.Hierarchies()
 	own, above, _ := cgroup.PIDsRefused("", hs, groups)
 	return err == nil && own+above > 0
 }
 
-// loud is how much a program may say in these tests, and bounded what its log may have
-// grown to by the time it was ended.
+// loud is the maximum output of a program in these tests. bounded is the maximum size of
+// its log when it was killed.
 const loud, bounded = 4 << 20, 256 << 20
 
 const forks, never = "forks without end", "is never ready"
@@ -71,8 +71,8 @@ var misdeeds = []misdeed{
 		but: map[string]string{"runsc": "it was refused more tasks than | ended before it was stopped", "docker/runsc": "it was refused more tasks than | ended before it was stopped"}},
 }
 
-// What a program of the user's own does wrong is a failure with its cause, wherever it
-// runs: in time, with a log that is bounded, and nothing of it stays.
+// Every error of a user's program is a failure with its cause, on every target. It is
+// reported in time, the log is bounded, and nothing is left.
 func TestWhatAProgramDoesWrongIsAFailureWithItsCause(t *testing.T) {
 	all := fleet(t)
 	some := slices.DeleteFunc(slices.Clone(all), func(f find.Found) bool {
@@ -81,7 +81,8 @@ func TestWhatAProgramDoesWrongIsAFailureWithItsCause(t *testing.T) {
 	wrong(t, some, func(f find.Found, m misdeed) bool { return m.waits && f.Name != "floor" && f.Name != "runc" })
 }
 
-// has tells whether a failure says all of these, parted by "; ", or of others, behind " | ".
+// has reports whether a failure contains all texts of an alternative. Texts are separated
+// by "; ", alternatives by " | ".
 func has(f *record.Failure, says string) bool {
 	lacks := func(s string) bool { return !strings.Contains(f.Detail+"\n"+f.Output, s) }
 	return slices.ContainsFunc(strings.Split(says, " | "), func(all string) bool {
@@ -89,22 +90,22 @@ func has(f *record.Failure, says string) bool {
 	})
 }
 
-// patience is that with one operation: engines take ten seconds before they kill.
+// patience is the timeout of one operation: engines wait ten seconds before they kill.
 func patience(target string) time.Duration {
 	if strings.Contains(target, "/") && target != "containerd/runc" {
 		return 20 * time.Second
 	}
-	return 6 * time.Second // in which a crowded machine starts and ends one
+	return 6 * time.Second // enough to start and stop a sandbox on a busy machine
 }
 
-// wrong has all targets do everything wrong at once, but for what is left out.
+// wrong runs every error on all targets concurrently, except the excluded ones.
 func wrong(t *testing.T, all []find.Found, out func(find.Found, misdeed) bool) {
 	p, archive := folders(t), shell(t)
 	var at sync.WaitGroup
 	for _, f := range all {
 		at.Go(func() {
 			in := t.TempDir()
-			// Readable by the image's user, whatever the mode of the folders above it.
+			// Readable by the image's user, whatever the mode of its parent folders.
 			if err := os.Chmod(in, 0o755); err != nil {
 				t.Error(err)
 				return
@@ -150,7 +151,7 @@ func wrong(t *testing.T, all []find.Found, out func(find.Found, misdeed) bool) {
 	at.Wait()
 }
 
-// commit has a program do wrong, and returns what is said of it, and how long its log was.
+// commit runs a misbehaving program and returns its failure and the size of its log.
 func commit(t *testing.T, s subject.Session, m misdeed, sign string) (*record.Failure, int64) {
 	ctx := t.Context()
 	defer func() {

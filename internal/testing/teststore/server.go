@@ -17,26 +17,27 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// program is what scripts/install-tests builds, in the user's cache.
+// program is the path in the user's cache of the build by scripts/install-tests.
 const program = "tare/versitygw-1.8.0/bin/versitygw"
 
-// serve starts the store over a folder of its own, and returns how it is reached: by an
-// abstract socket, which leaves no file and takes nobody's port.
+// serve starts the store on its own folder and returns a way to connect: an abstract
+// socket, which uses no file and no port.
 func serve(t *testing.T, key, secret string) func(context.Context, string, string) (net.Conn, error) {
 	t.Helper()
 	need.Tools(t, "versitygw, a store that speaks S3")
 	cache, err := os.UserCacheDir()
 	must.OK(t, err)
 	socket := "@tare-" + rand.Text()
-	// Without a folder of users it calls an unknown key by an error of its own. Heads of
-	// objects are files beside them: not every file system has attributes.
+	// Without a folder of users the store has a specific error for unknown keys. Object
+	// metadata is in separate files, because not every file system supports extended
+	// attributes.
 	cmd := exec.CommandContext(t.Context(), filepath.Join(cache, program), "--port", socket, "--quiet", "--keep-alive", "--iam-dir", t.TempDir(),
 		"posix", "--sidecar", t.TempDir(), t.TempDir())
 	cmd.Env = []string{"ROOT_ACCESS_KEY_ID=" + key, "ROOT_SECRET_ACCESS_KEY=" + secret}
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	// It ends with this process, however that ends. The kernel means the thread that
-	// started it, so that one has to stay.
+	// The store exits with this process, even if it is killed. The kernel watches the
+	// thread that started it, so that thread must not exit.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	ended := make(chan error)
 	go func() {
@@ -50,7 +51,7 @@ func serve(t *testing.T, key, secret string) func(context.Context, string, strin
 	}()
 	t.Cleanup(func() { // after the test's context, which ends it
 		for range ended {
-			continue // nobody asks any more why it ended
+			continue // no one needs its exit status any more
 		}
 	})
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -58,7 +59,7 @@ func serve(t *testing.T, key, secret string) func(context.Context, string, strin
 	}
 	for {
 		if c, err := dial(t.Context(), "", ""); err == nil {
-			_ = c.Close() // nothing was said
+			_ = c.Close() // nothing was sent
 			return dial
 		}
 		select {

@@ -1,5 +1,5 @@
-// Package teststore is for tests: an object store, which speaks S3 to any client and looks
-// at what it signs, and a proxy before it that does what networks and strangers do.
+// Package teststore is an object store for tests. It speaks S3 to any client and verifies
+// signatures. A proxy in front of it simulates network and server failures.
 package teststore
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// Bucket is the one that is there.
+// Bucket is the only bucket.
 const Bucket = "tare"
 
-// Store is a running store, reached through its proxy.
+// Store is a running store behind its proxy.
 type Store struct {
 	*minio.Client
 	Key, Secret string
@@ -37,7 +37,7 @@ type Store struct {
 	after   atomic.Pointer[func(*http.Response) error]
 }
 
-// Start starts a store with an empty bucket, and has the environment name it.
+// Start starts a store with an empty bucket and sets the environment variables for it.
 func Start(t *testing.T) *Store {
 	t.Helper()
 	s := &Store{Key: "key-" + rand.Text(), Secret: "secret-" + rand.Text()}
@@ -47,7 +47,7 @@ func Start(t *testing.T) *Store {
 		Transport: wire,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: "store"})
-			r.Out.Host = r.In.Host // which is signed
+			r.Out.Host = r.In.Host // part of the signature
 		},
 		ModifyResponse: func(answer *http.Response) error {
 			if after := s.after.Load(); after != nil { //nolint:bodyclose // the proxy closes it
@@ -76,7 +76,7 @@ func Start(t *testing.T) *Store {
 	return s
 }
 
-// Use has the environment name the store, with some keys.
+// Use sets the environment variables for the store with the given keys.
 func (s *Store) Use(t *testing.T, key, secret string) {
 	t.Helper()
 	for name, value := range map[string]string{"AWS_ENDPOINT_URL": s.URL, "AWS_ENDPOINT_URL_S3": "", "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret,
@@ -85,8 +85,8 @@ func (s *Store) Use(t *testing.T, key, secret string) {
 	}
 }
 
-// Secure has the environment name the store over TLS, and returns the file of the
-// certificate.
+// Secure sets the environment variables for the store over TLS and returns the path of
+// the certificate.
 func (s *Store) Secure(t *testing.T) string {
 	t.Helper()
 	front := httptest.NewTLSServer(s.handler)
@@ -98,8 +98,9 @@ func (s *Store) Secure(t *testing.T) string {
 	return path
 }
 
-// Before has a function look at requests first, which says whether it has answered.
+// Before sets a function that handles requests first. It reports whether it has sent the
+// response.
 func (s *Store) Before(do func(http.ResponseWriter, *http.Request) bool) { s.before.Store(&do) }
 
-// After has a function change answers.
+// After sets a function that modifies responses.
 func (s *Store) After(do func(*http.Response) error) { s.after.Store(&do) }

@@ -1,6 +1,5 @@
-// Package thousand is for tests: it writes the records of many nodes, as one plan on each
-// of them leaves them. Times are drawn; header, plan, targets, batches and readings are
-// what a run of tare lifecycle writes.
+// Package thousand writes the records of many nodes for tests, as one plan on each node
+// creates them. Times are random; all other lines are as written by a tare lifecycle run.
 package thousand
 
 import (
@@ -22,16 +21,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Fleet is how many nodes there are, and how much each measures.
+// Fleet is the number of nodes and the amount of measurements per node.
 type Fleet struct {
 	Nodes  int
 	Lanes  []int
 	Rounds int
-	Slower float64 // how many times as long everything takes; 0: once
+	Slower float64 // factor for all times; 0 means 1
 	Name   string  // that ids of runs begin with
 }
 
-// Samples are those of a record: of two targets in four operations.
+// Samples returns the samples of a record: two targets with four operations each.
 func (f *Fleet) Samples() (n int) {
 	for _, lanes := range f.Lanes {
 		n += len(targets) * len(ops) * f.Rounds * lanes
@@ -44,8 +43,8 @@ var (
 	ops     = []setting.Op{setting.Create, setting.Start, setting.Stop, setting.Remove}
 )
 
-// Unlike is what is planted on five nodes, by their names, with a word that a report has
-// to say about it.
+// Unlike lists the five nodes with planted differences, each with a word that a report
+// must contain about it.
 func (f *Fleet) Unlike() map[string]string {
 	return map[string]string{
 		f.node(1): "governor powersave", f.node(f.Nodes / 4): "clock source hpet", f.node(f.Nodes / 2): "steal",
@@ -55,7 +54,7 @@ func (f *Fleet) Unlike() map[string]string {
 
 func (*Fleet) node(i int) string { return fmt.Sprintf("node-%04d", i) }
 
-// Write writes a record for each node into a folder of its own.
+// Write writes a record for each node into its own folder.
 func (f *Fleet) Write(dir string) error {
 	lines, err := record.NewLines()
 	if err != nil {
@@ -93,12 +92,12 @@ func (f *Fleet) write(path string, i int) error {
 	return errors.Join(r.write(), w.Close())
 }
 
-// run is a record on its way.
+// run is a record being written.
 type run struct {
 	*Fleet
 	*record.Writer
 	node   int
-	word   string // of what is unlike about it
+	word   string // describes its difference
 	random *rand.Rand
 	speed  float64
 	now    int64
@@ -139,8 +138,8 @@ func (r *run) write() error {
 	return r.err
 }
 
-// environment is that of one of two machines with one of three kernels, which make some
-// of the time, and of the node itself.
+// environment returns one of two machines with one of three kernels. They determine part
+// of the times, as does the node itself.
 func (r *run) environment() record.Environment {
 	env := record.Environment{Kernel: "6.1.0-31-amd64", KernelBuild: "#1 SMP Debian", OS: "Debian GNU/Linux 12", Arch: "x86_64", CPUModel: "AMD EPYC 9R14", CPUs: 8,
 		Governor: "performance", Memory: 31*gib + int64(r.random.IntN(64))<<20, Virtual: "kvm", Cgroup: "v2", RootFS: "ext4", ClockSource: "tsc", Lanes: "SCHED_FIFO",
@@ -187,7 +186,7 @@ func (r *run) target(name string) record.Target {
 	return t
 }
 
-// batch takes so many times 10 ms, more with more lanes.
+// batch takes a multiple of 10 ms, more with more lanes.
 func (r *run) batch(target string, op setting.Op, tens float64, lanes, round, order int) {
 	took := 10 * ms * tens * r.speed * math.Sqrt(float64(lanes)) * math.Exp(0.03*r.random.NormFloat64())
 	if target == "crun" {

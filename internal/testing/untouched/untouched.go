@@ -1,6 +1,6 @@
-// Package untouched is for tests: it takes stock of a machine before a test and
-// again afterwards, and fails the test if a process, a cgroup, a mount or a
-// network namespace that tare could have made is left.
+// Package untouched compares the state of a machine before and after a test. It fails the
+// test if a process, cgroup, mount or network namespace that tare could have created is
+// left.
 package untouched
 
 import (
@@ -19,17 +19,16 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// Check registers the second look for the test's end. dir is the folder that
-// the test's runs have theirs in: what names it is what they made, and other
-// tests' runs at the same time do not matter. ids, when not nil, lists the run
-// ids whose cgroups must be gone.
+// Check registers the comparison at the end of the test. dir is the parent of the run
+// folders of the test: only objects that name it are checked, so concurrent tests do not
+// interfere. ids, if not nil, returns the run ids whose cgroups must be gone.
 func Check(t *testing.T, dir string, ids func() []string) {
 	t.Helper()
 	if found := processes(dir); len(found) > 0 {
 		t.Fatalf("before the test there are already:\n  %s", strings.Join(found, "\n  "))
 	}
 	t.Cleanup(func() {
-		// A killed process takes a moment to go.
+		// A killed process exits asynchronously.
 		deadline := time.Now().Add(time.Minute)
 		for {
 			left := look(t, dir, ids)
@@ -73,7 +72,7 @@ func look(t *testing.T, dir string, ids func() []string) []string {
 	return left
 }
 
-// processes lists those with the folder on their command line, this one apart.
+// processes lists the processes with the folder on their command line, except this one.
 func processes(dir string) []string {
 	var out []string
 	for _, pid := range procs.All() {
@@ -85,9 +84,8 @@ func processes(dir string) []string {
 	return out
 }
 
-// Alone keeps tests that make leftovers, or remove those they find, from each
-// other: what an interrupted run left is found by its cgroups' names, whichever
-// test made it.
+// Alone serializes tests that create or remove leftovers. Leftovers of interrupted runs
+// are found by cgroup names, for any test.
 func Alone(t *testing.T) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "tare-test-leftovers.lock"), os.O_RDWR|os.O_CREATE, 0o600)

@@ -22,16 +22,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// claim is a command in the guest, which has to exit with 0, and what its outcome shows.
+// claim is a command in the guest, which must exit with 0, and a check of its outcome.
 type claim struct {
-	name  string // of the command
+	name  string // name of the command
 	says  string
 	args  []string
 	holds func(t *testing.T, out *Outcome)
 }
 
-// claims are in the order of their commands. Nothing in them is bounded by time: how
-// long a command takes depends on what else the CPUs do.
+// claims are in the order of their commands. None has a time limit, because the time of a
+// command depends on other work on the CPUs.
 var claims = []claim{
 	{"machine", "systemd runs the engines with its own cgroup driver and AppArmor", script(machineScript), theDebian},
 	{"doctor", "doctor finds cgroup v2 and every engine", []string{"tare", "doctor", "--format", "json"}, doctoredDebian},
@@ -42,7 +42,8 @@ var claims = []claim{
 	{"ready", "a service in docker is asked from outside whether it is ready", script(readyScript), becameReady},
 	{"storage", "storage weighs fio's jobs in docker",
 		tare("storage", []string{"docker/runc"}, "--volume", "bind", "--jobs", "randread",
-			// Not --cache direct: random reads past the page cache in docker made the emulated disk hang.
+			// Not --cache direct: uncached random reads in docker made the emulated disk
+			// hang.
 			"--cache", "buffered", "--size", "1M", "--numjobs", "1", "--ceiling", "0", "--settle", "1s", "--drop", "files"), stored},
 	{"killed", "clean removes what a kill -9 left on every engine", script(leaveScript + `
 		leave runc 'tare-run-*/*/*'
@@ -51,14 +52,14 @@ var claims = []claim{
 		` + cleanScript), func(t *testing.T, out *Outcome) { cleaned(t, out, 3) }},
 }
 
-// current are the claims on the current Debian, which has docker's command line in a
-// package of its own.
+// current are the claims on the current Debian release, in which docker's command line is
+// a separate package.
 var current = []claim{
 	{"machine", "systemd runs podman with its own cgroup driver", script(currentScript), theCurrent},
 	claims[1], claims[2],
 }
 
-// After a power cut in the middle of a run, the third of three.
+// After a power cut during the third of three runs.
 var (
 	beforePowerCut = script(leaveScript + `
 		leave docker/runc 'system.slice/docker-*.scope'
@@ -70,22 +71,23 @@ var (
 
 const smallLimit = 64 << 20
 
-// targets are what lifecycle weighs; charging are those that overhead weighs, one for each
-// way in which containers get their cgroups.
+// targets are measured by lifecycle. charging are measured by overhead: one for each way
+// to assign containers to cgroups.
 var (
 	targets  = []string{"runc", "crun", "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc"}
 	charging = []string{"runc", "docker/runc", "podman/crun", "cri+containerd/runc"}
 	groups   = []string{"/tare-run-", "/system.slice/docker-", "/machine.slice/libpod-", "/system.slice/cri-containerd-"}
 )
 
-// tare is a command line that weighs targets in one round. The verb names the record.
+// tare returns a command line that measures targets in one round. The record is named
+// after the verb.
 func tare(verb string, targets []string, args ...string) []string {
 	return slices.Concat([]string{"tare", verb}, targets, args, []string{"--rounds", "1", "--timeout", "30m", "--quiet", "-o", "/out/" + verb + ".jsonl.zst"})
 }
 
 func script(text string) []string { return []string{"sh", "-c", text} }
 
-// The distribution's own files do not set systemd's cgroup driver for CRI.
+// The distribution's files do not configure systemd's cgroup driver for CRI.
 var configured = map[string]string{
 	"/etc/containerd/config.toml": `version = 2
 [plugins."io.containerd.grpc.v1.cri"]
@@ -100,7 +102,7 @@ var configured = map[string]string{
 }
 
 const (
-	// podman's first answer takes longest.
+	// podman's first response is the slowest.
 	machineScript = `
 		cat /proc/1/comm
 		stat -f -c %T /sys/fs/cgroup
@@ -120,7 +122,7 @@ const (
 			--rounds 1 --timeout 30m --quiet -o /out/ready.jsonl.zst
 		docker rmi app >&2`
 
-	// leaveScript ends a run by kill -9 as soon as it has a container, or leaves it running.
+	// leaveScript kills a run with kill -9 once it has a container, or leaves it running.
 	leaveScript = `set -e
 		leave() {
 			tare overhead "$1" --sandboxes 1 --rounds 1 --hold 1h --interval 1s --settle 0s --timeout 30m --quiet -o "/root/$(mktemp -u XXXXXX).jsonl" >&2 &
@@ -131,7 +133,7 @@ const (
 			done
 			[ "${3:-}" ] || kill -9 $run
 		}`
-	// cleanScript prints what clean removes, and then everything of tare's that is still there.
+	// cleanScript prints what clean removes, and then every object of tare that is left.
 	cleanScript = `
 		set +e
 		tare clean --format json
@@ -156,7 +158,7 @@ func TestTareOnDebianWithSystemd(t *testing.T) {
 	g := debian(t, "bookworm", claims...)
 	g.BeforePowerCut = beforePowerCut
 	boot(t, g, claims...)
-	// From the same disk.
+	// On the same disk.
 	g.Commands, g.BeforePowerCut = []Command{{afterPowerCut.name, afterPowerCut.args}}, nil
 	boot(t, g, afterPowerCut)
 }
@@ -165,7 +167,7 @@ func TestTareOnCurrentDebianWithSystemd(t *testing.T) {
 	boot(t, debian(t, "trixie", current...), current...)
 }
 
-// boot runs a guest once for all its claims.
+// boot runs a guest once for all claims.
 func boot(t *testing.T, g *Guest, claims ...claim) {
 	t.Helper()
 	out := must.Get(Run(t.Context(), *g))(t)
@@ -183,7 +185,7 @@ func (c *claim) check(t *testing.T, out *Outcome) {
 	}
 }
 
-// debian is a guest of a suite, with the commands of claims.
+// debian returns a guest of a suite with the commands of claims.
 func debian(t *testing.T, suite string, claims ...claim) *Guest {
 	t.Helper()
 	need.VM(t)
@@ -243,14 +245,15 @@ func chargedInSlices(t *testing.T, out *Outcome) {
 	must.That(t, o.Failed == 0 && at >= 0 && len(o.Tables[at].Cells) == len(charging),
 		"%d of %d phases failed, in %d tables", o.Failed, o.Total, len(o.Tables))
 	for i, c := range o.Tables[at].Cells {
-		// What the services of a whole Debian do stays unexplained: no claim on the residual.
+		// The services of a full Debian cause unexplained usage, so the residual is not
+		// checked.
 		holds(t, c)
 		charged(t, groups[i], c)
 	}
 }
 
-// charged checks that a target's memory is charged where systemd puts its containers,
-// against the limit that they were given.
+// charged checks that a target's memory is charged to the cgroup in which systemd puts
+// its containers, with the configured limit.
 func charged(t *testing.T, groups string, c overhead.Cell) {
 	t.Helper()
 	pods := 0
@@ -283,8 +286,8 @@ func stored(t *testing.T, out *Outcome) {
 	}
 }
 
-// cleaned checks that clean found the runs that were left, and then nothing, and that
-// nothing is there that it did not find.
+// cleaned checks that clean found the interrupted runs, then nothing, and that nothing
+// else is left.
 func cleaned(t *testing.T, out *Outcome, runs int) {
 	answers := json.NewDecoder(bytes.NewReader(out.Files["killed.stdout"]))
 	var found [2]struct {
@@ -297,7 +300,7 @@ func cleaned(t *testing.T, out *Outcome, runs int) {
 	check.Equal(t, "still", strings.TrimSpace(string(out.Files["killed.stdout"][answers.InputOffset():])), "")
 }
 
-// judged reads a record that a command left, and judges it.
+// judged reads and judges a record written by a command.
 func judged[J any](t *testing.T, out *Outcome, name string, judge func(*record.Record) (J, error)) J {
 	t.Helper()
 	return must.Get(judge(recorded(t, out, name)))(t)

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// Disk is a disk with a Debian whose init is systemd. What a guest changes on it is
-// in a file of the test, so the next guest with the same Disk finds it.
+// Disk is a disk with a Debian that uses systemd. A guest's changes are in a file of the
+// test, so the next guest with the same Disk sees them.
 type Disk struct {
 	kernel  string
-	modules []string // that the kernel needs to read the disk, in the order of loading
+	modules []string // modules that the kernel needs to read the disk, in loading order
 	changes string   // a qcow2 file over the disk that scripts/install-vm-debian made
 }
 
@@ -22,7 +22,8 @@ var initDisk string
 //go:embed guest.service
 var guestService string
 
-// NewDisk returns a disk of a Debian suite as it was installed. The folder gets the changes.
+// NewDisk returns a disk with a freshly installed Debian suite. Changes are stored in the
+// folder.
 func NewDisk(ctx context.Context, suite, folder string) (*Disk, error) {
 	how := installDebian + " " + suite
 	disk, err := newest("disk of Debian "+suite, how, "vm-debian-"+suite+"-*", "disk")
@@ -43,8 +44,8 @@ func NewDisk(ctx context.Context, suite, folder string) (*Disk, error) {
 	return d, nil
 }
 
-// args are QEMU's for the disk. What the guest flushes is flushed: a killed QEMU
-// leaves what a power cut would.
+// args returns QEMU's arguments for the disk. Flushed data is written, so a killed QEMU
+// leaves the same state as a power cut.
 func (d *Disk) args() []string {
 	return []string{"-drive", "if=none,id=disk,format=qcow2,cache=writeback,aio=threads,file=" + d.changes, "-device", "virtio-blk-pci,drive=disk"}
 }

@@ -21,8 +21,8 @@ var initScript string
 //go:embed run
 var runScript string
 
-// write makes the initramfs, of a folder with links to what is carried, in the form
-// that the kernel reads (Documentation/driver-api/early-userspace/buffer-format.rst).
+// write creates the initramfs from a folder with links to its content, in the kernel's
+// format (Documentation/driver-api/early-userspace/buffer-format.rst).
 func (g *Guest) write(ctx context.Context, file string) error {
 	busybox, err := program("busybox", install)
 	if err != nil {
@@ -40,7 +40,7 @@ func (g *Guest) write(ctx context.Context, file string) error {
 	return nil
 }
 
-// fill puts into a folder what the machine has.
+// fill adds the machine's content to a folder.
 func (g *Guest) fill(ctx context.Context, root, busybox string) error {
 	carried := map[string]string{"/bin/busybox": busybox}
 	for _, name := range append([]string{busybox}, g.Programs...) {

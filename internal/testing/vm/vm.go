@@ -1,9 +1,9 @@
-// Package vm is for tests: it boots a virtual machine whose only cgroup hierarchy
-// is v2, runs commands in it, and brings back what they wrote.
+// Package vm boots a virtual machine for tests. Its only cgroup hierarchy is v2. The
+// package runs commands in it and returns their output files.
 //
-// The machine is emulated in software, because a test has no right to ask for KVM,
-// and so it is some ten times slower than the machine that it runs on. It has no
-// network, and it is gone when Run returns. There are two kinds:
+// The machine is emulated in software, because tests cannot require KVM, so it is about
+// ten times slower than its host. It has no network and is gone when Run returns. There
+// are two kinds:
 //
 //   - a small one without a disk: the kernel is Debian's for clouds, which
 //     scripts/install-vm fetches, and the root is busybox and what the test gives
@@ -34,32 +34,32 @@ import (
 	"time"
 )
 
-// Guest is what a machine is made of and does.
+// Guest describes the content and commands of a machine.
 type Guest struct {
-	// Disk is the guest's; nil is a guest without one.
+	// Disk is the guest's disk; nil means none.
 	Disk *Disk
-	// Programs of this machine are put at the same path, with the libraries that
-	// they are linked with. A guest with a disk has its own.
+	// Programs of this machine are copied to the same path with their shared libraries. A
+	// guest with a disk has its own programs.
 	Programs []string
-	// Files are put where the key says; the value is a path of this machine.
+	// Files maps paths in the guest to files of this machine.
 	Files map[string]string
-	// Commands run one after the other, whatever the one before exited with.
+	// Commands run in sequence, regardless of exit codes.
 	Commands []Command
-	// BeforePowerCut, if any, runs after the results were sent. When it exits with 0
-	// the machine loses its power.
+	// BeforePowerCut, if set, runs after the results were sent. If it exits with 0, the
+	// machine loses power.
 	BeforePowerCut []string
 }
 
 // Command is one command line.
 type Command struct {
 	Name string   // names the results: letters, digits and dashes
-	Args []string // as they are, without a shell
+	Args []string // passed without a shell
 }
 
-// Outcome is what came of it.
+// Outcome is the result of a command.
 type Outcome struct {
 	Exits   map[string]int    // of the commands, by their names
-	Files   map[string][]byte // what they left in /out, by name; NAME.stdout and NAME.stderr too
+	Files   map[string][]byte // the files it wrote to /out, by name, plus NAME.stdout and NAME.stderr
 	Console string            // what the kernel and init printed
 	Ran     time.Duration     // from the start of the machine until it was off
 }
@@ -69,13 +69,13 @@ const (
 	maxResults = 64 << 20
 )
 
-// cutPower is what the guest prints when its power is to be cut.
+// cutPower is the guest's message that requests the power cut.
 const cutPower = "guest: cut the power"
 
 var errPowerCut = errors.New("the power was cut")
 
-// Run boots a machine, and returns when it is off and its process is gone. Its
-// error says what is missing and how to get it, or shows the console's end.
+// Run boots a machine and returns once it is off and its process has exited. The error
+// names missing files and how to get them, or has the end of the console output.
 func Run(ctx context.Context, g Guest) (*Outcome, error) {
 	qemu, err := program("qemu-system-x86_64", install)
 	if err != nil {
@@ -115,14 +115,14 @@ func Run(ctx context.Context, g Guest) (*Outcome, error) {
 	return out, nil
 }
 
-// machine is what QEMU is started with.
+// machine is the input for QEMU.
 type machine struct {
 	qemu, kernel, initramfs string
 	memory                  string // MiB
 	disk                    []string
 }
 
-// boot returns what came over the two serial ports. The first is the console.
+// boot returns the output of the two serial ports. The first one is the console.
 func (m *machine) boot(ctx context.Context) (console, results []byte, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -132,8 +132,8 @@ func (m *machine) boot(ctx context.Context) (console, results []byte, err error)
 	ctx, kill := context.WithCancelCause(ctx)
 	defer kill(nil)
 	cmd := exec.CommandContext(ctx, m.qemu, append([]string{
-		// These two features are what this emulation lacks or is slow with. A second CPU
-		// would wait for the first while others have the core that emulates that.
+		// The emulation lacks the first feature or is slow with the second. A second CPU
+		// would wait for the first while others use the core that emulates it.
 		"-accel", "tcg,thread=single", "-cpu", "max,-cx16,-la57", "-m", m.memory, "-smp", "1",
 		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",
 		"-serial", "stdio", "-serial", "file:/proc/self/fd/3",
@@ -146,7 +146,8 @@ func (m *machine) boot(ctx context.Context) (console, results []byte, err error)
 		phrase: cutPower, said: func() { kill(errPowerCut) }}
 	data := &bounded{limit: maxResults, full: func() { kill(fmt.Errorf("its results are larger than %d bytes", maxResults)) }}
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = screen, screen, []*os.File{write}
-	// To watch a machine while it runs: TARE_VM_CONSOLE=FILE has its console as well.
+	// To watch a running machine, set TARE_VM_CONSOLE=FILE, which also receives the
+	// console output.
 	if path := os.Getenv("TARE_VM_CONSOLE"); path != "" {
 		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		if err != nil {
@@ -156,8 +157,8 @@ func (m *machine) boot(ctx context.Context) (console, results []byte, err error)
 		cmd.Stdout = io.MultiWriter(screen, file)
 	}
 	cmd.WaitDelay = 5 * time.Second
-	// The machine ends with this process, however that ends. The kernel means
-	// the thread that started it, so that one has to stay.
+	// The machine exits with this process, even if it is killed. The kernel watches the
+	// thread that started it, so that thread must not exit.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -175,15 +176,15 @@ func (m *machine) boot(ctx context.Context) (console, results []byte, err error)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	// The process is gone, and with it the other end.
+	// The process has exited and closed the other end.
 	if e := <-drained; err == nil && e != nil {
 		err = fmt.Errorf("read its results: %w", e)
 	}
 	return screen.bytes(), data.bytes(), err
 }
 
-// bounded keeps what is written, up to a limit, and then calls full. It calls said
-// when a phrase was written.
+// bounded stores written data up to a limit and then calls full. It calls said when a
+// phrase was written.
 type bounded struct {
 	mu     sync.Mutex
 	b      bytes.Buffer
@@ -222,13 +223,13 @@ func tail(s string, n int) string {
 	return s
 }
 
-// What makes everything that the two kinds of machines need.
+// How to build the files that both kinds of machines need.
 const (
 	install       = "run scripts/install-vm"
 	installDebian = "run scripts/install-vm-debian"
 )
 
-// program finds a program of this machine. How to get it is for the error.
+// program returns the path of a program of this machine. how is added to the error.
 func program(name, how string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -237,13 +238,14 @@ func program(name, how string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Kernel is the kernel that scripts/install-vm unpacked last into the user's cache.
+// Kernel returns the most recent kernel that scripts/install-vm unpacked into the user's
+// cache.
 func Kernel() (string, error) {
 	return newest("kernel", install, "vm-linux-image-*", "boot", "vmlinuz-*")
 }
 
-// newest returns the file of the user's cache whose folder there changed last. What
-// it is and how to get it is for the error.
+// newest returns the file in the user's cache whose folder changed last. what and how are
+// added to the error.
 func newest(what, how, folder string, below ...string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -268,7 +270,7 @@ func newest(what, how, folder string, below ...string) (string, error) {
 	return slices.MaxFunc(found, func(a, b string) int { return changed(a).Compare(changed(b)) }), nil
 }
 
-// read takes the results apart. It is an error if a command has none.
+// read parses the results. A command without a result is an error.
 func (o *Outcome) read(results io.Reader, commands []Command) error {
 	o.Exits, o.Files = map[string]int{}, map[string][]byte{}
 	for r := tar.NewReader(results); ; {
@@ -302,7 +304,7 @@ func (o *Outcome) read(results io.Reader, commands []Command) error {
 	return nil
 }
 
-// Output is what a command wrote, for the message of a failed test.
+// Output returns a command's output for the message of a failed test.
 func (o *Outcome) Output(name string) string {
 	return fmt.Sprintf("%s exited with %d\n%s%s", name, o.Exits[name], tail(string(o.Files[name+".stdout"]), 8000), tail(string(o.Files[name+".stderr"]), 8000))
 }

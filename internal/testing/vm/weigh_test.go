@@ -22,12 +22,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// controllers are those that the guest's root hands down.
+// controllers are those delegated by the guest's root.
 var controllers = []string{"cpu", "io", "memory", "pids"}
 
-// All that wants a machine is done in one boot, since what takes a second elsewhere
-// takes ten in there. Nothing in it is bounded by time: how long it takes is up to
-// whoever shares the CPUs.
+// All checks that need a machine share one boot, because the guest is ten times slower.
+// None has a time limit, because the time depends on other work on the CPUs.
 func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the machine has x86-64 CPUs, and runs this machine's programs")
@@ -50,8 +49,8 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 			{"lifecycle", []string{"tare", "lifecycle", "runc", "crun", "-n", "2", "--rounds", "1", "--warmup", "0", "--timeout", "15m",
 				"-o", "/out/lifecycle.jsonl.zst"}},
 			{"overhead", overheadArgs},
-			{"tracer", []string{"/bin/tracer", "-test.v", "-test.run", "TestCloseLeavesNothing|TestASignalIsInTheStatus/as_this_kernel_is"}},
-			// Of loops only the one that this kernel is given, and nothing that is timed.
+			{"tracer", []string{"/bin/tracer", "-test.v", "-test.run", "TestCloseLeavesNothing|TestSignalIsInTheStatus/as_this_kernel_is"}},
+			// Only the loops that this kernel supports, and no timing tests.
 			{"datapath", []string{"/bin/datapath", "-test.v", "-test.skip", "TimePerRun|ExactlyItsRounds/walked|KernelWithoutBpfLoop"}},
 			{"left", []string{"sh", "-c", `find /sys/fs/cgroup -mindepth 1 -name 'tare-*'
 				find /run/tare /var/lib/tare -mindepth 1 -maxdepth 1 -type d
@@ -69,8 +68,8 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 	t.Run("doctor says so", func(t *testing.T) { doctored(t, out) })
 	t.Run("lifecycle weighs runc and crun", func(t *testing.T) { lived(t, out) })
 	t.Run("overhead closes the books of runc and crun", func(t *testing.T) { closed(t, out) })
-	// Its verifier knows less of what a compiler makes, and looks at functions that are
-	// called back in another way (before Linux 6.7); its structs are others.
+	// The verifier of this kernel understands less compiled code and checks callbacks
+	// differently (before Linux 6.7), and its structs differ.
 	t.Run("it takes the programs of the tracer and tells the same", func(t *testing.T) { passed(t, out, "tracer", 3) })
 	t.Run("it takes the programs of the datapath and does the same", func(t *testing.T) { passed(t, out, "datapath", 18) })
 	t.Run("nothing is left", func(t *testing.T) {
@@ -78,7 +77,7 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 	})
 }
 
-// goes runs the go command on this tree. What it makes is for a machine that has no
+// goes runs the go command on this tree. It builds for a machine without shared
 // libraries.
 func goes(t *testing.T, args ...string) {
 	t.Helper()
@@ -88,8 +87,7 @@ func goes(t *testing.T, args ...string) {
 	must.That(t, err == nil, "go %s: %v\n%s", strings.Join(args, " "), err, out)
 }
 
-// passed checks that tests of a package did, at least so many, and that none of them
-// looked away.
+// passed checks that at least n tests of a package passed and that none was skipped.
 func passed(t *testing.T, out *Outcome, name string, least int) {
 	said := string(out.Files[name+".stdout"])
 	check.That(t, strings.Count(said, "--- PASS: Test") >= least && !strings.Contains(said, "--- SKIP"), "%v", out.Output(name))
@@ -109,8 +107,8 @@ func doctored(t *testing.T, out *Outcome) {
 	doctorFinds(t, out, map[string][]string{"kernel": {"cgroups"}, "runtime": {"host", "floor", "runc", "crun"}})
 }
 
-// doctorFinds checks that doctor calls what is named in each area ok or not tried, and cgroups v2. The
-// area "" is any.
+// doctorFinds checks that doctor reports the named checks in each area as ok or not
+// tried, and cgroups as v2. The area "" matches any.
 func doctorFinds(t *testing.T, out *Outcome, areas map[string][]string) {
 	t.Helper()
 	var answer struct{ Checks []doctor.Check }
@@ -134,7 +132,7 @@ func doctorFinds(t *testing.T, out *Outcome, areas map[string][]string) {
 func lived(t *testing.T, out *Outcome) {
 	rec := recorded(t, out, "lifecycle")
 	l := must.Get(lifecycle.Judge(rec))(t)
-	// Two targets, five operations on two lanes.
+	// Two targets with five operations on two lanes.
 	must.That(t, l.Failed == 0 && l.Total == 2*5*2,
 		"%d of %d operations failed\n%s", l.Failed, l.Total, out.Output("lifecycle"))
 	rows := l.All.Parts("op")
@@ -147,8 +145,7 @@ func lived(t *testing.T, out *Outcome) {
 	}
 }
 
-// recorded reads a record that a command left, which has to be whole and made
-// on cgroup v2.
+// recorded reads a record written by a command. It must be complete and from cgroup v2.
 func recorded(t *testing.T, out *Outcome, name string) *record.Record {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".jsonl.zst")
@@ -164,14 +161,14 @@ func recorded(t *testing.T, out *Outcome, name string) *record.Record {
 	return rec
 }
 
-// What the books may leave unexplained, on a node that does nothing else.
+// Maximum residual of the ledger on an otherwise idle node.
 const (
 	residualShare = 0.02    // of what the node changed by
 	residualBytes = 4 << 20 // or this
 )
 
-// overheadArgs are one round, since the emulation makes it a long one, with a
-// load of a known size. To settle is what it has to start the load and to fill it.
+// overheadArgs run one round, because the emulation is slow, with a load of known size.
+// The settle time covers the load's start and its allocation.
 var overheadArgs = []string{"tare", "overhead", "runc", "crun", "--rounds", "1", "--sandboxes", "1", "--hold", "500ms",
 	"--interval", "250ms", "--settle", "16s", "--timeout", "15m", "--phases", "idle,hold 16MiB", "-o", "/out/overhead.jsonl.zst"}
 
@@ -196,8 +193,8 @@ func closed(t *testing.T, out *Outcome) {
 	}
 }
 
-// read checks what only cgroup v2 tells: one hierarchy, and kernel memory by
-// its kinds.
+// read checks what only cgroup v2 provides: a single hierarchy, and kernel memory by
+// kind.
 func read(t *testing.T, r *record.Reading) {
 	t.Helper()
 	what := func() string { return r.Target + " " + r.Phase + " " + string(r.Moment) }
@@ -214,7 +211,7 @@ func read(t *testing.T, r *record.Reading) {
 			t.Errorf("%s: %s has no memory or CPU: %+v", what(), g.Path, g)
 			continue
 		}
-		// A stack is charged to whoever forks, which may be outside.
+		// A stack is charged to the forking process, which may be outside.
 		check.That(t, m.Usage > 0 && m.Anon > 0 && m.Slab > 0 && m.PageTables > 0 && m.Kernel >= m.Slab+m.Stacks+m.PageTables && m.Kernel < m.Usage,
 			"%s: %s: %+v", what(), g.Path, *m)
 		for _, c := range controllers {
@@ -251,7 +248,7 @@ func balanced(t *testing.T, table overhead.Table, c overhead.Cell) {
 	check.That(t, l.Complete, "%s at %d of %s: incomplete: %+v", table.Phase, table.Sandboxes, c.Target, l.Problems)
 }
 
-// holds checks that the 16 MiB that a workload was asked to hold are found.
+// holds checks that the 16 MiB requested from a workload are measured.
 func holds(t *testing.T, c overhead.Cell) {
 	t.Helper()
 	check.That(t, c.Expected == 16<<20 && c.Measured >= 0.99*c.Expected && c.Measured <= 1.01*c.Expected+1<<20,

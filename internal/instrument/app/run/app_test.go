@@ -42,15 +42,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// server is a target whose truth is known: each answer takes as long as it says, and
-// twice as long while a neighbour works.
+// server is a target with known latencies. Each answer takes a fixed time, and twice that
+// time while a neighbour works.
 type server struct {
 	name   string
 	takes  time.Duration
-	fails  int64 // every so many-th request is refused
+	fails  int64 // every n-th request is refused
 	port   string
 	starts func(lane int) *record.Failure
-	over   *record.Failure // what became of it while it was asked
+	over   *record.Failure // the failure injected while the server is queried
 	noisy  *atomic.Bool    // all sessions of the target
 	loud   atomic.Int64    // requests that came while a neighbour worked
 	open   *atomic.Int64
@@ -70,7 +70,7 @@ func (t *server) Open(_ context.Context, env subject.Env) (subject.Session, erro
 	return &seat{server: t, workload: env.Lanes == 1}, nil
 }
 
-// seat is a session: of the service, or of its neighbour.
+// seat is a session of the service or of its neighbour.
 type seat struct {
 	*server
 	workload bool
@@ -94,7 +94,7 @@ func (s *seat) Start(context.Context) (int64, []record.Sample, error) {
 		}
 	}
 	if !s.workload {
-		s.noisy.Store(true) // its work may begin late
+		s.noisy.Store(true) // a neighbour's work may start late
 		return now, []record.Sample{sample}, nil
 	}
 	s.http = httptest.NewUnstartedServer(s)
@@ -152,8 +152,7 @@ func (s *seat) Close(ctx context.Context) error {
 	return s.Discard(ctx, nil)
 }
 
-// meter sees a node on which the service takes 3 ms of CPU in each window, and its shim
-// 1 ms.
+// meter simulates a node. In each window the service uses 3 ms of CPU and its shim 1 ms.
 type meter struct{}
 
 func (meter) Begin(context.Context, []subject.Sandbox, []int) *snapshot.Edge {
@@ -170,7 +169,7 @@ func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.J
 	t.Helper()
 	port := strconv.Itoa(ports.Held(t))
 	p := app.Defaults()
-	p.Limits.CPU = 1.5 // of the service, and of no neighbour
+	p.Limits.CPU = 1.5 // of the service; neighbours have no limit
 	p.URL, p.Rounds, p.Seed, p.Warm, p.Duration, p.Connections, p.Timeout = "http://:"+port+"/", 2, 1, 0, time.Second, 2, time.Minute
 	p.Answer = time.Minute
 	change(&p)
@@ -201,14 +200,14 @@ func of(t *testing.T, j *app.Judgement, quantity string, labels ...string) figur
 	return f
 }
 
-// in is the value of one round.
+// in returns the value of one round.
 func in(f figure.Figure, round int) float64 {
 	i := slices.IndexFunc(f.Rounds, func(r figure.Round) bool { return r.Round == round })
 	return f.Rounds[i].Value
 }
 
-// The truth is that of two servers one of which takes three times as long.
-func TestWhatAServerTakesIsWhatIsFound(t *testing.T) {
+// One of two servers is three times slower than the other.
+func TestMeasuredLatencyMatchesServer(t *testing.T) {
 	j := perform(t, func(*app.Options) {}, &server{name: "fast", takes: 10 * time.Millisecond}, &server{name: "slow", takes: 30 * time.Millisecond})
 	fast, slow := of(t, j, "throughput", "target", "fast"), of(t, j, "throughput", "target", "slow")
 	check.That(t, fast.Value <= 2/0.010 && slow.Value <= 2/0.030, "%.1f and %.1f requests a second of two connections", fast.Value, slow.Value)
@@ -221,9 +220,9 @@ func TestWhatAServerTakesIsWhatIsFound(t *testing.T) {
 			if w.Target != name {
 				continue
 			}
-			// However slow the machine is, two connections leave each request twice the time
-			// between answers (Little's law), and a median is at most twice its mean. Of a round's
-			// few requests one more may be under way.
+			// On any machine, two connections leave each request twice the time between
+			// answers (Little's law). A median is at most twice its mean. With few
+			// requests a round, one more may be in flight.
 			v, most := in(p50, w.Round), 1.5*2*2e9/w.Sent.QPS
 			check.That(t, v <= most, "%s: half of the requests took more than %g ns, of at most %g", name, v, most)
 			v = in(cpu, w.Round) * float64(w.Sent.Requests)
@@ -235,9 +234,9 @@ func TestWhatAServerTakesIsWhatIsFound(t *testing.T) {
 	check.That(t, failed == 0 && total == 4, "%d of %d windows failed", failed, total)
 }
 
-// What disturbs a machine makes an answer later and never earlier, so that only that is
-// held to a time. Which requests met a neighbour the server knows itself.
-func TestANeighbourTakesWhatItTakes(t *testing.T) {
+// A disturbed machine delays answers and never makes them earlier. Only the lower bound
+// is checked. The server itself counts the requests that overlap a neighbour.
+func TestNeighbourSlowdownIsMeasured(t *testing.T) {
 	const takes = 10 * time.Millisecond
 	targets := []*server{{name: "a", takes: takes}, {name: "b", takes: takes}}
 	j := perform(t, func(p *app.Options) { p.Neighbours = []string{"spin 1cpu"} }, targets...)
@@ -252,7 +251,8 @@ func TestANeighbourTakesWhatItTakes(t *testing.T) {
 				beside += w.Sent.Requests
 			}
 		}
-		// Of two connections in two windows each may have had one under way at the end.
+		// With two connections and two windows, each may have one request in flight at
+		// the end.
 		if loud := target.loud.Load(); beside == 0 || loud < beside || loud > beside+4 {
 			t.Errorf("%s: %d requests met a neighbour, of %d that were sent beside one", target.name, loud, beside)
 		}
@@ -270,7 +270,7 @@ func TestANeighbourTakesWhatItTakes(t *testing.T) {
 	check.That(t, total == 8 && windows == 8, "%d windows, %d of which were loaded", total, windows)
 }
 
-func TestWhatFailsIsCountedWithItsCause(t *testing.T) {
+func TestFailuresAreCountedByCause(t *testing.T) {
 	refused := &record.Failure{Kind: record.FailExit, Detail: "exit status 1", Output: "no space"}
 	crashed := &record.Failure{Kind: record.FailWorkload, Detail: "it ended", Output: "out of luck"}
 	j := perform(t, func(p *app.Options) { p.Rounds = 1 }, &server{name: "flaky", takes: time.Millisecond, fails: 5},
@@ -291,7 +291,7 @@ func TestWhatFailsIsCountedWithItsCause(t *testing.T) {
 	}
 }
 
-func TestARateThatIsNotReachedIsSaid(t *testing.T) {
+func TestMissedRateIsReported(t *testing.T) {
 	j := perform(t, func(p *app.Options) { p.Rounds, p.Rate, p.Answer = 1, 1000, 6*time.Second }, &server{name: "slow", takes: 200 * time.Millisecond})
 	for _, code := range []string{"rate-not-reached", "requests-not-sent"} {
 		check.That(t, slices.ContainsFunc(j.Found, func(f record.Finding) bool { return f.Code == code }), "no %s: %+v", code, j.Found)
@@ -300,7 +300,7 @@ func TestARateThatIsNotReachedIsSaid(t *testing.T) {
 	check.That(t, p99 >= 500e6, "p99 is %g ns of a queue that grew for a second", p99)
 }
 
-func TestWhatANeighbourUsedIsAllOfItOrNotKnown(t *testing.T) {
+func TestNeighbourUsageIsCompleteOrUnknown(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	reading := func(at int64, processes ...record.Process) *record.Reading {
 		return &record.Reading{Time: at, Host: record.Host{Total: 1 << 30}, Processes: processes}
@@ -310,7 +310,7 @@ func TestWhatANeighbourUsedIsAllOfItOrNotKnown(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		begin, end *record.Reading
-		want       int64 // -1: not known
+		want       int64 // -1 for unknown
 	}{
 		"all of its roles": {reading(1, process(7, record.RoleWorkload, 0), process(8, record.RoleShim, 1*ms)),
 			reading(1e9, process(7, record.RoleWorkload, 500*ms), process(8, record.RoleShim, 3*ms)), 502 * ms},
@@ -327,7 +327,7 @@ func TestWhatANeighbourUsedIsAllOfItOrNotKnown(t *testing.T) {
 	}
 }
 
-func TestAPressureThatIsNotKnownHasAReasonOfItsOwn(t *testing.T) {
+func TestUnknownPressureHasItsOwnReason(t *testing.T) {
 	box := func(pid int) []subject.Sandbox { return []subject.Sandbox{{Workload: pid}} }
 	for name, c := range map[string]struct {
 		own, beside    []subject.Sandbox
@@ -351,7 +351,7 @@ func TestAPressureThatIsNotKnownHasAReasonOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestTooFewRoundsToCompareAreToldBefore(t *testing.T) {
+func TestTooFewRoundsToCompareAreReportedBeforeTheRun(t *testing.T) {
 	refused := &record.Failure{Kind: record.FailExit, Detail: "exit status 1"}
 	for rounds, want := range map[int]string{7: "7 rounds cannot show a difference, however large it is: the comparisons in the table need 8: use --rounds 8 or more, 1.1 times as long", 8: ""} {
 		var open, noisy, warned = &atomic.Int64{}, &atomic.Bool{}, ""
@@ -365,8 +365,8 @@ func TestTooFewRoundsToCompareAreToldBefore(t *testing.T) {
 	}
 }
 
-// choosy is a target that takes no image but its own; what runs there is a process of
-// the test's, whose output comes into a file.
+// choosy is a target that accepts only its own image. Its workload is a process of the
+// test that writes its output to a file.
 type choosy struct {
 	name, takes string
 	pid         int
@@ -396,7 +396,7 @@ func (c *choosy) Ended(context.Context, int) subject.Ended {
 	return subject.Ended{Exit: 137, Known: true}
 }
 
-func TestATargetThatTakesNoImageHasNoRoomForANeighboursAndSaysSo(t *testing.T) {
+func TestTargetWithFixedImageRefusesNeighbourImage(t *testing.T) {
 	all := []subject.Target{&choosy{name: "takes", takes: "redis:7"}, &choosy{name: "none", takes: "x"}}
 	found := homeless(must.Get(app.ParseNeighbour("redis:7"))(t), all)
 	check.That(t, len(found) == 1 && found[0].Target == "none" && strings.HasSuffix(found[0].Message, ": it has an image of its own"),
@@ -413,7 +413,7 @@ func TestATargetThatTakesNoImageHasNoRoomForANeighboursAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestANeighbourThatFloodsItsLogIsEndedAndTheCauseIsSaid(t *testing.T) {
+func TestNeighbourFloodingItsLogIsStopped(t *testing.T) {
 	c := exec.Command("sleep", "1000")
 	must.OK(t, c.Start())
 	t.Cleanup(func() {
@@ -432,8 +432,8 @@ func TestANeighbourThatFloodsItsLogIsEndedAndTheCauseIsSaid(t *testing.T) {
 	check.Error(t, x.over(t.Context()), "ended before the window did: its output exceeded 256 MiB")
 }
 
-// filing is a target in which commands are executed: those that lay out end as told, others
-// with their context.
+// filing is a target that executes commands. Layout commands return a given result;
+// others run until their context ends.
 type filing struct {
 	choosy
 	exit int
@@ -448,7 +448,7 @@ func (f *filing) Exec(ctx context.Context, _ int, args []string) (subject.Execut
 	return subject.Executed{Exit: f.exit}, ctx.Err()
 }
 
-func TestANeighboursFileIsLaidOutBeforeItWorks(t *testing.T) {
+func TestNeighbourFileIsLaidOutBeforeItsLoad(t *testing.T) {
 	for _, exit := range []int{0, 1} {
 		in := &filing{exit: exit, ran: make(chan string, 2)}
 		s := &schedule{options: Options{FioPath: "/fio", Plan: app.Options{Timeout: time.Minute}}}

@@ -21,31 +21,31 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// scene is a machine whose every load is 1000 requests, each of which runs program
-// 1 once for 500 ns, and program 2 twice for 100 ns.
+// scene is a simulated machine. Each load sends 1000 requests. Each request runs program
+// 1 once for 500 ns and program 2 twice for 100 ns.
 type scene struct {
 	plan       bpf.Options
-	statistics int // descriptors that keep them on
+	statistics int // open descriptors that keep statistics enabled
 	counters   map[uint32]*bpfstat.Counters
-	gone       uint32 // a program that goes with the first load
+	gone       uint32 // a program that disappears with the first load
 	held       bool   // its counters can be read until the next listing, as the kernel's meter does
 	stays      bool   // it does not go, and is not chosen any more
 	came       bool   // a program comes with the first load
 	others     bool   // somebody else has statistics on all the time
 	attached   datapath.Options
 	failAttach error
-	failRemove error // of the clients' groups
+	failRemove error // error of removing the clients' groups
 	unsent     int64
 	heavy      int64
 	services   int
 	asked      []load.ClientOptions
-	open       int // things that were made and not removed
+	open       int // resources created and not yet removed
 	loads      int
 	failStart  error
-	anyError   bool // the run returns one
+	anyError   bool // run returns an error
 	file       bytes.Buffer
 	onRun      func()
-	lock       sync.Mutex // memory is read beside a load
+	lock       sync.Mutex // memory is read concurrently with a load
 	listed     int
 }
 
@@ -183,7 +183,7 @@ func (g groups) Read() (record.GroupCPU, error) {
 	return record.GroupCPU{Version: 1, Limit: 1, Usage: int64(g.loads) * 9e6, Ticks: int64(g.loads) * 1e7, Periods: int64(g.loads) * 10, Throttled: int64(g.loads) * 4, Held: 5}, nil
 }
 
-func TestEveryPointIsLookedAtIdleLoadedAndCoolingAndLoadedWithoutStatistics(t *testing.T) {
+func TestEveryPointHasAllPhases(t *testing.T) {
 	s := newScene()
 	rec := s.run(t.Context(), t)
 	count := map[string]int{}
@@ -214,7 +214,7 @@ func TestEveryPointIsLookedAtIdleLoadedAndCoolingAndLoadedWithoutStatistics(t *t
 	check.That(t, err == nil && len(j.Rows) == 2 && j.Rows[0].Rounds == 2 && j.Memory == 100, "%v: %+v", err, j)
 }
 
-func TestTheQuestionWhoseLimitPaysHasAControlWithoutOne(t *testing.T) {
+func TestQuotaHasUnlimitedControls(t *testing.T) {
 	s := newScene()
 	s.plan = bpf.DefaultsOfQuota()
 	s.plan.Seed, s.plan.Duration, s.plan.Idle, s.plan.Rounds, s.plan.Instances = 1, 100*time.Millisecond, time.Millisecond, 1, 4
@@ -236,7 +236,7 @@ func TestTheQuestionWhoseLimitPaysHasAControlWithoutOne(t *testing.T) {
 	check.That(t, len(got.Groups) == 4 && got.Instances == 4, "asked %+v", got)
 }
 
-func TestProgramsThatComeOrGoAreSaid(t *testing.T) {
+func TestAppearingAndDisappearingProgramsAreReported(t *testing.T) {
 	s := newScene()
 	s.plan.Datapath, s.plan.Names, s.plan.URL, s.plan.Rounds = "", []string{"a*"}, "http://10.0.0.1/", 1
 	s.gone, s.came = 2, true
@@ -251,8 +251,8 @@ func TestProgramsThatComeOrGoAreSaid(t *testing.T) {
 	check.That(t, s.asked[0].URL == "http://10.0.0.1/", "asked %+v", s.asked[0])
 }
 
-// The meter holds what it has listed, and so counters alone never tell.
-func TestAProgramThatOnlyTheMeterStillHoldsIsSaidToHaveGone(t *testing.T) {
+// The meter keeps listed programs alive, so counters alone do not show that one is gone.
+func TestProgramHeldOnlyByMeterIsReportedGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		held bool
 		want string
@@ -279,7 +279,7 @@ func TestAProgramThatOnlyTheMeterStillHoldsIsSaidToHaveGone(t *testing.T) {
 	}
 }
 
-func TestRunsThatAreCountedForSomebodyElseAreSaidAndKept(t *testing.T) {
+func TestForeignStatisticsAreReportedAndKept(t *testing.T) {
 	s := newScene()
 	s.others = true
 	rec := s.run(t.Context(), t)
@@ -297,7 +297,7 @@ func TestRunsThatAreCountedForSomebodyElseAreSaidAndKept(t *testing.T) {
 		"%v: %d loads without; their price %+v", err, without, j.Rows[0].All.Of("requests-with-statistics-ratio"))
 }
 
-func TestServicesLeadToTheServerThatThePlanNames(t *testing.T) {
+func TestServicesUseThePlannedServer(t *testing.T) {
 	s := newScene()
 	s.plan.URL, s.plan.Services = "http://localhost:8080/a?b=c", []int{3}
 	s.run(t.Context(), t)
@@ -306,7 +306,7 @@ func TestServicesLeadToTheServerThatThePlanNames(t *testing.T) {
 	check.That(t, got.URL == "http://198.18.0.3:80/a?b=c" && got.Host == "localhost:8080", "asked for %s as %s", got.URL, got.Host)
 }
 
-func TestARunThatCannotGoOnSaysWhy(t *testing.T) {
+func TestRunFailureIsReported(t *testing.T) {
 	s := newScene()
 	s.failRemove, s.anyError = errors.New("the kernel says no"), true
 	rec := s.run(t.Context(), t)
@@ -317,7 +317,7 @@ func TestARunThatCannotGoOnSaysWhy(t *testing.T) {
 	}
 }
 
-func TestWhatAClientDidNotSendAndWhyIsInTheRecord(t *testing.T) {
+func TestUnsentRequestsAreRecorded(t *testing.T) {
 	s := newScene()
 	s.unsent = 3
 	for _, p := range s.run(t.Context(), t).Points {
@@ -325,7 +325,7 @@ func TestWhatAClientDidNotSendAndWhyIsInTheRecord(t *testing.T) {
 	}
 }
 
-func TestARunThatCannotBeginSaysWhyInAFinding(t *testing.T) {
+func TestRunThatCannotStartHasAFinding(t *testing.T) {
 	refused := errors.New("the verifier says no")
 	for name, c := range map[string]struct {
 		url    string
@@ -347,7 +347,7 @@ func TestARunThatCannotBeginSaysWhyInAFinding(t *testing.T) {
 	}
 }
 
-func TestALoadThatFailsCostsItsPointAndLeavesNothing(t *testing.T) {
+func TestFailedLoadFailsOnlyItsPoint(t *testing.T) {
 	s := newScene()
 	s.failStart = errors.New("nobody answers")
 	rec := s.run(t.Context(), t)
@@ -361,7 +361,7 @@ func TestALoadThatFailsCostsItsPointAndLeavesNothing(t *testing.T) {
 	check.That(t, failed != 0 && rec.End.Failures != 0, "%d failed, end %+v", failed, rec.End)
 }
 
-func TestARunThatIsInterruptedLeavesNothing(t *testing.T) {
+func TestInterruptedRunLeavesNothing(t *testing.T) {
 	s := newScene()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -403,7 +403,7 @@ func TestMemoryIsReadForEveryNumberOfServices(t *testing.T) {
 	for _, p := range rec.Points {
 		if p.Phase == record.PhaseIdle {
 			seen[p.Asked.Services] = true
-			check.That(t, len(p.Memory) == 3, "%+v", p.Memory) // two programs, one map that both use
+			check.That(t, len(p.Memory) == 3, "%+v", p.Memory) // two programs and the map they share
 		}
 	}
 	check.That(t, len(seen) == 3, "services %v", seen)

@@ -25,7 +25,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestClientsStandInTheLowestOfTheChosenCgroups(t *testing.T) {
+func TestClientsRunInTheLowestSelectedCgroup(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"a/b/c", "a/d"} {
 		must.OK(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
@@ -62,8 +62,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A program of a cgroup that nobody stands in sees the load all the same.
-func TestProgramsThatAreChosenByTheirCgroupSeeTheLoad(t *testing.T) {
+// A program attached to an empty cgroup still handles the load.
+func TestProgramsSelectedByCgroupHandleTheLoad(t *testing.T) {
 	need.Root(t)
 	dir, remove, err := datapath.Place(fmt.Sprintf("chosen-%d", os.Getpid()))
 	must.OK(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// add takes all streams of a text.
+// add reads all streams of a text.
 func add(g *Imported, file, label string, text []byte) bool {
 	for _, stream := range transcript.Split(string(text)) {
 		g.Add(file, label, stream)
@@ -23,7 +23,7 @@ func add(g *Imported, file, label string, text []byte) bool {
 	return len(g.Points)+len(g.Findings) > 0
 }
 
-func TestWhatFortioPrintsIsReadLikeItsJSON(t *testing.T) {
+func TestFortioTextMatchesItsJSON(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("testdata/fortio.txt"))(t)
 	g := &Imported{}
@@ -38,7 +38,7 @@ func TestWhatFortioPrintsIsReadLikeItsJSON(t *testing.T) {
 	check.That(t, add(g, "a.txt", "a", grpc) && len(g.Points) == 0 && strings.Contains(g.Findings[0].Message, "loads of HTTP are taken"), "%+v %+v", g.Points, g.Findings)
 }
 
-func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
+func TestFortioLoadIsJudgedWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("testdata/fortio.json"))(t)
 	g := &Imported{}
@@ -68,7 +68,7 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	check.Contains(t, "the other label is not told", said, "its label is c, and earlier loads have a")
 }
 
-func TestOtherTextsAreNoLoad(t *testing.T) {
+func TestOtherTextsAreIgnored(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
 		"": "", "{}": "", `{"RunType":"HTTP"}`: "",

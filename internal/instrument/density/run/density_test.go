@@ -26,10 +26,10 @@ import (
 
 const mib = 1 << 20
 
-// node is a made-up one, on which what is free is known at every moment. It is target,
-// session, meter and what the guard looks at, all in one.
+// node is a simulated node with known free resources. It implements the target, session
+// and meter, and the readings of the guard.
 type node struct {
-	mu    sync.Mutex // the guard looks while a start is under way
+	mu    sync.Mutex // the guard reads concurrently with a start
 	began time.Time
 	free  int64                               // without a sandbox and without others, bytes
 	floor int64                               // that is never to be touched
@@ -63,7 +63,7 @@ type box struct {
 	nth   int
 }
 
-// discarded is what was discarded together.
+// discarded lists the sandboxes discarded in one call.
 type discarded struct{ whole, broken int }
 
 func (n *node) left() int64 {
@@ -97,7 +97,7 @@ func (n *node) there() int {
 	return len(n.boxes)
 }
 
-// remove is also the end of what was started in a visit, where nothing is left.
+// remove also ends the visit of its sandbox once nothing is left.
 func (n *node) remove(lanes []int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -253,7 +253,7 @@ func (n *node) Read(_ context.Context, boxes []subject.Sandbox, _ []int, _ bool)
 		others += n.other(time.Since(n.began))
 	}
 	for _, b := range boxes {
-		others -= n.shim // which every one has, also once it is gone
+		others -= n.shim // memory of shims, which stays after the sandboxes are gone
 		if len(n.boxes) == 0 && b.Workload != 0 {
 			panic("a pid that another may have by now")
 		}
@@ -273,8 +273,7 @@ func (n *node) LeftBeside(*record.Reading, []string) *record.LeftBeside {
 	return &record.LeftBeside{Processes: []string{}, Mounts: []string{}}
 }
 
-// plain is a node with 256 MiB free above the floor, on which a sandbox takes 2 MiB at
-// once.
+// plain is a node with 256 MiB free above the floor. A sandbox allocates 2 MiB at once.
 func plain() *node {
 	return &node{
 		free: 768 * mib, floor: 512 * mib,
@@ -283,8 +282,8 @@ func plain() *node {
 	}
 }
 
-// perform goes through a density on a node, and wants a record that reads, and nothing
-// left on the node.
+// perform runs a density measurement on a node. The record must be readable and the node
+// empty afterwards.
 func perform(ctx context.Context, t *testing.T, n *node, change func(*density.Options)) (*record.Record, *density.Judgement) {
 	t.Helper()
 	o := density.Defaults()
@@ -307,7 +306,7 @@ func perform(ctx context.Context, t *testing.T, n *node, change func(*density.Op
 	return rec, j
 }
 
-// each tests claims at once, each in a time of its own.
+// each runs cases in parallel with separate virtual clocks.
 func each[C any](t *testing.T, claims map[string]C, test func(t *testing.T, c C)) {
 	t.Parallel()
 	for name, c := range claims {
@@ -318,7 +317,7 @@ func each[C any](t *testing.T, claims map[string]C, test func(t *testing.T, c C)
 	}
 }
 
-// last is how the last visit ended.
+// last returns the end of the last visit.
 func last(rec *record.Record) record.Density {
 	if len(rec.Density) == 0 {
 		return record.Density{}
@@ -326,7 +325,7 @@ func last(rec *record.Record) record.Density {
 	return rec.Density[len(rec.Density)-1]
 }
 
-// shapes are how costs can be hostile to whoever foresees them, each by chance of a seed.
+// shapes are cost models that are hard to predict, seeded randomly.
 var shapes = map[string]func(*node, *rand.Rand){
 	"steady": func(n *node, r *rand.Rand) {
 		each := 1 + r.Int64N(8*mib)
@@ -369,7 +368,8 @@ var shapes = map[string]func(*node, *rand.Rand){
 
 func TestDensityStopsBeforeTheGuardWhateverCostsDo(t *testing.T) { stopsBeforeTheGuard(t, 4) }
 
-// stopsBeforeTheGuard performs a density for so many seeds of each hostile shape.
+// stopsBeforeTheGuard runs a density measurement with n seeds for each hostile cost
+// model.
 func stopsBeforeTheGuard(t *testing.T, seeds uint64) {
 	t.Parallel()
 	for name, shape := range shapes {
@@ -384,7 +384,8 @@ func stopsBeforeTheGuard(t *testing.T, seeds uint64) {
 					if n.least < n.floor || n.wild > 0 || end.Trial || end.Why != record.EndResource && end.Why != record.EndOthers && end.Why != record.EndMost {
 						t.Errorf("seed %d: %d MiB below the floor with %d sandboxes, %d started below it; it ended by %s: %s", seed, (n.floor-n.least)/mib, n.most, n.wild, end.Why, end.Detail)
 					}
-					// Where others eat of it, what they took once is feared of them again.
+					// If other processes use memory, earlier peaks count as expected
+					// costs again.
 					if used := float64(n.free-n.least) / float64(n.free-n.floor); end.Why == record.EndResource && used < map[bool]float64{true: 0.4, false: 0.5}[name == "eaten"] {
 						t.Errorf("seed %d: it stopped with %.0f %% of the room used: %s", seed, 100*used, end.Detail)
 					}
@@ -394,7 +395,7 @@ func stopsBeforeTheGuard(t *testing.T, seeds uint64) {
 	}
 }
 
-func TestADensityEndsWhereItWasAskedTo(t *testing.T) {
+func TestDensityStopsAtTheRequestedLimit(t *testing.T) {
 	type claim struct {
 		until    string
 		node     func(*node)
@@ -404,7 +405,7 @@ func TestADensityEndsWhereItWasAskedTo(t *testing.T) {
 		least    int
 		most     int
 		failed   int
-		says     string // among the findings
+		says     string // expected finding
 	}
 	each(t, map[string]claim{
 		"at a count, and no further":                         {until: "37", why: record.EndAsked, least: 37, most: 37},
@@ -452,7 +453,7 @@ func TestADensityEndsWhereItWasAskedTo(t *testing.T) {
 	})
 }
 
-// after fails starts that come after so many.
+// after makes starts fail once n are running.
 func after(n int) func(int) *record.Failure {
 	return func(i int) *record.Failure {
 		if i > n {
@@ -462,21 +463,21 @@ func after(n int) func(int) *record.Failure {
 	}
 }
 
-// pids is a node that has left so many tasks for 100 times as many sandboxes.
+// pids is a node with a given number of tasks left, for 100 times as many sandboxes.
 func pids(each int64) func(*node) {
 	return func(n *node) {
 		n.tasks = func(there int) (left, total int64) { return 400 - each*int64(there), 1000 }
 	}
 }
 
-// slower is a start that takes twice as long with so many sandboxes, and so on.
+// slower is a start that takes twice as long at n sandboxes, and so on.
 func slower(double int) func(int) time.Duration {
 	return func(there int) time.Duration {
 		return time.Duration(float64(100*time.Millisecond) * (1 + float64(there)/float64(double)))
 	}
 }
 
-func TestMemoryThatShimsKeepIsNotBack(t *testing.T) {
+func TestMemoryKeptByShimsIsNotReclaimed(t *testing.T) {
 	type claim struct {
 		shim      int64
 		trips     int // the start that takes too much, 0 for none
@@ -509,7 +510,7 @@ func TestMemoryThatShimsKeepIsNotBack(t *testing.T) {
 	})
 }
 
-func TestAnInterruptedDensityRemovesWhatItMade(t *testing.T) {
+func TestInterruptedDensityRemovesItsSandboxes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -527,9 +528,9 @@ func TestAnInterruptedDensityRemovesWhatItMade(t *testing.T) {
 	})
 }
 
-// Where the guard was tripped memory is freed at once, whoever does not answer; and never
-// are many removed together.
-func TestWhatWasBrokenOffIsRemovedAFewAtATime(t *testing.T) {
+// When the guard trips, memory is freed at once, even if a target does not respond.
+// Sandboxes are removed a few at a time.
+func TestAbortedStepIsRemovedInSmallGroups(t *testing.T) {
 	type claim struct {
 		trips   bool
 		removed time.Duration // at most
@@ -546,7 +547,8 @@ func TestWhatWasBrokenOffIsRemovedAFewAtATime(t *testing.T) {
 			n.fails = after(10)
 		}
 		rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.Until, o.Step, o.AtOnce = "100", 100, 100 })
-		// Of each all there were, and how many of the other had gone before its last.
+		// Total of each target, and how many of the other were removed before its last
+		// one.
 		var whole, broken discarded
 		for _, d := range n.gone[1:] { // after the trial
 			check.That(t, d.whole+d.broken <= 8 && (d.whole == 0 || d.broken == 0), "together: %+v", d)
@@ -564,8 +566,8 @@ func TestWhatWasBrokenOffIsRemovedAFewAtATime(t *testing.T) {
 	})
 }
 
-// What ignores a stop is waited for once, not for every few of hundreds.
-func TestWorkloadsThatDoNotEndAreRemovedByForce(t *testing.T) {
+// Workloads that ignore a stop are waited for once, not once per group.
+func TestHangingWorkloadsAreRemovedByForce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := plain()
@@ -582,7 +584,7 @@ func TestWorkloadsThatDoNotEndAreRemovedByForce(t *testing.T) {
 	})
 }
 
-func TestADryRunMakesNoMoreThanATrial(t *testing.T) {
+func TestDryRunCreatesOnlyATrial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := plain()
@@ -593,8 +595,9 @@ func TestADryRunMakesNoMoreThanATrial(t *testing.T) {
 	})
 }
 
-// While others give memory back, the node has more left with sandboxes than without.
-func TestASandboxTakesNoLessThanItHasWhileOthersGiveBack(t *testing.T) {
+// While other processes free memory, the node has more free memory with sandboxes than
+// without.
+func TestFreedMemoryOfOthersDoesNotReduceSandboxCost(t *testing.T) {
 	type claim struct{ rate, has, least int64 }
 	each(t, map[string]claim{
 		"on a quiet node what the node tells of":                   {0, 0, 2 * mib},
@@ -610,7 +613,7 @@ func TestASandboxTakesNoLessThanItHasWhileOthersGiveBack(t *testing.T) {
 	})
 }
 
-// boxed is a node on which tare's own cgroup has so much memory left.
+// boxed is a node with a memory limit on tare's own cgroup.
 type boxed struct {
 	*node
 	left int64
@@ -621,7 +624,7 @@ func (b boxed) Levels() ([]densityrun.Level, error) {
 	return append(all, densityrun.Level{Name: "memory of tare's cgroup", Left: b.left, Total: 100 * mib, Floor: 64 * mib, Least: 4 << 10}), err
 }
 
-func TestNothingIsStartedWhereThereIsNoRoom(t *testing.T) {
+func TestNothingIsStartedWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for free, says := range map[int64][2]string{
 		10 * mib:  {"nothing was started: of memory 522 MiB are left", "use another node, or leave less with --keep-free"},
@@ -635,7 +638,7 @@ func TestNothingIsStartedWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
-func TestABendIsNamedWhereItIs(t *testing.T) {
+func TestBendIsLocated(t *testing.T) {
 	type claim struct {
 		costs    func(int) int64
 		segments int

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// levels are those of a machine by name.
+// levels returns the levels of a machine by name.
 func levels(m *densityrun.Machine) (map[string]densityrun.Level, error) {
 	m.Floor = func(int64) int64 { return 1 }
 	of := map[string]densityrun.Level{}
@@ -29,9 +29,9 @@ func levels(m *densityrun.Machine) (map[string]densityrun.Level, error) {
 	return of, err
 }
 
-// The disk of an engine is guarded beside that of the run, its inodes too, and one on
-// which both lie once.
-func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
+// The engine's disk is guarded in addition to the run's, including its inodes. A disk
+// shared by both is guarded once.
+func TestEngineDiskIsGuarded(t *testing.T) {
 	need.Root(t)
 	dir, own := t.TempDir(), t.TempDir()
 	must.OK(t, unix.Mount("tmpfs", own, "tmpfs", 0, "size=1g,nr_inodes=5000"))
@@ -49,8 +49,9 @@ func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
 	check.That(t, i.Total == 5000 && i.Floor == 1024 && i.Left > 4000 && i.Left < 5000, "inodes: %+v", i)
 }
 
-// A container without a cgroup namespace sees its own group where a hierarchy is mounted.
-func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
+// A container without a cgroup namespace has its own cgroup mounted at the root of a
+// hierarchy.
+func TestLimitsOfTaresOwnContainerAreGuarded(t *testing.T) {
 	need.Root(t)
 	hs := must.Get(cgroup.Hierarchies())(t)
 	const own = cgroup.Prefix + "densitybox1"
@@ -84,7 +85,7 @@ func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
 	check.That(t, l.Total == 1<<30 && l.Floor == 64<<20 && l.Left > l.Floor, "memory: %+v in %+v", l, of)
 }
 
-// told is a target whose engine tells so much of itself.
+// told is a target whose engine reports its data folder.
 type told struct {
 	*node
 	name   string
@@ -93,7 +94,7 @@ type told struct {
 
 func (t told) Info() record.Target { return record.Target{Name: t.name, Config: t.config} }
 
-func TestAnEnginesDiskIsKnownWhereItTellsAndIsSeenFromHere(t *testing.T) {
+func TestEngineDiskIsKnownIfReportedAndLocal(t *testing.T) {
 	t.Parallel()
 	here := t.TempDir()
 	got := densityrun.Roots([]subject.Target{

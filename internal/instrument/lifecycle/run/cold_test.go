@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestEveryReleaseOfAColdRunIsAfterADropOfItsOwn(t *testing.T) {
+func TestCachesAreDroppedBeforeEveryColdRelease(t *testing.T) {
 	for _, cache := range []terms.Cache{terms.Warm, terms.Cold} {
 		log, targets := logging("a", "b")
 		o := options(planned(func(p *lifecycle.Options) { p.Cache, p.Lanes, p.Rounds = cache, []int{1, 3}, 2 }), targets)
@@ -48,7 +48,7 @@ func TestEveryReleaseOfAColdRunIsAfterADropOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestACacheThatCannotBeDroppedEndsTheRunAndIsNoFailureOfATarget(t *testing.T) {
+func TestCacheDropErrorEndsTheRun(t *testing.T) {
 	log, targets := logging("a", "b")
 	o := options(planned(func(p *lifecycle.Options) { p.Cache = terms.Cold }), targets)
 	drops := 0
@@ -67,7 +67,7 @@ func TestACacheThatCannotBeDroppedEndsTheRunAndIsNoFailureOfATarget(t *testing.T
 	}
 }
 
-func TestWhatWasArmedIsLetGoWhereNothingIsReleasedAfterTheDrop(t *testing.T) {
+func TestArmedBatchIsDisarmedIfNotReleased(t *testing.T) {
 	for name, c := range map[string]struct {
 		drop        func(stop func()) error
 		end, sample string
@@ -115,7 +115,7 @@ func logging(names ...string) (*events, []subject.Target) {
 	return e, targets
 }
 
-func TestAVisitIsAWholeLifeAndIsRecordedAsItWasDone(t *testing.T) {
+func TestVisitIsAFullLifecycleInOrder(t *testing.T) {
 	for _, lanes := range [][]int{{1}, {5}, {1, 7}} {
 		const warmup, rounds = 2, 4
 		log, targets := logging("a", "b", "c")

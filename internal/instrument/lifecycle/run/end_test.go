@@ -18,13 +18,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
+func TestInterruptKeepsResultsAndIsNotAFailure(t *testing.T) {
 	const lanes = 100
 	for _, tt := range []struct {
 		name    string
 		op      subject.Op
-		atLane  int // of the fourth batch, warm-up included; -1: at its release
-		counted int // lanes of it that were done
+		atLane  int // lane of the fourth batch, warm-up included; -1 at its release
+		counted int // completed lanes of that batch
 	}{
 		{"at the release of run", subject.Run, -1, 0},
 		{"amid the lanes of run", subject.Run, 50, 50},
@@ -52,7 +52,7 @@ func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
 			}
 			targets[0] = &watched{Target: a, discarding: func(ctx context.Context) error {
 				discarded++
-				return ctx.Err() // cleaning up has time of its own
+				return ctx.Err() // cleanup has its own timeout
 			}}
 			rec, l := weighWith(ctx, t, options(planned(func(p *lifecycle.Options) { p.Lanes = []int{lanes} }), targets))
 
@@ -78,7 +78,7 @@ func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestAnInterruptWhileTheLanesArePreparedIsNoError(t *testing.T) {
+func TestInterruptDuringPrepareIsNotAnError(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	log, targets := logging("a")
@@ -90,7 +90,7 @@ func TestAnInterruptWhileTheLanesArePreparedIsNoError(t *testing.T) {
 	}
 }
 
-func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
+func TestRoundsAreAddedUntilPrecise(t *testing.T) {
 	t.Parallel()
 	const precision = 0.05
 	for name, tt := range map[string]struct {
@@ -131,7 +131,7 @@ func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
 	}
 }
 
-// slow lets virtual time pass as the latencies say.
+// slow advances the virtual clock by the latencies.
 func slow(s fake.Script) fake.Script {
 	return func(op subject.Op, lane, n int) (int64, *record.Failure) {
 		latency, failure := s(op, lane, n)
@@ -140,13 +140,13 @@ func slow(s fake.Script) fake.Script {
 	}
 }
 
-func TestABudgetThatIsSpentIsSaidOfEveryNumberOfLanes(t *testing.T) {
+func TestSpentBudgetIsReportedPerLaneCount(t *testing.T) {
 	for _, tt := range []struct {
 		budget time.Duration
 		rounds map[int]int // measured rounds by lanes
 		found  []string
 	}{
-		// A round takes 750 ms on one lane, and 1.5 s on two, one warm-up each.
+		// A round takes 750 ms with one lane and 1.5 s with two; each has one warm-up.
 		{3 * time.Second, map[int]int{1: 4}, []string{"after 4 of 10", "after 0 of 10"}},
 		{14 * time.Second, map[int]int{1: 10, 2: 3}, []string{"after 3 of 10"}},
 		{time.Minute, map[int]int{1: 10, 2: 10}, nil},
@@ -173,10 +173,10 @@ func TestABudgetThatIsSpentIsSaidOfEveryNumberOfLanes(t *testing.T) {
 	}
 }
 
-func TestThePrecisionOfOneNumberOfLanesLeavesTheNextItsRounds(t *testing.T) {
+func TestPrecisionIsPerLaneCount(t *testing.T) {
 	for name, tt := range map[string]struct {
-		noisy  int // the lane that is
-		rounds int // at least, on one lane
+		noisy  int // the noisy lane
+		rounds int // minimum, with one lane
 		why    string
 	}{
 		"none gets precise":    {0, 20, "budget spent"},
@@ -207,7 +207,7 @@ func TestThePrecisionOfOneNumberOfLanesLeavesTheNextItsRounds(t *testing.T) {
 	}
 }
 
-func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
+func TestNodeReadingsHaveTheirRound(t *testing.T) {
 	o := options(planned(func(p *lifecycle.Options) { p.Lanes, p.Rounds, p.Warmup = []int{1, 3}, 8, 1 }), pair(constant(1), constant(1)))
 	o.Node = func() record.Node { return record.Node{Known: true, HavePSI: true, Steal: 0.03, PSIIO: 0.5} }
 	rec, l := weighWith(t.Context(), t, o)
@@ -226,7 +226,7 @@ func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
 	check.Equal(t, "findings", codes(l.Found), []string{"steal", "pressure"})
 }
 
-func TestTheRecordSaysHowToDoTheRunAgain(t *testing.T) {
+func TestRecordHasTheCommandToRepeat(t *testing.T) {
 	p := planned(func(p *lifecycle.Options) { p.Seed, p.Lanes, p.Timeout = 7, []int{1, 2}, 3*time.Second })
 	rec, l := weigh(t, p, pair(constant(1), constant(1))...)
 	var stored lifecycle.Options

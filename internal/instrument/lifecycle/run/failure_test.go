@@ -15,9 +15,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestALaneThatFailsInCreateIsLostLaterAndNotFailedAgain(t *testing.T) {
-	// 4 lanes; lane 2's create fails in rounds 3 and 6, that is, in the fake's
-	// batches 4 and 7 after one warm-up.
+func TestLaneFailingInCreateIsLostLater(t *testing.T) {
+	// There are 4 lanes. The create of lane 2 fails in rounds 3 and 6, which are batches
+	// 4 and 7 of the fake after one warm-up.
 	flaky := failing(constant(1), func(op subject.Op, lane, n int) bool {
 		return op == subject.Create && lane == 2 && (n/4 == 4 || n/4 == 7)
 	})
@@ -27,7 +27,7 @@ func TestALaneThatFailsInCreateIsLostLaterAndNotFailedAgain(t *testing.T) {
 		t.Errorf("create: %+v %+v", c, c[0])
 	}
 	for _, op := range []subject.Op{subject.Start, subject.Stop, subject.Remove} {
-		// A batch of three is not the batch that was asked for.
+		// A batch with three lanes does not match the requested four.
 		if c := cellOf(t, l, 4, op, "a"); c[0].Failed != 0 || c[0].Total != 38 || lost(c) != 2 || c[0].Estimate.N != 8 {
 			t.Errorf("%s: %+v", op, c)
 		}
@@ -45,14 +45,14 @@ func TestALaneThatFailsInCreateIsLostLaterAndNotFailedAgain(t *testing.T) {
 	check.Equal(t, "findings of failed operations", len(found(t, l, "failed-operations")), 1)
 }
 
-func TestATargetThatAlwaysFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
+func TestFailingTargetIsAbandoned(t *testing.T) {
 	for _, warmup := range []int{0, 1, 5} {
 		log := new(events)
 		rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Warmup = warmup }),
 			&fake.Target{Name: "a", Script: constant(1)},
 			&fake.Target{Name: "broken", Script: failing(constant(1), always), Log: log.log})
 
-		// create fails and ends the chain; run is tried on its own.
+		// a failed create ends the chain; run is tried separately
 		want := events{"open broken", "broken create x1", "broken run x1", "broken create x1", "broken run x1", "close broken"}
 		if !slices.Equal(*log, want) {
 			t.Errorf("warm-up %d: %q", warmup, *log)
@@ -76,7 +76,7 @@ func TestATargetThatAlwaysFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 	}
 }
 
-func TestBrokenLanesGiveUpTheirTargetOnly(t *testing.T) {
+func TestBrokenLanesAbandonOnlyTheirTarget(t *testing.T) {
 	log, targets := logging("a", "b")
 	rounds := 0
 	targets[1] = &watched{Target: targets[1], arming: func(op subject.Op, _ []int) error {
@@ -93,7 +93,7 @@ func TestBrokenLanesGiveUpTheirTargetOnly(t *testing.T) {
 	if len(f) != 1 || f[0].Target != "b" || !strings.Contains(f[0].Message, "lane 0 is gone") {
 		t.Errorf("findings %+v", f)
 	}
-	// One warm-up, two whole rounds, and a create.
+	// One warm-up, two full rounds and a create.
 	if log.count("b run") != 3 || log.count("b create") != 4 || log.count("a run") != 11 || log.count("close ") != 2 {
 		t.Errorf("events %q", *log)
 	}
@@ -102,7 +102,7 @@ func TestBrokenLanesGiveUpTheirTargetOnly(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRemovedIsFound(t *testing.T) {
+func TestRemoveFailureIsReported(t *testing.T) {
 	_, targets := logging("a", "b")
 	discards := 0
 	targets[0] = &watched{Target: targets[0], discarding: func(context.Context) error {
@@ -123,7 +123,7 @@ func TestWhatCannotBeRemovedIsFound(t *testing.T) {
 
 func near(got, want, within float64) bool { return math.Abs(got-want) <= within*math.Abs(want) }
 
-func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
+func TestConstantLatenciesAreMeasuredExactly(t *testing.T) {
 	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes = []int{1, 20} }), pair(constant(1), constant(2))...)
 	for i, name := range []string{"a", "b"} {
 		for op, median := range truth {
@@ -156,7 +156,7 @@ func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
 	}
 }
 
-func TestMakespanIsUpToTheLastLaneAndNeverASum(t *testing.T) {
+func TestMakespanEndsAtTheLastLane(t *testing.T) {
 	const lanes = 20
 	stairs := func(_ subject.Op, lane, _ int) (int64, *record.Failure) { return int64(float64(lane+1) * ms), nil }
 	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes = []int{lanes} }), &fake.Target{Name: "a", Script: stairs})

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// meter reads the same processes each time that target a, or b, has sandboxes.
+// meter reads the same processes whenever target a, or b, has sandboxes.
 type meter map[string][]record.Process
 
 func (m meter) Read(_ context.Context, boxes []attribution.Sandbox, _ []int, _ bool) record.Reading {
@@ -28,10 +28,10 @@ func (m meter) Read(_ context.Context, boxes []attribution.Sandbox, _ []int, _ b
 	return x
 }
 
-// There says that the cgroup of target c stays.
+// There reports that the cgroup of target c still exists.
 func (m meter) There(group string) bool { return strings.HasPrefix(group, "/c") }
 
-// running is a process that runs until the test ends it.
+// running starts a process that runs until the test stops it.
 func running(t *testing.T, role record.Role) (p record.Process, end func()) {
 	c := exec.CommandContext(t.Context(), "cat")
 	in := must.Get(c.StdinPipe())(t)
@@ -40,11 +40,11 @@ func running(t *testing.T, role record.Role) (p record.Process, end func()) {
 	return record.Process{Pid: id.Pid, Start: id.Start, Name: "cat", Role: role, Rule: "started by the shim"}, func() { _ = in.Close(); _ = c.Wait() }
 }
 
-func TestAProcessThatOutlivesItsSandboxesIsFound(t *testing.T) {
+func TestProcessOutlivingItsSandboxesIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		role  record.Role
 		ends  bool
-		other bool // it was there when target a had sandboxes, too
+		other bool // the process also existed while target a had sandboxes
 		want  string
 	}{
 		"it stays":          {record.RoleShim, false, false, "b: processes that outlived their sandboxes: 1, of 1 of 4 visits (cat, started by the shim)"},
@@ -85,7 +85,7 @@ func TestAProcessThatOutlivesItsSandboxesIsFound(t *testing.T) {
 	}
 }
 
-func TestACgroupThatOutlivesItsSandboxesIsFound(t *testing.T) {
+func TestCgroupOutlivingItsSandboxesIsFound(t *testing.T) {
 	_, targets := logging("a", "c")
 	o := options(planned(func(p *lifecycle.Options) { p.Rounds, p.Warmup = 3, 1 }), targets)
 	o.Meter = meter{}

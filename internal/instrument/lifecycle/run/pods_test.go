@@ -12,14 +12,14 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// mixed is a target with pods, and one without.
+// mixed is a pair of targets: one with pods and one without.
 func mixed() (*events, []subject.Target) {
 	log, targets := logging("pods", "plain")
 	targets[0].(*fake.Target).Pods = true
 	return log, targets
 }
 
-// did are the operations of one target, in order.
+// did returns the operations of one target, in order.
 func (e events) did(name string) []string {
 	var out []string
 	for _, event := range e {
@@ -38,14 +38,14 @@ func operations(words string) (ops []subject.Op) {
 	return ops
 }
 
-func TestOpsAreDoneAsFarAsTheyAreNeededAndShownAsFarAsTheyAreAskedFor(t *testing.T) {
+func TestRequiredOpsRunAndRequestedOpsAreShown(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		ops    string
 		pods   bool   // whether the first of two targets has them
-		absent string // what the first has not
-		first  string // what it does
-		plain  string // what the other does, which has all but pods
+		absent string // operations the first target does not support
+		first  string // operations the first target runs
+		plain  string // operations the other target runs; it supports everything but pods
 	}{
 		{"stop needs create and start", "stop", false, "", "create start stop", "create start stop"},
 		{"rm needs all before it", "rm", false, "", "create start stop rm", "create start stop rm"},
@@ -114,7 +114,7 @@ func rowsOf(l *lifecycle.Judgement) []subject.Op {
 	return ops
 }
 
-func TestWhatIsTimedOfAPodIsItsOwnTime(t *testing.T) {
+func TestPodTimeExcludesItsContainer(t *testing.T) {
 	_, targets := mixed()
 	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops = subject.Ops }), targets...)
 	for op, want := range podTruth {
@@ -134,7 +134,7 @@ func TestWhatIsTimedOfAPodIsItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestALaneWhoseContainerFailsLosesItsPod(t *testing.T) {
+func TestFailedContainerLosesItsPod(t *testing.T) {
 	log, targets := mixed()
 	pods := targets[0].(*fake.Target)
 	pods.Script = failing(constant(1), func(op subject.Op, lane, _ int) bool { return op == subject.Start && lane == 2 })
@@ -155,7 +155,7 @@ func TestALaneWhoseContainerFailsLosesItsPod(t *testing.T) {
 	}
 }
 
-func TestTheFakeRefusesWhatNoPodDoes(t *testing.T) {
+func TestFakeRefusesInvalidPodOperations(t *testing.T) {
 	for name, ops := range map[string]string{
 		"a container without a pod":          "create",
 		"a pod in a pod":                     "runp runp",

@@ -25,16 +25,16 @@ import (
 
 const ms = float64(time.Millisecond)
 
-// truth is the median latency of each operation in the scripts, ns.
+// truth is the scripted median latency of each operation, in ns.
 var truth = map[subject.Op]float64{
 	subject.Create: 100 * ms, subject.Start: 40 * ms, subject.Stop: 25 * ms, subject.Remove: 60 * ms, subject.Run: 150 * ms,
 }
 
-// podTruth is the same for pods.
+// podTruth is the scripted median latency of each pod operation.
 var podTruth = map[subject.Op]float64{subject.RunPod: 200 * ms, subject.StopPod: 80 * ms, subject.RemovePod: 30 * ms}
 
-// planned is the default plan with a seed, a budget that no test spends by
-// accident, and the changes of a test.
+// planned returns the default plan with a seed, a budget that tests do not reach by
+// accident, and the test's changes.
 func planned(change func(*lifecycle.Options)) lifecycle.Options {
 	p := lifecycle.Defaults()
 	p.Seed, p.Budget, p.Rounds = 1, time.Hour, 10
@@ -46,22 +46,22 @@ func planned(change func(*lifecycle.Options)) lifecycle.Options {
 
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x7461_7265)) }
 
-// constant takes exactly the truth, times a factor.
+// constant returns exactly the truth, multiplied by a factor.
 func constant(factor float64) fake.Script {
 	return func(op subject.Op, _, _ int) (int64, *record.Failure) {
 		return int64((truth[op] + podTruth[op]) * factor), nil
 	}
 }
 
-// noisy scatters around the truth, times a factor, by a lognormal whose median
-// is 1 and whose sd is about sigma.
+// noisy returns the truth multiplied by a factor and by lognormal noise. The noise has
+// median 1 and an sd of about sigma.
 func noisy(r *rand.Rand, factor, sigma float64) fake.Script {
 	return func(op subject.Op, _, _ int) (int64, *record.Failure) {
 		return int64(truth[op] * factor * math.Exp(sigma*r.NormFloat64())), nil
 	}
 }
 
-// failing is the script except where when says so.
+// failing wraps a script and fails where when returns true.
 func failing(s fake.Script, when func(op subject.Op, lane, n int) bool) fake.Script {
 	return func(op subject.Op, lane, n int) (int64, *record.Failure) {
 		if when(op, lane, n) {
@@ -73,7 +73,7 @@ func failing(s fake.Script, when func(op subject.Op, lane, n int) bool) fake.Scr
 
 func always(subject.Op, int, int) bool { return true }
 
-// pair is two targets on one virtual clock.
+// pair returns two targets on one virtual clock.
 func pair(a, b fake.Script) []subject.Target {
 	clock := int64(1)
 	return []subject.Target{
@@ -82,7 +82,7 @@ func pair(a, b fake.Script) []subject.Target {
 	}
 }
 
-// options are those of a run on a made-up machine.
+// options returns the options of a run on a simulated machine.
 func options(p lifecycle.Options, targets []subject.Target) lifecyclerun.Options {
 	return lifecyclerun.Options{
 		Plan: p, Targets: targets,
@@ -94,8 +94,8 @@ func options(p lifecycle.Options, targets []subject.Target) lifecyclerun.Options
 	}
 }
 
-// weigh runs the plan into a stored record and judges that. What is in memory
-// has to be the same.
+// weigh runs the plan into a stored record and judges it. The record in memory must be
+// identical.
 func weigh(t *testing.T, p lifecycle.Options, targets ...subject.Target) (*record.Record, *lifecycle.Judgement) {
 	t.Helper()
 	return weighWith(t.Context(), t, options(p, targets))
@@ -116,7 +116,7 @@ func weighWith(ctx context.Context, t *testing.T, o lifecyclerun.Options) (*reco
 		t.Fatal("what is shown at the end is not what the stored record is judged to be")
 	}
 	inMemory, inFile := codes(rec.Findings), codes(stored.Findings)
-	slices.Sort(inMemory) // those of the experiment are stored as they happen
+	slices.Sort(inMemory) // findings of the run are stored as they occur
 	slices.Sort(inFile)
 	if !slices.Equal(inMemory, inFile) {
 		t.Fatalf("findings in memory %v, stored %v", inMemory, inFile)
@@ -130,7 +130,7 @@ func judged(t *testing.T, rec *record.Record) *lifecycle.Judgement {
 	return l
 }
 
-// encoded also shows that there is no NaN in it: JSON has none.
+// encoded also checks that there is no NaN, which JSON does not support.
 func encoded(t *testing.T, l *lifecycle.Judgement) string {
 	t.Helper()
 	text, err := json.Marshal(struct {
@@ -148,7 +148,7 @@ func cellOf(t *testing.T, l *lifecycle.Judgement, lanes int, op subject.Op, name
 	return c
 }
 
-// lost is how many lanes did not come so far.
+// lost returns the number of lanes that did not get this far.
 func lost(c figure.Set) int { return int(c.Of("lanes-lost").Value) }
 
 func codes(findings []record.Finding) []string {
@@ -159,7 +159,7 @@ func codes(findings []record.Finding) []string {
 	return out
 }
 
-// found returns the findings of that code, and holds each to its promise.
+// found returns the findings with a code and checks that each is complete.
 func found(t *testing.T, l *lifecycle.Judgement, code string) []record.Finding {
 	t.Helper()
 	var out []record.Finding
@@ -174,7 +174,7 @@ func found(t *testing.T, l *lifecycle.Judgement, code string) []record.Finding {
 	return out
 }
 
-// events collects what the fakes log.
+// events collects the log of the fakes.
 type events []string
 
 func (e *events) log(s string) { *e = append(*e, s) }
@@ -188,12 +188,12 @@ func (e events) count(prefix string) (n int) {
 	return n
 }
 
-// watched is a target whose session can be made to fail where fakes do not.
+// watched is a target whose session can fail where fakes cannot.
 type watched struct {
 	subject.Target
 	opening    func() error
 	arming     func(op subject.Op, lanes []int) error
-	disarming  func() // what is let go only to be cut off
+	disarming  func() // called when an armed batch is disarmed
 	discarding func(ctx context.Context) error
 	closing    func() error
 }
@@ -257,7 +257,7 @@ func (s *watchedSession) Close(ctx context.Context) error {
 	return err
 }
 
-// lane is a figure of a cell's lanes: "p50", or a quantity such as "parallelism".
+// lane returns a figure of a cell's lanes: "p50", or a quantity such as "parallelism".
 func lane(c figure.Set, name string) float64 {
 	f := c.Of(name)
 	if f.Quantity == "" {
@@ -266,8 +266,8 @@ func lane(c figure.Set, name string) float64 {
 	return f.Value
 }
 
-// laneCount is how many latencies of lanes there are.
+// laneCount returns the number of lane latencies.
 func laneCount(c figure.Set) int { return c.Of("lane-latency").N }
 
-// skewMax is the release skew of the worst round.
+// skewMax returns the release skew of the worst round.
 func skewMax(c figure.Set) float64 { return c.Of("release-skew", "quantile", "max").Value }

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestIntervalsHoldTheTrueMedian(t *testing.T) {
+func TestIntervalsContainTheTrueMedian(t *testing.T) {
 	t.Parallel()
 	for _, rounds := range []int{10, 20} {
 		held, all := 0, 0
@@ -36,7 +36,7 @@ func TestIntervalsHoldTheTrueMedian(t *testing.T) {
 	}
 }
 
-func TestFivePercentAreFoundFromTheRunToTheVerdict(t *testing.T) {
+func TestFivePercentDifferenceIsDetected(t *testing.T) {
 	t.Parallel()
 	const runs = 100
 	foundIn, worst := map[subject.Op]int{}, math.Inf(1)
@@ -58,19 +58,19 @@ func TestFivePercentAreFoundFromTheRunToTheVerdict(t *testing.T) {
 	}
 }
 
-// weather is what a machine does to all targets alike: a factor that wanders
-// with the virtual clock, by waves of random length and by a trend.
+// weather is a slowdown common to all targets. The factor follows the virtual clock in
+// waves of random length plus a trend.
 type weather struct {
 	clock *int64
 	waves [3]struct{ height, length, phase float64 }
-	trend float64 // by the end of 20 rounds
+	trend float64 // after 20 rounds
 }
 
 func newWeather(r *rand.Rand, clock *int64) *weather {
 	w := &weather{clock: clock, trend: 0.3 * r.Float64()}
 	for i := range w.waves {
 		w.waves[i].height = 0.05 * r.Float64()
-		w.waves[i].length = 1e9 * math.Exp(3*r.Float64()) // 1 s to 20 s; a round takes 0.75
+		w.waves[i].length = 1e9 * math.Exp(3*r.Float64()) // 1 s to 20 s; a round takes 0.75 s
 		w.waves[i].phase = 2 * math.Pi * r.Float64()
 	}
 	return w
@@ -94,7 +94,7 @@ func (w *weather) over(s fake.Script) fake.Script {
 
 func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
 	const runs = 200
-	// The tests are made of ranks: on a steady machine any noise is as good.
+	// The tests use ranks, so on a steady machine any noise distribution will do.
 	for _, machine := range []struct {
 		name     string
 		noise    float64

@@ -15,9 +15,9 @@ import (
 	"context"
 )
 
-func TestWhatARoleUsedIsTheDifferenceOfTwoReadings(t *testing.T) {
+func TestRoleUsageIsTheDifferenceOfTwoReadings(t *testing.T) {
 	daemon, shim1, shim2, gone := procs.ID{Pid: 10, Start: 1}, procs.ID{Pid: 11, Start: 2}, procs.ID{Pid: 12, Start: 3}, procs.ID{Pid: 13, Start: 4}
-	reused := procs.ID{Pid: 13, Start: 99} // the number of the one that is gone
+	reused := procs.ID{Pid: 13, Start: 99} // the reused PID of the exited process
 	of := func(role record.Role, cpu, pss int64) reading {
 		return reading{role: role, Usage: procs.Usage{CPU: cpu, PSS: pss}}
 	}
@@ -55,7 +55,7 @@ func TestALiveProcessIsMetered(t *testing.T) {
 	}
 }
 
-// hiring has those processes that it was told of.
+// hiring is a meter that returns the given processes.
 type hiring struct {
 	subject.Session
 	pids []int
@@ -68,8 +68,8 @@ func (h *hiring) Processes(context.Context) (all []subject.Process) {
 	return all
 }
 
-// busy is a process that uses CPU time; until returns what it has used once that is more
-// than so much.
+// busy is a process that uses CPU time. until waits until it has used more than the given
+// time and returns the total.
 func busy(t *testing.T) (pid int, until func(int64) int64) {
 	t.Helper()
 	c := exec.Command("sh", "-c", "while :; do :; done")
@@ -90,7 +90,7 @@ func busy(t *testing.T) (pid int, until func(int64) int64) {
 	}
 }
 
-func TestWhatANewProcessDidForTheChecksIsNoneOfTheOperations(t *testing.T) {
+func TestCheckTimeIsNotCountedAsOperationTime(t *testing.T) {
 	h := new(hiring)
 	s := newStaff(t.Context(), h)
 	s.begin()

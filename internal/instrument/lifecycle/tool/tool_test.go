@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// add takes all streams of a text.
+// add reads all streams of a text.
 func add(g *Imported, file, text string, told Told) bool {
 	for _, stream := range transcript.Split(text) {
 		g.Add(file, stream, told)
@@ -25,7 +25,7 @@ func add(g *Imported, file, text string, told Told) bool {
 	return len(g.Targets)+len(g.Findings) > 0
 }
 
-// judged imports texts and judges what they make.
+// judged imports texts and judges the result.
 func judged(t *testing.T, told Told, files ...string) *lifecycle.Judgement {
 	t.Helper()
 	g := &Imported{}
@@ -45,7 +45,7 @@ func judgedOf(t *testing.T, g *Imported) *lifecycle.Judgement {
 	return j
 }
 
-func TestWhatToolsToldIsJudgedAsItsFormSays(t *testing.T) {
+func TestImportedResultsAreJudged(t *testing.T) {
 	t.Parallel()
 	const ms = 1e6
 	for file, c := range map[string]struct {
@@ -53,7 +53,7 @@ func TestWhatToolsToldIsJudgedAsItsFormSays(t *testing.T) {
 		n, failed, total            int
 		value, trimmed              float64
 		unproven                    int
-		says                        string // in findings
+		says                        string // expected finding
 	}{
 		"hyperfine.json":        {"latency", "x", "run", "1", 4, 2, 6, 40.7 * ms, 40.7 * ms, 0, "2 of 6 failed"},
 		"hyperfine-old.json":    {"latency", "x", "run", "1", 3, 0, 0, 101.2 * ms, 101.2 * ms, 3, "hyperfine wrote no exit codes"},
@@ -89,7 +89,7 @@ func TestWhatToolsToldIsJudgedAsItsFormSays(t *testing.T) {
 	}
 }
 
-func TestLabelsNameTargetsAndTextsOfOneLabelAreRounds(t *testing.T) {
+func TestLabelsNameTargetsAndRounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		told  Told
@@ -112,7 +112,7 @@ func TestLabelsNameTargetsAndTextsOfOneLabelAreRounds(t *testing.T) {
 	}
 }
 
-func TestEveryFormOfTimeIsRead(t *testing.T) {
+func TestEveryTimeFormatIsParsed(t *testing.T) {
 	t.Parallel()
 	j := judged(t, Told{File: "x"}, "times.txt")
 	for target, want := range map[string]float64{"x-2": 61.5e9, "x-3": 0.3e9, "x-4": 1.234e9, "x-5": 61.23e9, "x-6": 7e9, "x-7": 9e9} {
@@ -122,14 +122,14 @@ func TestEveryFormOfTimeIsRead(t *testing.T) {
 	check.Equal(t, "targets", len(j.Plan.Targets), 7)
 }
 
-func TestSamplesAreOneNumberALineOrAColumn(t *testing.T) {
+func TestSamplesAreLinesOrColumns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text    string
 		samples Samples
 		n       int
 		median  float64
-		says    string // in findings, or the error
+		says    string // expected finding or error
 	}{
 		"one a line":                      {"# ms\n12.5\n\n13\n14.5 ms\n", Samples{Unit: "ms"}, 3, 13e6, "does not record failed operations"},
 		"a column by its name":            {"run,total,boot\n1,200,90\n2,210,\"95\"\n3,220,100\n", Samples{Unit: "us", Column: "Boot"}, 3, 95e3, ""},
@@ -165,7 +165,7 @@ func TestSamplesAreOneNumberALineOrAColumn(t *testing.T) {
 	}
 }
 
-func TestOtherTextsAreLeftAloneAndBrokenOnesAreFindings(t *testing.T) {
+func TestOtherTextsAreIgnoredAndBrokenOnesReported(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/others.txt", func(t *testing.T, text string) (any, error) {
 		g := &Imported{}

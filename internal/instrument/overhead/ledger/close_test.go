@@ -19,7 +19,7 @@ const (
 	sec = int64(1e9)
 )
 
-// node is a host of 8 GiB of which used is in use, all of it in no kind.
+// node is a host of 8 GiB. Its used memory is of no particular kind.
 func node(used int64) record.Host {
 	return record.Host{Total: 8 << 30, Free: 8<<30 - used, Available: 8<<30 - used, Refreshed: true}
 }
@@ -41,8 +41,8 @@ func group(path string, charge record.Charge, m record.GroupMemory, cpu int64) r
 	return record.Group{Path: path, Charge: charge, Memory: &m, CPU: &cpu}
 }
 
-// kata are the readings of a sandbox as shared/fixtures/kata has it: everything
-// in the overhead group but the vCPU thread, whose CPU the pod's group has.
+// kata returns the readings of a sandbox in shared/fixtures/kata. Everything is in the
+// overhead group except the vCPU thread, whose CPU is in the pod's group.
 func kata() (before, begin, end *record.Reading) {
 	all := func(cpu int64) []record.Process {
 		over := "/kata_overhead/kk"
@@ -75,7 +75,7 @@ func kata() (before, begin, end *record.Reading) {
 	return before, begin, end
 }
 
-// books are a ledger whose sums are right.
+// books is a ledger with correct sums.
 type books struct{ ledger.Ledger }
 
 func closed(t *testing.T, before, begin, end *record.Reading) books {
@@ -96,8 +96,8 @@ func closed(t *testing.T, before, begin, end *record.Reading) books {
 	return books{l}
 }
 
-// says are figures of books by name, see [books.all]. Of text so much is in it, or is not
-// after a "!". What is nil is in no row.
+// says lists expected figures of the ledger by name, see [books.all]. A string must be
+// contained, or absent if it begins with "!". A nil figure is in no row.
 type says map[string]any
 
 func (b books) tell(t *testing.T, wanted says) {
@@ -117,7 +117,7 @@ func (b books) tell(t *testing.T, wanted says) {
 	}
 }
 
-// all are the figures of rows by role, of groups by charge, and of the node.
+// all returns the figures of rows by role, of groups by charge, and of the node.
 func (b books) all() says {
 	clock := func(cpu float64, known bool) any {
 		if !known {
@@ -153,7 +153,7 @@ func under[T ~string](name T, all says) says {
 	return out
 }
 
-func TestTimeOfAGuestIsTheVCPUsAndThePodGroups(t *testing.T) {
+func TestGuestTimeIsVCPUAndPodGroupTime(t *testing.T) {
 	b, g, e := kata()
 	closed(t, b, g, e).tell(t, says{
 		"vcpu cpu": 0.5, "vcpu sum": 0, "vcpu cache": 0, "vmm cpu": 0,
@@ -161,7 +161,7 @@ func TestTimeOfAGuestIsTheVCPUsAndThePodGroups(t *testing.T) {
 	})
 }
 
-func TestAGuestsThreadsHaveARowWhereTheyWereTold(t *testing.T) {
+func TestReportedGuestThreadsHaveARow(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(p *record.Process)
 		says   says
@@ -185,7 +185,7 @@ func TestAGuestsThreadsHaveARowWhereTheyWereTold(t *testing.T) {
 	}
 }
 
-// A container of runc: a workload in a group of its own, a shim in the daemon's.
+// A container of runc: the workload has its own cgroup, the shim is in the daemon's.
 func runc() (before, begin, end *record.Reading) {
 	daemon := process(100, -1, record.RoleDaemon, "/sys/d", 50*mib, 0, 9*mib)
 	before = at(10*sec, record.MomentBefore, node(1<<30))
@@ -197,7 +197,7 @@ func runc() (before, begin, end *record.Reading) {
 		d := daemon
 		d.PSSAnon, d.CPU = 53*mib, cpu/10
 		work := process(200, 0, record.RoleWorkload, "/c", 64*mib, 0, mib)
-		work.CPU = cpu / 5 // the rest is of commands that have ended
+		work.CPU = cpu / 5 // the rest is used by commands that have exited
 		shim := process(201, 0, record.RoleShim, "/sys/d", 5*mib, 0, 2*mib)
 		r.Processes = []record.Process{d, work, shim}
 		r.Groups = []record.Group{group("/c", record.ChargePod, record.GroupMemory{Usage: 70 * mib, Anon: 64 * mib, Shmem: mib, Kernel: mib, File: 3 * mib}, cpu),
@@ -207,7 +207,7 @@ func runc() (before, begin, end *record.Reading) {
 	return before, make(20*sec, record.MomentBegin, 0), make(30*sec, record.MomentEnd, 5*sec)
 }
 
-func TestBooksOfAContainer(t *testing.T) {
+func TestContainerLedger(t *testing.T) {
 	incomplete := says{"complete": false}
 	for _, tt := range []struct {
 		name   string
@@ -245,7 +245,7 @@ func TestBooksOfAContainer(t *testing.T) {
 		}, says{"pod usage": 70 * mib, "shared roles": "!workload"}},
 		{"kernel memory is what own groups are charged and what members elsewhere need", func(_, _, e *record.Reading) {
 			e.Processes[2].Threads, e.Processes[2].PageTables = 10, 100*kib
-			e.Processes[0].Threads = 3 // two more than before
+			e.Processes[0].Threads = 3 // two more threads than before
 		}, says{"kernel kernel": mib + 100*kib + 10*ledger.ThreadStack + 2*ledger.ThreadStack}},
 		{"under cgroup.memory=nokmem what members need is taken, and that is said", func(_, _, e *record.Reading) {
 			e.Groups[0].Memory.Kernel = 0
@@ -305,7 +305,7 @@ func TestBooksOfAContainer(t *testing.T) {
 			other := process(77, 1, record.RoleWorkload, "/d", 0, 20*mib, 0)
 			e.Processes[1].PSSShmem, e.Processes = 20*mib, append(e.Processes, other)
 		}, says{"workload shmem": 40 * mib}},
-		// The shim's 5 MiB may be charged there too.
+		// The shim's 5 MiB may be charged there as well.
 		{"memory that is charged and in no process has its row", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 9 * mib }, says{"unseen anon": 4 * mib, "unseen rules": 1}},
 		{"a little of it may be the kernel's late adding up", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 6 * mib }, says{"unseen anon": nil}},
 		{"and it may have ended while it was read", func(_, _, e *record.Reading) {
@@ -334,15 +334,15 @@ func TestBooksOfAContainer(t *testing.T) {
 	}
 }
 
-// huge has the workload and the shim map 64 MiB of huge pages each, of so much on the node.
+// huge returns readings in which the workload and the shim map 64 MiB of huge pages each.
 func huge(node int64) func(_, _, end *record.Reading) {
 	return func(_, _, e *record.Reading) {
 		e.Processes[1].Huge, e.Processes[2].Huge, e.Host.Huge = 64*mib, 64*mib, node
 	}
 }
 
-// mapped has the daemon and the workload map shared memory that the workload's group is
-// charged so much of.
+// mapped returns readings in which the daemon and the workload share memory. charged is
+// the part charged to the workload's group.
 func mapped(charged int64) func(_, _, end *record.Reading) {
 	return func(_, _, e *record.Reading) {
 		m := e.Groups[0].Memory
@@ -351,7 +351,7 @@ func mapped(charged int64) func(_, _, end *record.Reading) {
 	}
 }
 
-func TestThereAreNoBooksWithoutBothEnds(t *testing.T) {
+func TestLedgerNeedsBothReadings(t *testing.T) {
 	b, g, e := runc()
 	failed, empty := *e, *e
 	failed.Failure = &record.Failure{Kind: record.FailExit, Detail: "it broke"}

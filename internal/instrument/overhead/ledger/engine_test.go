@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestWhatAnEngineSaysOfCPUIsByItsOwnLooksAtEachSandbox(t *testing.T) {
+func TestEngineCPUUsesItsOwnTimestamps(t *testing.T) {
 	t.Parallel()
 	const second = int64(1e9)
 	says := func(at int64, looks ...record.Statistic) *record.Reading {
@@ -34,7 +34,7 @@ func TestWhatAnEngineSaysOfCPUIsByItsOwnLooksAtEachSandbox(t *testing.T) {
 	}
 }
 
-func TestSandboxesEndWithAProcessThatTheyLiveBy(t *testing.T) {
+func TestSandboxEndsWithItsMainProcess(t *testing.T) {
 	t.Parallel()
 	process := func(pid int, start uint64, role record.Role, lane int) record.Process {
 		return record.Process{Pid: pid, Start: start, Role: role, Lane: lane}

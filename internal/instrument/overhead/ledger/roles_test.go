@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestCPUOfRolesIsWholeOnlyWhereThatOfEachIsKnown(t *testing.T) {
+func TestRoleCPUIsCompleteOnlyIfEveryRoleIsKnown(t *testing.T) {
 	t.Parallel()
 	_, begin, end := runc()
 	has := func(all []record.RoleTime) bool {
@@ -25,9 +25,9 @@ func TestCPUOfRolesIsWholeOnlyWhereThatOfEachIsKnown(t *testing.T) {
 	check.That(t, !whole && all == nil, "backwards, whole %v: %+v", whole, all)
 }
 
-func TestWhatChildrenUsedIsTheWorkloadsWhereNoCgroupTells(t *testing.T) {
+func TestChildCPUBelongsToWorkloadWithoutCgroup(t *testing.T) {
 	t.Parallel()
-	const server, worker = 500, 501 // the server forks a child for each request; the worker was there before
+	const server, worker = 500, 501 // the server forks a child per request; the worker existed before
 	at := func(at int64, m record.Moment, ps ...record.Process) *record.Reading {
 		r := &record.Reading{Time: at, Moment: m, Phase: "idle", Sandboxes: 1, Processes: ps}
 		r.Host.Total, r.Host.Free, r.Host.Available = 8<<30, 4<<30, 4<<30
@@ -59,7 +59,7 @@ func TestWhatChildrenUsedIsTheWorkloadsWhereNoCgroupTells(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfAPodIsTheOneThatBoundsItsWorkload(t *testing.T) {
+func TestPodLimitBoundsItsWorkload(t *testing.T) {
 	t.Parallel()
 	const pause, workload = "/system.slice/cri-containerd-p.scope", "/system.slice/cri-containerd-c.scope"
 	for name, c := range map[string]struct{ pause, workload, want int64 }{
@@ -82,7 +82,7 @@ func TestTheLimitOfAPodIsTheOneThatBoundsItsWorkload(t *testing.T) {
 	}
 }
 
-func TestALimitThatCrunSetsBelowTheScopeIsThePods(t *testing.T) {
+func TestCrunLimitBelowScopeIsThePodLimit(t *testing.T) {
 	t.Parallel()
 	const scope, container = "/machine.slice/libpod-x.scope", "/machine.slice/libpod-x.scope/container"
 	read := func(ns int64, moment record.Moment) *record.Reading {
@@ -208,11 +208,11 @@ func TestUncertainty(t *testing.T) {
 	}
 }
 
-func TestOthersThatAreCountedTwiceAreUncertain(t *testing.T) {
+func TestDoubleCountedProcessesAreUncertain(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
-		before, end  int64 // the node's anonymous memory
-		others, anon int64 // of other processes by RssAnon, of the target
+		before, end  int64 // anonymous memory of the node
+		others, anon int64 // RssAnon of other processes, and anonymous memory of the target
 		node, more   int64
 	}{
 		{"both figures agree", 100 * mib, 108 * mib, 3 * mib, 5 * mib, 3 * mib, 0},

@@ -21,14 +21,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// scripted is a fake target that notes what is asked of it.
+// scripted is a fake target that logs its calls.
 type scripted struct {
 	fake.Target
 	log   *journal
 	name  string
 	fails func(op subject.Op, lane int) *record.Failure
 	exec  func(ctx context.Context, lane int, args []string) (subject.Executed, error)
-	over  func(lane int) bool // the workload ended by itself
+	over  func(lane int) bool // reports whether the workload of a lane has exited
 	there func() int          // sandboxes on it; nil: it is not open
 }
 
@@ -96,10 +96,10 @@ func (s *session) Close(ctx context.Context) error {
 	return s.Session.Close(ctx)
 }
 
-// meter reads a made-up node on which every sandbox takes 100 MiB of 1000.
+// meter reads a simulated node on which each sandbox uses 100 MiB of 1000 MiB.
 type meter struct {
 	log   *journal
-	there func() int // sandboxes on the node, whether or not anybody asks for them
+	there func() int // number of sandboxes on the node
 }
 
 func (m meter) Settle(ctx context.Context, _ time.Duration) bool { return ctx.Err() == nil }
@@ -158,7 +158,7 @@ func perform(ctx context.Context, t *testing.T, o overheadrun.Options) *record.R
 	return rec
 }
 
-// moments are what was read, in order.
+// moments lists the readings in order.
 func moments(rec *record.Record) (out []string) {
 	for _, x := range rec.Readings {
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %d", x.Moment, x.Phase, x.Sandboxes)))
@@ -173,7 +173,7 @@ func codes(rec *record.Record) (out []string) {
 	return out
 }
 
-func TestAVisitReadsBeforeEveryPhaseAndAfter(t *testing.T) {
+func TestVisitReadsBeforeAndAfterEveryPhase(t *testing.T) {
 	ends := func(context.Context, int, []string) (subject.Executed, error) { return subject.Executed{}, nil }
 	o, log := options(func(p *overhead.Options) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: ends})
 	o.FioPath = "/usr/bin/fio"
@@ -213,11 +213,11 @@ func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 	}
 }
 
-func TestWhatThereIsNoRoomForIsLeftOutAndSaid(t *testing.T) {
+func TestPhasesWithoutRoomAreSkippedAndReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		sandboxes []int
 		phase     string
-		most      int // sandboxes that are started
+		most      int // maximum number of started sandboxes
 		said      string
 	}{
 		"a count that the node's memory does not hold": {[]int{1, 5, 20}, "idle", 5, "sandboxes-not-reached"},
@@ -238,7 +238,7 @@ func TestWhatThereIsNoRoomForIsLeftOutAndSaid(t *testing.T) {
 	}
 }
 
-func TestAPhaseThatIsLeftOutInALaterRoundIsSaidOnce(t *testing.T) {
+func TestSkippedPhaseIsReportedOnce(t *testing.T) {
 	ends := func(context.Context, int, []string) (subject.Executed, error) { return subject.Executed{}, nil }
 	o, _ := options(func(p *overhead.Options) { p.Rounds, p.Sandboxes, p.Phases = 3, []int{1}, []string{"idle", "10M"} }, &scripted{name: "a", exec: ends})
 	free := int64(1 << 30)
@@ -250,7 +250,7 @@ func TestAPhaseThatIsLeftOutInALaterRoundIsSaidOnce(t *testing.T) {
 	check.Equal(t, "it is said", len(said), 1)
 }
 
-func TestALoadThatDidNotStandGivesNoFigures(t *testing.T) {
+func TestIncompleteLoadHasNoFigures(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		phase string
@@ -277,7 +277,7 @@ func TestALoadThatDidNotStandGivesNoFigures(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeStoppedIsRemovedByForce(t *testing.T) {
+func TestUnstoppableSandboxIsRemovedByForce(t *testing.T) {
 	stubborn := &scripted{name: "a", fails: func(op subject.Op, lane int) *record.Failure {
 		if op == subject.Stop && lane == 2 {
 			return &record.Failure{Kind: record.FailTimeout, Detail: "timed out"}
@@ -292,7 +292,7 @@ func TestWhatCannotBeStoppedIsRemovedByForce(t *testing.T) {
 	check.That(t, slices.Contains(codes(rec), "sandboxes-not-retired"), "findings %v", codes(rec))
 }
 
-func TestAPhaseInWhichAWorkloadEndedGivesNoFigures(t *testing.T) {
+func TestPhaseWithExitedWorkloadHasNoFigures(t *testing.T) {
 	t.Parallel()
 	o, _ := options(func(p *overhead.Options) { p.Phases = []string{"idle"} }, &scripted{name: "a", over: func(lane int) bool { return lane == 2 }})
 	var said []string
@@ -307,7 +307,7 @@ func TestAPhaseInWhichAWorkloadEndedGivesNoFigures(t *testing.T) {
 	check.Equal(t, "joined", strings.Join(said, ", "), "1, 3, 1 of 3: it ended")
 }
 
-func TestALoadThatDidNotStandLongEnoughIsGivenMoreTime(t *testing.T) {
+func TestShortLoadIsExtended(t *testing.T) {
 	t.Parallel()
 	var given []time.Duration
 	short := func(ctx context.Context, _ int, args []string) (subject.Executed, error) {
@@ -332,7 +332,7 @@ func TestALoadThatDidNotStandLongEnoughIsGivenMoreTime(t *testing.T) {
 		"given %v, read %v", given, moments(rec))
 }
 
-func TestAnInterruptedRunLeavesNothing(t *testing.T) {
+func TestInterruptedRunLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	hangs := func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
 		cancel()

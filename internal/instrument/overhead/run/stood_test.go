@@ -10,12 +10,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestALoadStoodForAllOfTheTimeInWhichItWasWatchedOrGivesNoFigures(t *testing.T) {
-	span := [2]int64{10e9, 14e9} // when it was first and last looked at
+func TestLoadMustRunForTheWholeWindow(t *testing.T) {
+	span := [2]int64{10e9, 14e9} // first and last check
 	for name, c := range map[string]struct {
 		kind   overhead.PhaseKind
 		output string
-		seen   int64 // when its end was
+		seen   int64 // when its end was seen
 		short  time.Duration
 		want   string
 	}{

@@ -56,7 +56,7 @@ func FuzzRead(f *testing.F) {
 			return stats, messages
 		}
 		if isUTF16(text) {
-			return // it is refused
+			return // the input is rejected
 		}
 		one, all := read(Source{Reader: bytes.NewReader(text), Journal: journal})
 		if one.Bytes != int64(len(text)) {
@@ -66,7 +66,7 @@ func FuzzRead(f *testing.F) {
 		if halves.Lines != one.Lines || halves.Bytes != one.Bytes {
 			t.Fatalf("%+v\n%+v", one, halves)
 		}
-		// The first block tells the year, and a leap day is in some only.
+		// The year comes from the first block, and only some years have a leap day.
 		if halves.Events != one.Events && !leap.Match(text) || halves.Events == one.Events && !slices.Equal(all, same) {
 			t.Fatalf("%q\n%q", all, same)
 		}
@@ -101,16 +101,16 @@ func FuzzUnescape(f *testing.F) {
 			t.Fatalf("%q became %q, which ends at %d", s, got, end)
 		}
 		want, err := strconv.Unquote(`"` + s + `"`)
-		// Go replaces what is no UTF-8; here it stays as it is written.
+		// Go replaces invalid UTF-8; the reader keeps it unchanged.
 		if err == nil && utf8.ValidString(s) && (string(got) != want || end != len(s)) {
 			t.Fatalf("%q is %q here, %q in Go", s, got, want)
 		}
 	})
 }
 
-// Each form as its writers write it, and as a hostile one would. Of several files each
-// begins with a line "--- name".
-func TestEveryFormIsReadToTheField(t *testing.T) {
+// Each log format, from its real writers and with hostile content. If a case has several
+// files, each begins with a line "--- name".
+func TestEveryLogFormatIsParsed(t *testing.T) {
 	in2026(t)
 	for _, file := range []string{"forms", "runsc", "journal", "dates"} {
 		t.Run(file, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestEveryFormIsReadToTheField(t *testing.T) {
 	}
 }
 
-func TestAZoneThatIsKnownOnlyLaterIsNoJump(t *testing.T) {
+func TestLateZoneIsNotAClockJump(t *testing.T) {
 	in2026(t)
 	all, _ := rows(t, "", "I0524 10:00:00.500000 1 a.go:1] a\n"+strings.Repeat("x\n", block)+"I0524 10:00:01.500000 1 a.go:1] a\n"+
 		"time=\"2026-05-24T10:00:02+01:00\" level=info msg=a\nI0524 10:00:03.500000 1 a.go:1] a\n")
@@ -142,19 +142,19 @@ func TestAZoneThatIsKnownOnlyLaterIsNoJump(t *testing.T) {
 	check.Equal(t, "times", times, want)
 }
 
-// binaryField is a field as `journalctl -o export` writes what is not printable.
+// binaryField encodes a field as `journalctl -o export` encodes unprintable values.
 func binaryField(key, value string) string {
 	return key + "\n" + string(binary.LittleEndian.AppendUint64(nil, uint64(len(value)))) + value + "\n"
 }
 
-func TestAnyNumberOfLinesThatTellOfDroppedMessagesIsASum(t *testing.T) {
+func TestDroppedMessageCountsAreSummed(t *testing.T) {
 	s := source{stats: &Stats{}}
 	s.stats.Suppressed = math.MaxInt64 - 1
 	s.plain([]byte("Suppressed 3 messages from kata.service"), &carrier{}, nil, false)
 	check.Equal(t, "Suppressed", s.stats.Suppressed, math.MaxInt64)
 }
 
-func TestAJournalThatIsToldToBeOneNeedsNoCursor(t *testing.T) {
+func TestExplicitJournalNeedsNoCursor(t *testing.T) {
 	text := "_PID=7\n_SOURCE_REALTIME_TIMESTAMP=1795229127500000\nMESSAGE=hello\n\n"
 	for _, told := range []bool{false, true} {
 		n := 0

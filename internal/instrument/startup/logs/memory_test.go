@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// peak reads a source and returns how much the heap had grown at most, looking at
-// it every so many events and at the end.
+// peak reads a source and returns the maximum heap growth. It samples the heap every n
+// events and at the end.
 func peak(t *testing.T, sources ...Source) (grown int64, stats Stats) {
 	t.Helper()
 	var m runtime.MemStats
@@ -48,14 +48,14 @@ func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
 		small, _ := peak(t, Source{Reader: repeat(text, 4<<20)})
 		large, stats := peak(t, Source{Reader: repeat(text, 24<<20)})
 		check.Equal(t, "bytes", stats.Bytes, 24<<20)
-		// A collection may come before or after a buffer grew: 64 KiB of slack.
+		// Allow 64 KiB: a collection may run before or after a buffer grows.
 		if large > small+64<<10 || large > 1<<20 {
 			t.Errorf("%s: the heap grew by %d bytes for 4 MiB and by %d for 24 MiB", name, small, large)
 		}
 	}
 }
 
-func TestALineCostsNoAllocation(t *testing.T) {
+func TestLinesDoNotAllocate(t *testing.T) {
 	for _, name := range []string{"cripod.kata.log", "cripod.containerd.log", "cri-o-1.34-info.log", "runsc-boot.txt", "published.txt"} {
 		text := []byte(testdata(t, name) + "\n")
 		allocations := func(size int64) float64 {
@@ -64,15 +64,16 @@ func TestALineCostsNoAllocation(t *testing.T) {
 				must.OK(t, err)
 			})
 		}
-		// The 5 MiB more have thousands of lines; the Go runtime allocates now and then, too.
+		// The extra 5 MiB have thousands of lines; the Go runtime also allocates
+		// occasionally.
 		if few, many := allocations(1<<20), allocations(6<<20); many > few+20 {
 			t.Errorf("%s: %v allocations for 1 MiB, %v for 6 MiB", name, few, many)
 		}
 	}
 }
 
-// Rubbish of a size that would show if it was kept.
-func TestRubbishNeitherCrashesNorGrows(t *testing.T) {
+// Invalid data, large enough to show up if the reader kept it.
+func TestInvalidDataNeitherPanicsNorUsesMemory(t *testing.T) {
 	const size = 10 << 20
 	noise := make([]byte, 1<<20)
 	random := rand.NewChaCha8([32]byte{1})
@@ -118,11 +119,10 @@ func TestRubbishNeitherCrashesNorGrows(t *testing.T) {
 	}
 }
 
-// Where a line is gone
-// through again for each of its values it takes thousands of times as long.
-func TestNoLineTakesMuchLongerThanAnOrdinaryOneOfItsLength(t *testing.T) {
+// A reader that rescans a line for each of its values takes thousands of times as long.
+func TestParseTimeIsLinearInLineLength(t *testing.T) {
 	lineOf := func(begin, of string) string { return (begin + strings.Repeat(of, maxLine/len(of)+1))[:maxLine] + "\n" }
-	// The time of a CPU, since that of a clock is others' as well.
+	// Measure CPU time, because wall-clock time includes other processes.
 	used := func() time.Duration {
 		var at unix.Timespec
 		must.OK(t, unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &at))
@@ -156,7 +156,7 @@ func TestNoLineTakesMuchLongerThanAnOrdinaryOneOfItsLength(t *testing.T) {
 	}
 }
 
-func TestALengthInTheJournalIsNotBelieved(t *testing.T) {
+func TestJournalLengthIsNotTrusted(t *testing.T) {
 	const size = 64 << 20
 	text := "__REALTIME_TIMESTAMP=1795229127500000\nMESSAGE\n\x00\x00\x00\x20\x00\x00\x00\x00"
 	grown, stats := peak(t, Source{Reader: io.MultiReader(strings.NewReader(text), repeat(make([]byte, 4096), size))})
@@ -165,7 +165,7 @@ func TestALengthInTheJournalIsNotBelieved(t *testing.T) {
 	}
 }
 
-// repeated gives out the same bytes until it has given n of them.
+// repeated is a reader of n bytes that repeats the same data.
 type repeated struct {
 	of   []byte
 	at   int

@@ -17,10 +17,10 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// row is what a test says of an event; texts are copied.
+// row is an event in a test; its strings are copies.
 type row struct {
 	Form               Form
-	Time, Arrived      string // RFC 3339 in UTC; "" for none
+	Time, Arrived      string // RFC 3339 in UTC; "" if missing
 	Uptime, Took       time.Duration
 	Level, Message     string
 	Program, Source    string
@@ -51,7 +51,7 @@ func rowOf(e *Event) row {
 	}
 }
 
-// String writes a row as a line, without the fields that it does not have.
+// String formats a row as one line without empty fields.
 func (r row) String() string {
 	var words []string
 	for field, value := range reflect.ValueOf(r).Fields() {
@@ -69,7 +69,7 @@ func rowsText(all []row) (text string) {
 	return text
 }
 
-// countsText is what a reading counted.
+// countsText formats the counters of a read.
 func countsText(s Stats) string {
 	return fmt.Sprintf("lines %d, read %d, cut %d, suppressed %d", s.Lines, s.Read, s.Cut, s.Suppressed)
 }
@@ -117,8 +117,8 @@ func in2026(t *testing.T) {
 	t.Cleanup(func() { now = time.Now })
 }
 
-func TestEveryFixtureIsReadToTheLine(t *testing.T) {
-	in2026(t) // runsc's lines have no year, and one of the files tells none
+func TestFixtures(t *testing.T) {
+	in2026(t) // the lines of runsc have no year, and one file contains none at all
 	tests := []struct {
 		file  string
 		lines int64
@@ -151,8 +151,9 @@ func TestEveryFixtureIsReadToTheLine(t *testing.T) {
 	}
 }
 
-// The shim writes to syslog and to containerd: what syslog did not cut is the same.
-func TestTheSameEventsReadTheSameFromBothLogs(t *testing.T) {
+// The shim writes to syslog and to containerd. Both must yield the same events, except
+// where syslog truncated lines.
+func TestBothLogsYieldTheSameEvents(t *testing.T) {
 	for _, run := range []string{"one", "cripod"} {
 		fromSyslog, _ := rows(t, "", testdata(t, run+".kata.log"))
 		fromContainerd, _ := rows(t, "", testdata(t, run+".containerd.log"))
@@ -167,7 +168,7 @@ func TestTheSameEventsReadTheSameFromBothLogs(t *testing.T) {
 				continue
 			}
 			e.Line = 0
-			// Lines without name= and pid= have them from the syslog's prefix.
+			// Lines without name= and pid= get them from the syslog prefix.
 			if e.Program == "kata" {
 				e.Program, e.Pid = "", 0
 			} else if seen[e] == 0 {
@@ -229,7 +230,7 @@ func b2i(b bool) int64 {
 	return 0
 }
 
-func TestALineWithoutATimeStaysBehindTheOneBeforeIt(t *testing.T) {
+func TestLineWithoutTimeFollowsItsPredecessor(t *testing.T) {
 	text := func(second, name string) string {
 		return `time="2026-11-21T02:45:0` + second + `Z" level=info msg=` + name + "\n"
 	}
@@ -247,7 +248,7 @@ func TestALineWithoutATimeStaysBehindTheOneBeforeIt(t *testing.T) {
 	}
 }
 
-func TestReadEndsWithTheErrorOfWhoStoppedIt(t *testing.T) {
+func TestReadReturnsTheReceiversError(t *testing.T) {
 	full := errors.New("the disk is full")
 	text := testdata(t, "one.kata.log")
 	canceled, cancel := context.WithCancel(context.Background())
@@ -279,8 +280,8 @@ func TestReadEndsWithTheErrorOfWhoStoppedIt(t *testing.T) {
 	}
 }
 
-// What happens to one source is told, and costs no other.
-func TestASourceThatCannotBeReadEndsAlone(t *testing.T) {
+// An error in one source is reported and does not affect the others.
+func TestUnreadableSourceDoesNotStopOthers(t *testing.T) {
 	full := errors.New("the disk is full")
 	text := testdata(t, "one.kata.log")
 	for name, test := range map[string]struct {
@@ -323,7 +324,7 @@ type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, nil }
 
-func TestBlocksEndAnywhereInALine(t *testing.T) {
+func TestBlocksSplitLinesAnywhere(t *testing.T) {
 	text := testdata(t, "cripod.kata.log")
 	want, wantStats := rows(t, "", text)
 	for _, size := range []int{1, 7, 333, 4096, 100_000} {
@@ -336,7 +337,7 @@ func TestBlocksEndAnywhereInALine(t *testing.T) {
 			t.Fatalf("in pieces of %d: %+v, %v", size, stats, err)
 		}
 		for i := range got {
-			// What the first block does not hold can not tell the zone of plain lines.
+			// Plain lines take the time zone from the first block only.
 			if got[i] != want[i] && got[i].Form != Journal {
 				t.Fatalf("in pieces of %d: %+v\nwant %+v", size, got[i], want[i])
 			}
@@ -358,7 +359,7 @@ func (c *chunks) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func TestLongLinesAreReadAsCut(t *testing.T) {
+func TestLongLinesAreTruncated(t *testing.T) {
 	const line = `time="2026-11-21T02:45:01Z" level=info msg="starting cri plugin" config="`
 	for _, size := range []int{maxLine - 1, maxLine, maxLine + 1, block - 1, block, block + 1, 3*block + 5} {
 		text := line + strings.Repeat("x", size-len(line)-1) + "\"\n" + strings.Replace(line, "starting", "next", 1) + "\"\n"
@@ -371,7 +372,7 @@ func TestLongLinesAreReadAsCut(t *testing.T) {
 	}
 }
 
-func TestMessagesAreCutTo4KiB(t *testing.T) {
+func TestMessagesAreTruncatedTo4KiB(t *testing.T) {
 	for _, filling := range []string{"x", `\n`, `\"`, `é`} {
 		text := `time="2026-11-21T02:45:01Z" level=info msg="` + strings.Repeat(filling, 5000) + `"`
 		all, _ := rows(t, "", text)

@@ -25,16 +25,16 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// own is the process of tare's that starts the scripts' commands.
+// own is the process of tare that starts the scripts' commands.
 const own = 10
 
-// scene is a run of scripted targets, each of whose starts takes 100 ms and is
-// a runtime's create of 60 ms that begins 10 ms after the call.
+// scene is a run of scripted targets. Each start takes 100 ms and is one runtime create
+// of 60 ms that begins 10 ms after the call.
 type scene struct {
 	clock   int64
 	watches int   // that were opened
 	open    int   // that were not closed
-	tracked []int // by the last Track
+	tracked []int // of the last Track call
 	lost    int64
 	cpu     time.Duration
 	file    bytes.Buffer
@@ -81,7 +81,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 	return rec, err
 }
 
-// seen is what run gives of a scene that nothing goes wrong in, with so many starts.
+// seen runs a scene without failures for the given number of starts.
 func (s *scene) seen(t *testing.T, starts int) *record.Record {
 	t.Helper()
 	rec, err := s.run(t.Context(), t)
@@ -93,7 +93,7 @@ func (s *scene) seen(t *testing.T, starts int) *record.Record {
 
 type scripted struct {
 	*scene
-	taken bool // what was there before the start
+	taken bool // the events before the start were taken
 	began int64
 	more  int // takes after the first
 }
@@ -105,7 +105,8 @@ func (w *scripted) CPU() time.Duration   { return w.cpu }
 func (w *scripted) Close() error         { w.open--; return nil }
 func (w *scripted) Track(p ...int) error { w.tracked, w.taken = p, false; return nil }
 
-// Take gives what happened in the start whose end is now on the scripts' clock.
+// Take returns the events of the start that ends at the current time of the scripts'
+// clock.
 func (w *scripted) Take(int64) ([]tracer.Event, error) {
 	if w.takeErr != nil {
 		return nil, w.takeErr
@@ -144,13 +145,13 @@ func (w *scripted) Take(int64) ([]tracer.Event, error) {
 		{Kind: tracer.Exec, Time: began + 10*ms, Pid: 21, Parent: 20, File: "/usr/bin/runc", Args: []string{"runc", "create", "--bundle", "/b", "c1"}, Busy: 5 * ms},
 		{Kind: tracer.Exit, Time: began + 70*ms, Pid: 21, Parent: 20, CPU: 20 * ms, Busy: 25 * ms},
 		{Kind: tracer.Exit, Time: began + 99*ms, Pid: 20, Parent: own, CPU: 8 * ms, Busy: 30 * ms},
-		{Kind: tracer.Fork, Time: began + 3*ms, Pid: 900, Parent: 800}, // somebody else's
+		{Kind: tracer.Fork, Time: began + 3*ms, Pid: 900, Parent: 800}, // another command's
 		{Kind: tracer.Exit, Time: began + 4*ms, Pid: 900, Parent: 800},
 	}...), nil
 }
 
-// after is what happens after a start has returned: the workload is executed the
-// third time that somebody looks.
+// after returns the events after a start has returned. The workload is executed at the
+// third call.
 func (w *scripted) after() []tracer.Event {
 	if w.more++; !w.late || w.more != 3 {
 		return nil
@@ -158,7 +159,7 @@ func (w *scripted) after() []tracer.Event {
 	return []tracer.Event{{Kind: tracer.Exec, Time: w.began + 104*ms, Pid: 21, Parent: 1, File: "/app", Args: []string{"/app"}}}
 }
 
-func TestAWorkloadThatIsExecutedAMomentAfterTheReturnIsSeen(t *testing.T) {
+func TestWorkloadExecutedAfterReturnIsObserved(t *testing.T) {
 	s := play(2, 0, "a")
 	s.late = true
 	for _, x := range s.seen(t, 2).Starts {
@@ -169,7 +170,7 @@ func TestAWorkloadThatIsExecutedAMomentAfterTheReturnIsSeen(t *testing.T) {
 	}
 }
 
-func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
+func TestEveryTargetIsStartedOncePerRound(t *testing.T) {
 	s := play(4, 1, "a", "b")
 	rec := s.seen(t, 8)
 	if rec.End == nil || rec.End.Status != "done" || rec.End.Why != "rounds" {
@@ -202,11 +203,11 @@ func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
 	}
 }
 
-// odd is a target that is scripted but for what a test wants otherwise.
+// odd is a scripted target with overrides for a test.
 type odd struct {
 	*fake.Target
 	pid     int                               // of the command that it says to be
-	prepare func(subject.Batch) subject.Batch // what is armed in place of the script's
+	prepare func(subject.Batch) subject.Batch // returns the batch to arm instead of the script's
 	discard func(remove func() error) error   // how what was started is removed
 }
 
@@ -251,15 +252,14 @@ type started func(ctx context.Context) (int64, []record.Sample, error)
 
 func (f started) Start(ctx context.Context) (int64, []record.Sample, error) { return f(ctx) }
 
-// oddly puts what a test wants otherwise around the first target.
+// oddly applies a test's overrides to the first target.
 func (s *scene) oddly(o odd) {
 	o.Target = s.targets[0].(*fake.Target)
 	s.targets[0] = &o
 }
 
-// Go forks a child once to find out what the kernel can do, and that is not the
-// command.
-func TestACommandIsTheProcessThatItSaysItIs(t *testing.T) {
+// Go forks a child once to detect kernel features. This child is not the command.
+func TestCommandIsIdentifiedByItsPID(t *testing.T) {
 	s := play(1, 0, "a")
 	s.probe = true
 	s.oddly(odd{pid: 20})
@@ -269,14 +269,14 @@ func TestACommandIsTheProcessThatItSaysItIs(t *testing.T) {
 	}
 }
 
-// What daemons use meanwhile for others is nothing of a command's that they did not
-// serve.
-func TestTheTimeOfDaemonsThatDidNotServeIsNotCounted(t *testing.T) {
+// Work of daemons that did not serve a command is not part of its time.
+func TestTimeOfUninvolvedDaemonsIsNotCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		roots []proctree.Root
 		want  int64
 	}{
-		// By the events 30 ms were used; the command's two processes used 28.
+		// According to the events 30 ms were used; the command's two processes used 28
+		// ms.
 		"no daemon could have":   {nil, 30 * ms},
 		"one could, and did not": {[]proctree.Root{{Pid: 800, Kind: record.KindDaemon, Name: "dockerd"}}, 28 * ms},
 	} {
@@ -298,9 +298,9 @@ func TestTheTimeOfDaemonsThatDidNotServeIsNotCounted(t *testing.T) {
 	}
 }
 
-// What the run's logs tell stands behind its starts, and logs that cannot be read take
-// nothing from it.
-func TestWhatLogsTellIsPutIntoTheStartsOfTheRun(t *testing.T) {
+// Events from the run's logs are added to its starts. Unreadable logs do not affect the
+// run.
+func TestLogEventsAreAddedToStarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		err         error
 		lines, logs int
@@ -328,7 +328,7 @@ func TestWhatLogsTellIsPutIntoTheStartsOfTheRun(t *testing.T) {
 	}
 }
 
-func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
+func TestUnobservedRoundsAreRecorded(t *testing.T) {
 	s := play(6, 0, "a")
 	s.plan.Untraced = true
 	rec := s.seen(t, 12)
@@ -350,7 +350,7 @@ func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
 	}
 }
 
-func TestAStartThatFailedGivesNoTimes(t *testing.T) {
+func TestFailedStartHasNoTimes(t *testing.T) {
 	s := play(3, 0, "a")
 	s.script = func(_ subject.Op, _, n int) (int64, *record.Failure) {
 		if n == 1 {
@@ -365,7 +365,7 @@ func TestAStartThatFailedGivesNoTimes(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWatchedIsNotStarted(t *testing.T) {
+func TestUnobservableTargetIsNotStarted(t *testing.T) {
 	s := play(1, 0, "a")
 	refused := errors.New("no way to watch")
 	started := false
@@ -376,7 +376,7 @@ func TestWhatCannotBeWatchedIsNotStarted(t *testing.T) {
 	}
 }
 
-func TestAWatchThatBreaksFailsTheStartAndNotTheRun(t *testing.T) {
+func TestTracerFailureFailsOnlyTheStart(t *testing.T) {
 	s := play(2, 0, "a")
 	s.takeErr = errors.New("the ring is broken")
 	if x := s.seen(t, 2).Starts[0]; x.Failure == nil || !strings.Contains(x.Failure.Detail, "the ring is broken") {
@@ -384,7 +384,7 @@ func TestAWatchThatBreaksFailsTheStartAndNotTheRun(t *testing.T) {
 	}
 }
 
-func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
+func TestAbandonedTargetHasItsRound(t *testing.T) {
 	for _, c := range []struct {
 		from int
 		want string
@@ -414,7 +414,7 @@ func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
 	}
 }
 
-func TestAStartThatGivesMoreThanOneSampleIsRefusedInWords(t *testing.T) {
+func TestStartWithSeveralSamplesIsRefused(t *testing.T) {
 	for _, n := range []int{0, 2} {
 		s := play(1, 0, "a")
 		s.oddly(odd{prepare: func(b subject.Batch) subject.Batch {
@@ -433,7 +433,7 @@ func TestAStartThatGivesMoreThanOneSampleIsRefusedInWords(t *testing.T) {
 	}
 }
 
-func TestCPUTimeIsKnownFromTheCallToItsReturn(t *testing.T) {
+func TestCPUTimeCoversTheCall(t *testing.T) {
 	at := func(t, cpu int64) record.BusyAt { return record.BusyAt{At: t, CPU: cpu} }
 	for _, test := range []struct {
 		claim string
@@ -453,7 +453,7 @@ func TestCPUTimeIsKnownFromTheCallToItsReturn(t *testing.T) {
 	}
 }
 
-func TestEveryColdStartIsAfterADropOfItsOwn(t *testing.T) {
+func TestCachesAreDroppedBeforeEveryColdStart(t *testing.T) {
 	s := play(2, 1, "a", "b")
 	s.plan.Untraced = true
 	drops := 0
@@ -476,7 +476,7 @@ func TestEveryColdStartIsAfterADropOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsBusyBesideTheStartsIsNamed(t *testing.T) {
+func TestBusyMachineIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		node record.Node
 		drop func(context.Context) error
@@ -498,7 +498,7 @@ func TestAMachineThatIsBusyBesideTheStartsIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnArmedStartIsLetGoWhereNothingIsReleasedAfterTheDrop(t *testing.T) {
+func TestArmedStartIsDisarmedIfNotReleased(t *testing.T) {
 	for name, c := range map[string]struct {
 		drop func(stop func()) error
 		end  string

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// read puts together the starts of some logs.
+// read assembles the starts in the given logs.
 func read(t testing.TB, readers map[string]io.Reader, order ...string) ([]record.Start, *Builder) {
 	t.Helper()
 	return readWith(t, func(*Builder) {}, readers, order...)
@@ -45,7 +45,7 @@ func readWith(t testing.TB, bound func(*Builder), readers map[string]io.Reader, 
 	return out, b
 }
 
-// closed holds a start to its phases having no holes, and to its gaps lying in it.
+// closed checks that the phases of a start have no holes and that its gaps lie within it.
 func closed(t testing.TB, s *record.Start) {
 	t.Helper()
 	at := s.Began
@@ -80,7 +80,7 @@ func readFiles(t testing.TB, paths ...string) ([]record.Start, *Builder) {
 	return read(t, readers, order...)
 }
 
-// printed is a start as a page of text, its times in ms since it began.
+// printed formats a start as text, with times in ms since its beginning.
 func printed(s *record.Start) string {
 	var w strings.Builder
 	ms := func(at int64) string { return fmt.Sprintf("%.3f", float64(at-s.Began)/1e6) }
@@ -113,7 +113,7 @@ func printed(s *record.Start) string {
 	return w.String()
 }
 
-// page is all starts, and what became none.
+// page formats all starts, and the events that belong to none.
 func page(starts []record.Start, b *Builder) (text string) {
 	for i := range starts {
 		text += printed(&starts[i])
@@ -121,8 +121,8 @@ func page(starts []record.Start, b *Builder) (text string) {
 	return text + fmt.Sprintf("%d lines of no start, %d starts dropped", b.Unplaced, b.Dropped)
 }
 
-// groups are the files of cases: texts whose starts were checked line by line. Of several
-// files each begins with a line "--- name".
+// groups are the case files. The starts of each text were checked line by line. If a case
+// has several files, each begins with a line "--- name".
 var groups = []string{"forms", "ends", "calls", "gaps", "apart", "wrapped"}
 
 func TestStartsOfTexts(t *testing.T) {
@@ -143,8 +143,8 @@ func TestStartsOfTexts(t *testing.T) {
 	}
 }
 
-// TestRealLogs holds what is made of real logs against what people have checked
-// line by line.
+// TestRealLogs compares the starts in real logs with golden files that were checked line
+// by line.
 func TestRealLogs(t *testing.T) {
 	for name, files := range map[string][]string{
 		"kata-pod-of-the-runtime": {"cripod.kata.log"},
@@ -170,7 +170,7 @@ func TestRealLogs(t *testing.T) {
 	}
 }
 
-func TestAGuestsClockIsKnownToTwelveMilliseconds(t *testing.T) {
+func TestGuestClockIsKnownTo12ms(t *testing.T) {
 	for _, names := range [][]string{{"one.kata.log"}, {"one.containerd.log"}, {"cripod.kata.log"}, {"cripod.containerd.log"}, {"one.kata.log", "one.containerd.log"}} {
 		var paths []string
 		for _, name := range names {

@@ -35,7 +35,7 @@ func whatIsMissing(s *record.Start) (what []string) {
 	return what
 }
 
-func TestWaitsOfThePublishedReport(t *testing.T) {
+func TestWaitsInThePublishedReport(t *testing.T) {
 	starts, _ := readFiles(t, "../logs/testdata/published.txt")
 	for _, want := range []struct {
 		sandbox, after, before, in string
@@ -68,9 +68,8 @@ func TestWaitsOfThePublishedReport(t *testing.T) {
 	}
 }
 
-// TestTwoLogsOfOneStartAreOneStart is of containerd's log, which repeats what the
-// runtime's holds: neither a gap nor a span is doubled, and what either knows is
-// there.
+// TestTwoLogsOfOneStartAreOneStart uses containerd's log, which repeats the runtime's
+// log. No gap or span is duplicated, and information from either log is kept.
 func TestTwoLogsOfOneStartAreOneStart(t *testing.T) {
 	kata, _ := readFiles(t, "../logs/testdata/cripod.kata.log")
 	containerd, _ := readFiles(t, "../logs/testdata/cripod.containerd.log")
@@ -110,7 +109,7 @@ func TestTwoLogsOfOneStartAreOneStart(t *testing.T) {
 	}
 }
 
-func TestMissingEvidenceIsSaid(t *testing.T) {
+func TestMissingEvidenceIsReported(t *testing.T) {
 	var out []record.Start
 	b := New([]string{"a"}, func(s *record.Start, _ int) error { out = append(out, *s); return nil })
 	at := time.Date(2026, 1, 1, 0, 0, 0, 1, time.UTC).UnixNano()
@@ -149,7 +148,7 @@ func TestMissingEvidenceIsSaid(t *testing.T) {
 	}
 }
 
-func TestHostileLinesAreSurvived(t *testing.T) {
+func TestHostileLinesAreHandled(t *testing.T) {
 	big := bytes.Repeat([]byte("a"), 1<<20)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 1, time.UTC).UnixNano()
 	for name, test := range map[string]struct {
@@ -220,7 +219,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 	}
 }
 
-func TestANetworkLineLongAfterAStartIsNotOfIt(t *testing.T) {
+func TestLateNetworkLineIsNotPartOfTheStart(t *testing.T) {
 	var out []record.Start
 	b := New([]string{"crio.log"}, func(s *record.Start, _ int) error { out = append(out, *s); return nil })
 	line := func(after time.Duration, msg, more string) string {
@@ -243,7 +242,7 @@ func TestANetworkLineLongAfterAStartIsNotOfIt(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheReceiverEndsEverything(t *testing.T) {
+func TestReceiverErrorStopsReading(t *testing.T) {
 	full := errors.New("the disk is full")
 	b := New(nil, func(*record.Start, int) error { return full })
 	b.maxOpen = 1
@@ -257,7 +256,7 @@ func TestAnErrorOfTheReceiverEndsEverything(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllocatedForOrdinaryLines(t *testing.T) {
+func TestOrdinaryLinesDoNotAllocate(t *testing.T) {
 	b := New([]string{"a"}, func(*record.Start, int) error { return nil })
 	at := int64(1e18)
 	e := logs.Event{Form: logs.Kata, Sandbox: []byte("box"), Container: []byte("c"), Message: []byte("Create() start"), Program: []byte("containerd-shim-v2"), Source: []byte("virtcontainers"), Pid: 7}

@@ -15,8 +15,8 @@ import (
 
 const ms = int64(1e6)
 
-// proc is a process from one ms of a start to another, executed half a ms after
-// its birth; to is 0 where it was still there.
+// proc is a process with its begin and end in ms of the start, executed 0.5 ms after its
+// fork. to is 0 if it was still running at the end.
 func proc(pid, parent int, kind, name string, from, to int64) record.StartProcess {
 	program, verb, _ := strings.Cut(name, " ")
 	p := record.StartProcess{Pid: pid, Parent: parent, Kind: kind, Name: name, Program: program, Verb: verb, Born: from * ms, Exec: from*ms + ms/2, CPU: -1}
@@ -26,12 +26,12 @@ func proc(pid, parent int, kind, name string, from, to int64) record.StartProces
 	return p
 }
 
-// start is a live one that began at 0; its processes used no CPU time.
+// start is an observed start at time 0; its processes used no CPU time.
 func start(ended int64, all ...record.StartProcess) *record.Start {
 	return &record.Start{Method: record.MethodBPF, Ended: ended * ms, Processes: all, Busy: []record.BusyAt{{At: 0}, {At: ended * ms}}}
 }
 
-// line writes parts as "docker 0-10, runc create 10-40".
+// line formats parts as "docker 0-10, runc create 10-40".
 func line(parts []Part) string {
 	var words []string
 	for _, p := range parts {
@@ -40,8 +40,9 @@ func line(parts []Part) string {
 	return strings.Join(words, ", ")
 }
 
-// play reads a start: its processes, "pid below parent, from-to, kind: name[, executed at ms]", its
-// spans, "from-to kind: name", and its stamps. A first line "logs 0" is a method and a begin.
+// play parses a start: its processes as "pid below parent, from-to, kind: name[, executed
+// at ms]", its spans as "from-to kind: name", and its stamps. A first line "logs 0" is a
+// method and a begin.
 func play(t *testing.T, text string) *record.Start {
 	t.Helper()
 	s := start(0)
@@ -74,7 +75,7 @@ func play(t *testing.T, text string) *record.Start {
 	return s
 }
 
-func TestTheTimeOfAStartIsDividedByWhatIsWaitedFor(t *testing.T) {
+func TestStartIsDividedByCriticalPath(t *testing.T) {
 	golden.Cases(t, "testdata/starts.txt", func(t *testing.T, text string) string {
 		s := play(t, text)
 		lines := []string{"parts: " + line(Parts(s, "docker")), "calls: " + line(Calls(s, "docker")), "rows:"}
@@ -96,7 +97,7 @@ func TestTheTimeOfAStartIsDividedByWhatIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAPartHasTheCPUTimeThatWasUsedMeanwhile(t *testing.T) {
+func TestPartHasItsCPUTime(t *testing.T) {
 	s := start(100, proc(1, 0, record.KindCall, "runc create", 20, 60))
 	s.Busy = []record.BusyAt{{At: 10 * ms, CPU: 5}, {At: 20 * ms, CPU: 100}, {At: 60 * ms, CPU: 1100}, {At: 110 * ms, CPU: 1600}}
 	var got []int64
@@ -112,7 +113,7 @@ func TestAPartHasTheCPUTimeThatWasUsedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestGapsOfLogsAreThoseThatWereRecorded(t *testing.T) {
+func TestLogGapsAreTheRecordedGaps(t *testing.T) {
 	s := &record.Start{Method: record.MethodLogs, Ended: 9e9, Gaps: []record.Gap{
 		{Began: 0, Ended: 1e6, In: "kata", CPU: -1}, {Began: 1e9, Ended: 2001846000, In: "kata_agent", CPU: -1, After: "New client", Before: "sending request"}}}
 	got := Gaps(s, "kata", 1)
@@ -126,9 +127,9 @@ func TestGapsOfLogsAreThoseThatWereRecorded(t *testing.T) {
 	}
 }
 
-// A VMM and a file server are there from 1 s to 10 s, in which no process was born or
-// ended; the engine's daemon was there all the time.
-func TestTheTimeInWhichAVMMAloneWorksIsItsOwn(t *testing.T) {
+// A VMM and a file server run from 1 s to 10 s, without forks or exits in between. The
+// engine's daemon runs all the time.
+func TestVMMTimeAloneBelongsToTheVMM(t *testing.T) {
 	const s = int64(1e9)
 	for name, c := range map[string]struct {
 		vmm, files, all int64 // CPU time in the gap
@@ -163,7 +164,7 @@ func TestTheTimeInWhichAVMMAloneWorksIsItsOwn(t *testing.T) {
 	}
 }
 
-// random makes a start of any bytes: each six are a process or span.
+// random builds a start from bytes: each six are a process or a span.
 func random(data []byte) *record.Start {
 	kinds := []string{
 		record.KindClient, record.KindDaemon, record.KindShim, record.KindCall, record.KindInit, record.KindCNI, record.KindHelper,
@@ -216,7 +217,7 @@ func FuzzPartsCloseWithTheWallTime(f *testing.F) {
 	})
 }
 
-// closes checks that parts follow each other from the beginning to the end.
+// closes checks that parts are contiguous from the beginning to the end.
 func closes(t *testing.T, s *record.Start, parts []Part) {
 	t.Helper()
 	at := s.Began

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// deviceStand has a block device of 16 MiB that may be overwritten.
+// deviceStand has an overwritable block device of 16 MiB.
 func deviceStand(t *testing.T, names ...string) (s *stand, path string) {
 	t.Helper()
 	path, _ = loopdev.New(t, 16<<20)
@@ -28,7 +28,7 @@ func deviceStand(t *testing.T, names ...string) (s *stand, path string) {
 
 func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
 	for name, c := range map[string]struct {
-		verb  string // the command that runs when it does,
+		verb  string // the command during which the device comes into use
 		round int    // from 1
 		jobs  int    // that are run in all
 	}{
@@ -137,7 +137,7 @@ func TestADeviceThatIsTooSmallHasNoCeiling(t *testing.T) {
 	check.That(t, len(c) == 2 && c[0].Failure != nil && strings.Contains(c[0].Failure.Detail, "do not fit in the 16 MiB of the device"), "ceilings %+v", c)
 }
 
-// ofKind is a target that says of itself which kind it is.
+// ofKind is a target that reports the given kind.
 type ofKind struct {
 	*fake.Target
 	kind string

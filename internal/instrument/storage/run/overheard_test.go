@@ -29,7 +29,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// overheard is a target whose commands are kept with all that they said.
+// overheard is a target that records commands and their output.
 type overheard struct {
 	subject.Target
 	calls []call
@@ -60,9 +60,9 @@ func (s *session) Exec(ctx context.Context, lane0 int, args []string) (subject.E
 	return e, err
 }
 
-// weigh runs jobs on the host and in runc, one round past the page cache, and
-// returns the cells of the stored record with what their tools said. It fails the
-// test for everything that is left on the machine.
+// weigh runs jobs on the host and in runc, one round without the page cache. It returns
+// the cells of the stored record with the tools' output. Anything left on the machine
+// fails the test.
 func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []heard {
 	t.Helper()
 	need.Root(t)
@@ -72,7 +72,7 @@ func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []h
 	for i := range jobs {
 		jobs[i].Tool = name
 	}
-	// The caches of the machine are others' as well.
+	// The machine's caches are shared with other processes.
 	p.Jobs, p.Volumes, p.Rounds, p.Ceiling, p.Drop = jobs, volumes, 1, 0, storage.DropFiles
 	p.Settle = 100 * time.Millisecond
 	rec := performed(t, name, p, targets)
@@ -89,7 +89,7 @@ func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []h
 	return out
 }
 
-// performed is the record of a plan, as it was stored.
+// performed returns the stored record of a plan.
 func performed(t *testing.T, name string, p storage.Options, targets []*overheard) *record.Record {
 	t.Helper()
 	program, err := hosttools.Find(t.Context(), name)
@@ -134,7 +134,7 @@ func performed(t *testing.T, name string, p storage.Options, targets []*overhear
 	return must.Get(record.Load(stored))(t)
 }
 
-// files are those below a run's folder, but for its own mark.
+// files returns the files below a run's folder except its own mark.
 func files(root string) []string {
 	var all []string
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -15,7 +15,7 @@ import (
 
 const mib = 1 << 20
 
-// That what is taken of a tool's words is what they say is proved with the tools.
+// Runs the real tools to check that the claims match their output.
 func TestTheRecordHasWhatTheToolPrinted(t *testing.T) {
 	sections, err := storage.ParseJobFile("; of two kinds\n[global]\nsize=4m\nbs=16k\n[random reads]\nrw=randread\nnumjobs=2\n[writes]\nrw=write\nbs=128k\n")
 	must.OK(t, err)
@@ -56,7 +56,7 @@ func TestTheRecordHasWhatTheToolPrinted(t *testing.T) {
 	}
 }
 
-// heard is a cell of the record, and what its tool said, word for word.
+// heard is a cell of the record with the verbatim output of its tool.
 type heard struct {
 	name string
 	cell record.Cell

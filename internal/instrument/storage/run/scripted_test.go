@@ -22,7 +22,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stand is everything around a run, with a note of all that happens.
+// stand is the fake environment of a run. It logs all calls.
 type stand struct {
 	t       *testing.T
 	dir     string
@@ -33,28 +33,27 @@ type stand struct {
 	drop    error
 	free    int64
 	stop    context.CancelFunc
-	// looked is the device that was looked at last.
+	// looked is the device that was checked last.
 	looked string
-	// outside is what processes outside of a guest move between two readings, nil
-	// where there are none.
+	// outside is the I/O of processes outside a guest between two readings, nil if there
+	// are none.
 	outside *record.Transfer
-	// fio is that of the host, and ran what was run there.
+	// fio is the host's program, and ran lists the commands run on the host.
 	fio string
 	ran []string
 }
 
-// executes says what comes of a command in a target's sandbox, unless that is what
-// usually does.
+// executes overrides the result of a command in a target's sandbox.
 type executes func(ctx context.Context, target string, args []string) (subject.Executed, error, bool)
 
-// bad has a command end otherwise than usually in the target bad.
+// bad overrides the result of a command in the target bad.
 func bad(command string, e subject.Executed, err error) executes {
 	return func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
 		return e, err, name == "bad" && verb(args) == command
 	}
 }
 
-// watch has the usual come of every command, of which each sees what is run.
+// watch passes every command to a function and keeps the default results.
 func watch(see func(target string, args []string)) executes {
 	return func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
 		see(name, args)
@@ -92,7 +91,7 @@ func (s *stand) target(name string) *fake.Target {
 	}
 }
 
-// verb is what a command does.
+// verb returns the action of a command.
 func verb(args []string) string {
 	if args[0] == "/probe" {
 		return args[1]
@@ -103,7 +102,7 @@ func verb(args []string) string {
 	return filepath.Base(args[0])
 }
 
-// usual is what comes of a command where nothing is wrong.
+// usual returns the result of a successful command.
 func (s *stand) usual(args []string) subject.Executed {
 	switch verb(args) {
 	case "fs":
@@ -129,7 +128,7 @@ func (s *stand) usual(args []string) subject.Executed {
 	return subject.Executed{Exit: 127}
 }
 
-// Begin and the others make the stand a storage.Meter.
+// Begin and the other methods implement storage.Meter.
 func (s *stand) Begin(context.Context, []subject.Sandbox, []int) *snapshot.Edge {
 	s.note("begin")
 	return &snapshot.Edge{Reading: record.Reading{Time: 1, Host: record.Host{Total: 1}}}

@@ -17,8 +17,8 @@ import (
 
 const reporting = " --group_reporting=1 --lat_percentiles=1 --clat_percentiles=0 --percentile_list=50:95:99:99.9"
 
-// A case is a job and a place: its program, its folder and what else there is of it. The results
-// are the command line and the files that have to be there.
+// Each case has a job and a place: its program, its folder and other properties. The
+// results are the command line and the required files.
 func TestToolsAreCalledAsPeopleCallThem(t *testing.T) {
 	golden.Cases(t, "testdata/cases/called.txt", func(t *testing.T, input string) string {
 		text, place, _ := strings.Cut(input, "\n")
@@ -80,7 +80,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// exampleJobFile is what people have in job files.
+// exampleJobFile is a typical job file.
 var exampleJobFile = kept("example.fio")
 
 func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAJobFileOfUpToAMebibyteIsRead(t *testing.T) {
 	check.Equal(t, fmt.Sprintf("%d bytes", len(long)), len(must.Get(storage.ParseJobFile(long))(t)), 4)
 }
 
-// jobOf is a job by its job file.
+// jobOf returns the job of a job file.
 func jobOf(t *testing.T, text string) storage.Job {
 	t.Helper()
 	sections, err := storage.ParseJobFile(text)
@@ -119,9 +119,9 @@ func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
 		"%v %v", files, err)
 }
 
-// What a job writes has to be known before, or it fills the disk.
+// The size of a job's writes must be known before the run, or they may fill the disk.
 func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
-	// The claims are where the files are.
+	// The claims list the location of the files.
 	golden.Cases(t, "testdata/cases/rooms.txt", func(t *testing.T, lines string) string {
 		at := Place{Program: "/f", Dir: "/data"}
 		if strings.HasSuffix(t.Name(), "/dev/tare") {
@@ -152,7 +152,7 @@ func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
 	}
 }
 
-// A job may come with options that no job file and no plan was read for.
+// A job may have options that were not validated in a job file or plan.
 func TestOptionsThatNobodyCheckedBeforeAreHeldToTheSame(t *testing.T) {
 	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
 	of := func(name, value string) storage.Section {

@@ -15,13 +15,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// sample reads the output of a real tool.
+// sample returns the output of a real tool.
 func sample(t testing.TB, name string) string {
 	t.Helper()
 	return must.Read(t, filepath.Join("testdata", name))
 }
 
-// jobsIn are the jobs of fio's JSON, whose numbers stay the text that they are.
+// jobsIn returns the jobs of fio's JSON; numbers keep their text.
 func jobsIn(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var raw struct{ Jobs []map[string]any }
@@ -31,7 +31,7 @@ func jobsIn(t *testing.T, text string) []map[string]any {
 	return raw.Jobs
 }
 
-// saidOf is a number of a job's, by its keys; "" where there is none.
+// saidOf returns a number of a job by its keys, "" if missing.
 func saidOf(job map[string]any, path ...string) json.Number {
 	for _, key := range path[:len(path)-1] {
 		job, _ = job[key].(map[string]any)
@@ -40,7 +40,7 @@ func saidOf(job map[string]any, path ...string) json.Number {
 	return n
 }
 
-// sameAsFios holds a claim to what fio's JSON says of its one job, to the digit.
+// sameAsFios checks that a claim equals the numbers of the only job in fio's JSON.
 func sameAsFios(t *testing.T, text string, c record.Reported, latency string) {
 	t.Helper()
 	jobs := jobsIn(t, text)
@@ -73,8 +73,8 @@ func sameAsFios(t *testing.T, text string, c record.Reported, latency string) {
 	check.Equal(t, "seconds", c.Seconds, longest)
 }
 
-// Latencies are those of whole requests where fio was asked for their percentiles, and
-// those of completions by default.
+// Latencies are those of whole requests if fio was asked for their percentiles, otherwise
+// those of completions.
 func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
 	for name, latency := range map[string]string{"fio-3.33-randrw.json": "lat_ns", "fio-3.33-write.json+": "clat_ns"} {
 		text := sample(t, name)
@@ -84,7 +84,8 @@ func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
 	}
 }
 
-// What fio itself says of such a group, "io=… run=…": all bytes by the longest run.
+// fio's own summary of such a group, "io=… run=…": total bytes divided by the longest
+// run.
 func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
 	text := sample(t, "fio-3.33-three-jobs.json")
 	var bytes, ios, longest, most int64
@@ -157,8 +158,8 @@ func TestWhatHoldsFioBackIsItsOwnOption(t *testing.T) {
 	}
 }
 
-// In the form and the units of fio 2.2.10: KiB, KiB/s and µs, without options. The
-// figures are those of the published report's host, the latencies made up.
+// The output has the format and units of fio 2.2.10 (KiB, KiB/s and µs, no options). The
+// figures are from the published report's host; the latencies are made up.
 var fio2 = kept("fio-2.2.10.json")
 
 func TestFio2SaysTheSameInOtherUnits(t *testing.T) {
@@ -211,7 +212,7 @@ func FuzzParseFioJSON(f *testing.F) {
 	fuzz(f, parseFioJSON, "fio-3.33-randrw.json", "fio-3.33-three-jobs.json", "fio-3.33-failed.json", "fio-3.33-mixed.json")
 }
 
-// fuzz holds a parser to what it may make of any text.
+// fuzz checks a parser's results for any text.
 func fuzz(f *testing.F, parse func(string) (output, error), seeds ...string) {
 	for _, name := range seeds {
 		f.Add(sample(f, name))
@@ -229,7 +230,7 @@ func fuzz(f *testing.F, parse func(string) (output, error), seeds ...string) {
 	})
 }
 
-// bounded says whether an error may be shown: it is short, whatever the input.
+// bounded reports whether an error is short enough to print, for any input.
 func bounded(t *testing.T, err error) {
 	t.Helper()
 	if len(err.Error()) > 1500 {
@@ -237,7 +238,7 @@ func bounded(t *testing.T, err error) {
 	}
 }
 
-// plausible holds of every claim that is made of any input.
+// plausible checks the invariants of every claim.
 func plausible(t *testing.T, c record.Reported) {
 	t.Helper()
 	check.That(t, within(c.Seconds, maxRuntime/1000), "%g s", c.Seconds)

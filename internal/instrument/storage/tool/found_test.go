@@ -27,14 +27,14 @@ func found(t *testing.T, text string) []output {
 	return all
 }
 
-// add takes all streams of a text.
+// add reads all streams of a text.
 func add(g *Imported, name, text string) {
 	for _, stream := range transcript.Split(text) {
 		g.Add(name, stream, Told{Label: stream.Label})
 	}
 }
 
-// usecs are latencies in µs.
+// usecs returns latencies in µs.
 func usecs(least, mean, p50, p95, p99, p999, most float64) record.Latency {
 	ns := func(v float64) int64 { return int64(math.Round(v * 1000)) }
 	return record.Latency{Min: ns(least), Mean: ns(mean), P50: ns(p50), P95: ns(p95), P99: ns(p99), P999: ns(p999), Max: ns(most)}
@@ -45,7 +45,7 @@ const (
 	aMiB    = 1 << 20
 )
 
-// outputsText is outputs as text.
+// outputsText formats outputs.
 func outputsText(t *testing.T, all []output) string {
 	t.Helper()
 	var lines []string
@@ -60,7 +60,7 @@ func outputsText(t *testing.T, all []output) string {
 	return strings.Join(lines, "\n")
 }
 
-// What comes before and after a text is found, too.
+// Text before and after an output is found as well.
 func TestOutputsAreFoundInAnyText(t *testing.T) {
 	t.Parallel()
 	sysbench := "\n\n> " + strings.ReplaceAll(sample(t, "sysbench-1.0.20-rndrd.txt"), "\n", "\n> ")
@@ -94,8 +94,8 @@ func TestRealOutputsOfFioAgreeInEveryForm(t *testing.T) {
 	}
 }
 
-// The report's prose, tables and commands say whose its figures are; the outputs
-// in it are all that is taken.
+// The report's prose, tables and commands name the owners of its figures. Only the tool
+// outputs in it are read.
 func TestThePublishedReportHoldsTwentyOneOutputs(t *testing.T) {
 	t.Parallel()
 	tools := map[string]int{}
@@ -139,7 +139,7 @@ func TestWhatSysbenchPreparedIsAnOutput(t *testing.T) {
 	}
 }
 
-// A page may write the end of a line as a sign, which is the end of a line there too.
+// A page may encode line ends as a character, which ends a line as well.
 func TestWhatStandsBehindAnEscapedEndOfALineIsFound(t *testing.T) {
 	t.Parallel()
 	json := sample(t, "fio-3.33-randrw.json")
@@ -245,8 +245,8 @@ func TestWhatIsLeftOutIsCountedAndSaid(t *testing.T) {
 	check.Equal(t, "cells", len(g.Cells), 3)
 }
 
-// FuzzFind wants of any text that it is read without a panic, within limits, and
-// that everything that comes of it can stand in a record.
+// FuzzFind checks that any text is read without a panic and within limits, and that every
+// result can be stored in a record.
 func FuzzFind(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.*")
 	if err != nil || len(files) == 0 {

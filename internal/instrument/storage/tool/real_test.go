@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// layOut writes files as the probe does: whole, not sparse.
+// layOut writes files like the probe: completely, not sparse.
 func layOut(t *testing.T, files []File) {
 	t.Helper()
 	for _, f := range files {
@@ -28,7 +28,7 @@ func layOut(t *testing.T, files []File) {
 	}
 }
 
-// run runs a real tool, and fails where it does.
+// run runs a real tool and fails the test on an error.
 func run(t *testing.T, args []string) (stdout, stderr string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
@@ -39,14 +39,14 @@ func run(t *testing.T, args []string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// spoken has fio say in words what it does, before its JSON.
+// spoken makes fio print its progress in words before its JSON.
 func spoken(args []string) []string {
 	args = slices.Clone(args)
 	args[slices.Index(args, "--output-format=json")] = "--output-format=normal,json"
 	return args
 }
 
-// sizes are those of all files in a folder.
+// sizes returns the sizes of all files in a folder.
 func sizes(t *testing.T, dir string) map[string]int64 {
 	t.Helper()
 	entries := must.Get(os.ReadDir(dir))(t)
@@ -58,7 +58,7 @@ func sizes(t *testing.T, dir string) map[string]int64 {
 	return all
 }
 
-// laidOut lays out the files of a job, and returns its command line and their sizes.
+// laidOut lays out the files of a job and returns its command line and their sizes.
 func laidOut(t *testing.T, j storage.Job, at Place) (args []string, before map[string]int64) {
 	t.Helper()
 	files, err := Files(j, at)
@@ -109,7 +109,7 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 	}
 }
 
-// So that the test above can fail.
+// Checks that the test above can fail.
 func TestRealFioSaysWhenItLaysOut(t *testing.T) {
 	j := storage.Job{Tool: storage.ToolFio, Name: "x", RW: "read", BS: 4096, Size: 1 << 20}
 	at := Place{Program: need.Tool(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
@@ -155,7 +155,7 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 				stdout, stderr := run(t, args)
 				c, _, err := Parse(j, stdout, stderr)
 				if name == "busybox" && err != nil && !strings.Contains(stderr, "copied") {
-					// Debian builds it without its third line: that is said.
+					// Debian's build does not print the third line; this is reported.
 					check.That(t, strings.Contains(err.Error(), "no line such as"), "%v of %q", err, stderr)
 					return
 				}
@@ -199,9 +199,9 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 	}
 }
 
-// sameAsSysbenchs holds a claim to what sysbench printed, with as many places as that
-// has. Its rate in MiB has two, and is that of blocks; our quantiles are those of its
-// histogram, with three.
+// sameAsSysbenchs compares a claim with sysbench's output to its number of digits. Its
+// rate in MiB has two digits and is computed from blocks. Our quantiles come from its
+// histogram, which has three.
 func sameAsSysbenchs(t *testing.T, text string, c record.Reported) {
 	t.Helper()
 	printed := map[string]string{}

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// A random read in the form of 0.4.12, and what others said in the published report.
+// Output of a random read in the format of 0.4.12, and outputs in the published report.
 var sysbench04, sysbench05, sysbench10 = kept("sysbench-0.4.12.txt"), published("sysbench 0.5:"), published("sysbench 1.0.20")
 
 func kept(name string) string {
@@ -26,7 +26,7 @@ func kept(name string) string {
 	return string(text)
 }
 
-// published is what a sysbench said in the published report, without the quote marks.
+// published is a sysbench output in the published report, without quote marks.
 func published(sysbench string) string {
 	text := regexp.MustCompile(`(?m)^> ?`).ReplaceAllString(kept("published.md"), "")
 	text = text[strings.Index(text, "\n"+sysbench)+1:]
@@ -55,18 +55,18 @@ func TestSysbenchsOldVersionsCountRequestsAndMisprintBytesAsBits(t *testing.T) {
 			check.Equal(t, "parseSysbench", must.Get(parseSysbench(tc.text))(t), tc.want)
 		})
 	}
-	// 29.944 as it is printed is that of bytes in powers of 1024.
+	// The printed 29.944 is bytes in powers of 1024.
 	o, _ := parseSysbench(sysbench05)
 	sum := (o.Claim.Read.Bandwidth + o.Claim.Write.Bandwidth) / (1 << 20)
 	check.That(t, math.Abs(sum-29.944) <= 0.001, "%.3f MiB/s, it says 29.944", sum)
 }
 
-// The requests by direction follow from rates and events: all events are there
-// again.
+// The requests per direction are computed from rates and events, and add up to all
+// events.
 func TestSysbench1HasItsRatesAndTheRequestsThatFollowFromThem(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text        string
-		read, write float64 // requests a second, as printed
+		read, write float64 // requests per second, as printed
 		all, syncs  int64   // reads and writes; syncs of those in between that are events
 	}{
 		"as published":            {sysbench10, 11704.55, 7848.66, 5000, 0},
@@ -74,7 +74,7 @@ func TestSysbench1HasItsRatesAndTheRequestsThatFollowFromThem(t *testing.T) {
 		"a count that ended late": {strings.Replace(sysbench10, "0.2545s", "0.2145s", 1), 11704.55, 7848.66, 5000, 0},
 		"random reads and writes": {sample(t, "sysbench-1.0.20-rndrw.txt"), 15889.03, 10583.86, 5000, 0},
 		"random reads":            {sample(t, "sysbench-1.0.20-rndrd.txt"), -1, 0, 5000, 0},
-		// Of 1924 writes after every 100 of which the four files are synced.
+		// Of 1924 writes; the four files are synced after every 100.
 		"writes with syncs between": {sample(t, "sysbench-1.0.20-seqrewr-fsync.txt"), 0, 75709.85, 1924, 76},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestSysbenchsLatencyIsADirectionsOnlyWhereThereIsNothingElse(t *testing.T) 
 	}
 }
 
-// After 1.0 it prints one line a direction.
+// Versions after 1.0 print one line per direction.
 func TestSysbenchsNextFormIsRead(t *testing.T) {
 	text := sysbench10[:strings.Index(sysbench10, "File operations")] + `
 Throughput:
@@ -170,7 +170,8 @@ func FuzzParseSysbench(f *testing.F) {
 	fuzz(f, parseSysbench, "sysbench-1.0.20-seqrewr-fsync.txt")
 }
 
-// A case is of a way, "read", "write" or "both", and of a text or "file" and its name.
+// Each case has a direction, "read", "write" or "both", and a text, or "file" and its
+// name.
 func TestDDsLastLinesAreReadInEveryForm(t *testing.T) {
 	golden.Cases(t, "testdata/cases/dd.txt", func(t *testing.T, input string) string {
 		way, text, _ := strings.Cut(input, "\n")

@@ -24,7 +24,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// partVariable makes of this test's binary a process that does what its value says.
+// partVariable makes the test binary run as the part named by its value.
 const partVariable = "TARE_TEST_DATAPATH"
 
 func TestMain(m *testing.M) {
@@ -40,9 +40,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// client connects as each line says, "tcp|udp ADDRESS TIMES", and answers with how
-// often it was let in. It goes out from loopback, so that what is no service's
-// never leaves the machine.
+// client connects as each line requests, "tcp|udp ADDRESS TIMES", and prints the number
+// of successes. It binds to loopback, so connections to other addresses never leave the
+// machine.
 func client(in io.Reader) {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -76,7 +76,7 @@ func knock(network, address string) bool {
 	return err == nil
 }
 
-// listener says where it listens and closes what comes, until it is told to end.
+// listener prints its address and closes accepted connections until it is stopped.
 func listener() {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -107,7 +107,7 @@ func attachAndHang(path string) {
 	_ = d.Close()
 }
 
-// part starts this test's binary as a part, within a cgroup unless that is "".
+// part starts the test binary as a part, in a cgroup unless that is "".
 func part(t *testing.T, group, name string, args ...string) (*exec.Cmd, io.Writer, *bufio.Reader) {
 	t.Helper()
 	c := exec.Command(os.Args[0], args...)
@@ -128,7 +128,7 @@ func part(t *testing.T, group, name string, args ...string) (*exec.Cmd, io.Write
 	return c, in, bufio.NewReader(out)
 }
 
-// clientIn starts a client and returns how to have it connect.
+// clientIn starts a client in a cgroup and returns a function that makes it connect.
 func clientIn(t *testing.T, group string) func(network string, to netip.AddrPort, times int) (reached int) {
 	t.Helper()
 	_, in, out := part(t, group, "client")
@@ -140,7 +140,7 @@ func clientIn(t *testing.T, group string) func(network string, to netip.AddrPort
 	}
 }
 
-// backend listens on loopback and gives every connection one byte.
+// backend listens on loopback and sends one byte on every connection.
 type backend struct {
 	at  netip.AddrPort
 	got atomic.Int64
@@ -165,7 +165,7 @@ func newBackend(t *testing.T) *backend {
 	return b
 }
 
-// group is a folder of cgroup v2 of tare's own, for this test.
+// group returns a new cgroup v2 of tare for this test.
 func group(t *testing.T) string {
 	t.Helper()
 	need.Root(t)
@@ -183,7 +183,7 @@ func group(t *testing.T) string {
 
 var groups atomic.Int64
 
-// attached is a datapath for this test. What o lacks is filled in.
+// attached attaches a datapath for this test. Missing options get defaults.
 func attached(t *testing.T, o Options) *Datapath {
 	t.Helper()
 	if o.Cgroup == "" {
@@ -204,14 +204,14 @@ func attached(t *testing.T, o Options) *Datapath {
 	return d
 }
 
-// counting has the kernel count runs for as long as the test lasts.
+// counting enables the kernel's run statistics for the duration of the test.
 func counting(t *testing.T) {
 	t.Helper()
 	off := must.Get(ebpf.EnableStats(unix.BPF_STATS_RUN_TIME))(t)
 	t.Cleanup(func() { off.Close() })
 }
 
-// runs is what the kernel has counted of a program.
+// runs returns the kernel's counters of a program.
 func runs(t *testing.T, id uint32) (count int64, spent time.Duration) {
 	t.Helper()
 	p := must.Get(ebpf.NewProgramFromID(ebpf.ProgramID(id)))(t)

@@ -31,7 +31,7 @@ func TestCloseLeavesNoProgramLinkOrMap(t *testing.T) {
 	check.Error(t, d.Close(), "")
 }
 
-func TestAKilledProcessLeavesNothingAttached(t *testing.T) {
+func TestKilledProcessLeavesNothingAttached(t *testing.T) {
 	g := group(t)
 	c, _, out := part(t, "", "attach", g)
 	line := must.Get(out.ReadString('\n'))(t)
@@ -45,8 +45,8 @@ func TestAKilledProcessLeavesNothingAttached(t *testing.T) {
 	nothingLeft(t, ids)
 }
 
-func TestAFailedAttachLeavesNothing(t *testing.T) {
-	g, err := os.Open(t.TempDir()) // which is no cgroup: the last step fails
+func TestFailedAttachLeavesNothing(t *testing.T) {
+	g, err := os.Open(t.TempDir()) // not a cgroup, so the last step fails
 	must.OK(t, err)
 	defer g.Close()
 	need.Root(t)
@@ -59,8 +59,8 @@ func TestAFailedAttachLeavesNothing(t *testing.T) {
 	nothingLeft(t, nil)
 }
 
-// nothingLeft wants no descriptor of this process, and gives the kernel a moment: it
-// takes things down behind the last descriptor's back.
+// nothingLeft checks that this process has no BPF descriptors. It polls, because the
+// kernel removes objects asynchronously after the last descriptor is closed.
 func nothingLeft(t *testing.T, ids []uint32) {
 	t.Helper()
 	open := opened(t)
@@ -92,7 +92,7 @@ func linksOf(t *testing.T, programs []uint32) (out []link.ID) {
 	for all.Next() {
 		info, err := all.Link.Info()
 		if err != nil {
-			continue // gone meanwhile
+			continue // removed since the listing
 		}
 		for _, id := range programs {
 			if uint32(info.Program) == id {
@@ -104,7 +104,7 @@ func linksOf(t *testing.T, programs []uint32) (out []link.ID) {
 	return out
 }
 
-// opened are the descriptors of this process that are BPF's.
+// opened lists the BPF descriptors of this process.
 func opened(t *testing.T) (out []string) {
 	t.Helper()
 	all := must.Get(filepath.Glob("/proc/self/fd/*"))(t)
@@ -116,7 +116,7 @@ func opened(t *testing.T) (out []string) {
 	return out
 }
 
-func TestPlaceIsTheRunsOwnFolderAndGoesAgain(t *testing.T) {
+func TestPlaceIsCreatedAndRemoved(t *testing.T) {
 	need.Root(t)
 	id := fmt.Sprintf("place-%d", os.Getpid())
 	path, remove, err := Place(id)
@@ -151,14 +151,14 @@ func TestPlaceWithoutCgroup2IsUnsupported(t *testing.T) {
 	check.That(t, err == nil && path == filepath.Join(mount, cgroup.Prefix+"x"), "hybrid: %q, %v", path, err)
 }
 
-func TestPlaceRefusesWhatIsNoRunsName(t *testing.T) {
+func TestPlaceRefusesInvalidRunNames(t *testing.T) {
 	for _, id := range []string{"", "../x", "a/b", "-x", "a b", strings.Repeat("a", 65)} {
 		path, _, err := Place(id)
 		check.That(t, err != nil, "%q was placed at %s", id, path)
 	}
 }
 
-func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
+func TestGrowingMapAllocatesMemoryPerService(t *testing.T) {
 	d := attached(t, Options{Most: 1000, Grow: true})
 	first := occupied(t, d)
 	last := first
@@ -178,7 +178,7 @@ func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
 	check.Equal(t, "one service takes", occupied(t, d), first)
 }
 
-func TestAMapThatDoesNotGrowTakesAllItsMemoryAtOnce(t *testing.T) {
+func TestPreallocatedMapAllocatesAllMemory(t *testing.T) {
 	d := attached(t, Options{Most: 1000})
 	first := occupied(t, d)
 	check.That(t, first >= 1000*2*serviceSize, "a map for 1000 services takes %d bytes", first)
@@ -186,15 +186,15 @@ func TestAMapThatDoesNotGrowTakesAllItsMemoryAtOnce(t *testing.T) {
 	check.Equal(t, "a map for 1000 services takes", occupied(t, d), first)
 }
 
-// counted reports whether the kernel counts what a map takes. Before Linux 6.4 it
-// says what the keys and values of a full map take, whatever is in it.
+// counted reports whether the kernel accounts a map's memory. Before Linux 6.4 it reports
+// the size of a full map instead.
 func counted(t *testing.T) bool {
 	t.Helper()
 	version := must.Get(features.LinuxVersionCode())(t)
 	return version >= 6<<16+4<<8
 }
 
-// occupied is what the kernel says of the map of services.
+// occupied returns the memory of the services map as reported by the kernel.
 func occupied(t *testing.T, d *Datapath) int64 {
 	t.Helper()
 	info := must.Get(d.services.Info())(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-func TestAServiceLeadsToTheBackendFromWithinTheCgroupOnly(t *testing.T) {
+func TestServiceReachesBackendOnlyFromTheCgroup(t *testing.T) {
 	g := group(t)
 	b := newBackend(t)
 	d := attached(t, Options{Cgroup: g, Most: 1000, Backend: b.at})
@@ -44,7 +44,7 @@ func TestAServiceLeadsToTheBackendFromWithinTheCgroupOnly(t *testing.T) {
 	}
 }
 
-func TestServicesComeAndGoWhileAttached(t *testing.T) {
+func TestServicesChangeWhileAttached(t *testing.T) {
 	g := group(t)
 	b := newBackend(t)
 	d := attached(t, Options{Cgroup: g, Most: 100, Backend: b.at})
@@ -66,7 +66,7 @@ func TestServicesComeAndGoWhileAttached(t *testing.T) {
 	}
 }
 
-func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
+func TestDatapathsAreIndependent(t *testing.T) {
 	g1, g2 := group(t), group(t)
 	b1, b2 := newBackend(t), newBackend(t)
 	d1 := attached(t, Options{Cgroup: g1, Backend: b1.at})
@@ -85,7 +85,7 @@ func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
 	check.Equal(t, "the end of one datapath took the other's services", clientIn(t, g2)("tcp", d2.Service(0), 1), 1)
 }
 
-func TestAddressesOfServicesAreApartAndForBenchmarks(t *testing.T) {
+func TestServiceAddressesAreDistinctBenchmarkAddresses(t *testing.T) {
 	within := netip.MustParsePrefix("198.18.0.0/15")
 	seen := map[netip.AddrPort]bool{}
 	for i := range maxServices {
@@ -100,7 +100,7 @@ func TestAddressesOfServicesAreApartAndForBenchmarks(t *testing.T) {
 	}
 }
 
-func TestAttachRefusesWhatItCannotDo(t *testing.T) {
+func TestAttachRefusesInvalidOptions(t *testing.T) {
 	backend := netip.MustParseAddrPort("127.0.0.1:8080")
 	for _, c := range []struct {
 		name string
@@ -126,7 +126,7 @@ func TestAttachRefusesWhatItCannotDo(t *testing.T) {
 	}
 }
 
-func TestAttachRefusesAGroupThatIsNotTares(t *testing.T) {
+func TestAttachRefusesForeignCgroup(t *testing.T) {
 	g := group(t)
 	o := Options{Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
 	link := filepath.Join(t.TempDir(), cgroup.Prefix+"x")
@@ -149,7 +149,7 @@ func TestAttachRefusesAGroupThatIsNotTares(t *testing.T) {
 	attached(t, o)
 }
 
-func TestWithoutRightsAttachSaysWhichAreNeeded(t *testing.T) {
+func TestAttachReportsMissingCapabilities(t *testing.T) {
 	o := Options{Cgroup: group(t), Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
 	err := thread.Apart(func() error { // it has no rights any more afterwards
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -11,23 +11,22 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// Statistics and the kernel's own test run have to tell the same time of the same
-// loop. Both are taken in turns; a run in which the machine did something else is
-// left out by the medians.
-func TestTimePerRunIsThatOfATestRun(t *testing.T) {
+// Kernel statistics and the kernel's test run must report the same time for the same
+// loop. The two alternate, and medians remove runs disturbed by other work.
+func TestTimePerRunMatchesTestRun(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		loop loop
 		test func(*testing.T, *Datapath) func(repeat int) (float64, error)
 	}{
 		{"bpf_loop", looped, func(_ *testing.T, d *Datapath) func(int) (float64, error) { return d.TestRun }},
-		// The verifier takes half a second for its twin, which is kept therefore.
+		// The verifier needs half a second for the twin program, so load it once.
 		{"walked", walked, keptTwin},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := group(t)
 			d := with(t, g, c.loop)
-			// A datagram socket's connect runs the program as well, and nothing else.
+			// The connect of a datagram socket runs only the program.
 			connect := clientIn(t, g)
 			test := c.test(t, d)
 			counting(t)
@@ -40,7 +39,7 @@ func TestTimePerRunIsThatOfATestRun(t *testing.T) {
 					light = counted
 					continue
 				}
-				// The lookup of the service is not in the test run.
+				// The test run does not include the service lookup.
 				if ratio := (counted - light) / tested; ratio < 0.9 || ratio > 1.1 {
 					t.Errorf("%d rounds: %.0f ns by statistics without the %.0f of no round, %.0f ns by test runs: %.3f", rounds, counted, light, tested, ratio)
 				}
@@ -61,11 +60,11 @@ func keptTwin(t *testing.T, d *Datapath) func(repeat int) (float64, error) {
 	}
 }
 
-// inTurns gives the medians of ns per run: as the kernel counts it for a client's
-// connects, and as it times test runs.
+// inTurns returns the median ns per run from kernel statistics of a client's connects,
+// and from test runs.
 func inTurns(t *testing.T, d *Datapath, connect func(string, netip.AddrPort, int) int, test func(int) (float64, error)) (counted, tested float64) {
 	t.Helper()
-	// Few runs a turn: statistics hold what interrupted them, test runs do not.
+	// Few runs per turn: statistics include interrupts, test runs do not.
 	const turns, each, tests = 101, 2, 10
 	var a, b []float64
 	for range turns {

@@ -11,12 +11,12 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {
+func TestRunsEqualConnections(t *testing.T) {
 	g := group(t)
 	b := newBackend(t)
 	d := attached(t, Options{Cgroup: g, Backend: b.at})
 	connect := clientIn(t, g)
-	connect("tcp", d.Service(0), 2) // nobody counts runs yet; connections are counted always
+	connect("tcp", d.Service(0), 2) // run statistics are still disabled; connections are always counted
 	counting(t)
 	for _, times := range []int{1, 100, 300} {
 		count, _ := runs(t, d.IDs()[1])
@@ -47,7 +47,7 @@ func total(t *testing.T, d *Datapath) (n int64) {
 	return n
 }
 
-func TestConnectionsOfAListenerInTheCgroupAreCounted(t *testing.T) {
+func TestAcceptedConnectionsAreCounted(t *testing.T) {
 	g := group(t)
 	d := attached(t, Options{Cgroup: g})
 	_, in, out := part(t, g, "listener")
@@ -61,7 +61,7 @@ func TestConnectionsOfAListenerInTheCgroupAreCounted(t *testing.T) {
 	check.That(t, err == nil && active == 0 && passive == 20, "20 connections from outside: %d active, %d passive (%v)", active, passive, err)
 }
 
-func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
+func TestLoopRunsTheRequestedRounds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		loop   loop
@@ -72,7 +72,7 @@ func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := with(t, group(t), c.loop)
-			twin, err := d.loadTwin() // once: the verifier walks the loop for a second
+			twin, err := d.loadTwin() // load once: the verifier needs a second for the loop
 			must.OK(t, err)
 			defer twin.Close()
 			for _, rounds := range c.rounds {
@@ -90,7 +90,7 @@ func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
 	}
 }
 
-// worked is the loop in Go.
+// worked is the loop of the program in Go.
 func worked(state uint64, rounds int64) uint32 {
 	for range rounds {
 		state ^= state << 13
@@ -100,7 +100,7 @@ func worked(state uint64, rounds int64) uint32 {
 	return uint32(state)
 }
 
-// with is a datapath with one kind of loop, whatever the kernel could do.
+// with attaches a datapath with one kind of loop, even if the kernel supports others.
 func with(t *testing.T, path string, l loop) *Datapath {
 	t.Helper()
 	g := must.Get(os.Open(path))(t)
@@ -110,22 +110,22 @@ func with(t *testing.T, path string, l loop) *Datapath {
 	return d
 }
 
-// Operations of a sock_ops, enum in linux/bpf.h.
+// Operations of sock_ops, see enum in linux/bpf.h.
 const (
 	opActive   = 4  // BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB: a connect has succeeded
 	opPassive  = 5  // BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB: a listener has a connection
-	operations = 32 // that are counted: OPERATIONS of datapath.c
+	operations = 32 // OPERATIONS in datapath.c
 )
 
-// connections are how many connects of sockets in the cgroup have succeeded, and
-// how many connections its listeners have got. Both ends of one count where both
-// are in it.
+// connections returns the number of successful connects of sockets in the cgroup, and of
+// connections accepted by its listeners. If both ends are in the cgroup, both are
+// counted.
 func (d *Datapath) connections() (active, passive int64, err error) {
 	sums, err := d.sums()
 	return sums[opActive], sums[opPassive], err
 }
 
-// sums adds up the CPUs' counts of each operation.
+// sums adds up the per-CPU counts of each operation.
 func (d *Datapath) sums() (out [operations]int64, err error) {
 	for op := range uint32(operations) {
 		var each []uint64

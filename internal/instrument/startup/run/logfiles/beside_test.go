@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// watched is a start of the sandbox of one.kata.log as it would have been watched: Kata's
-// shim below containerd, and QEMU, which works alone from 0.4 s to 7.1 s.
+// watched is the observed start of the sandbox in one.kata.log. Kata's shim runs below
+// containerd, and QEMU works alone from 0.4 s to 7.1 s.
 func watched(t *testing.T) record.Start {
 	t.Helper()
 	day := must.Get(time.Parse(time.RFC3339Nano, "2026-11-21T02:45:27.84Z"))(t)
@@ -52,7 +52,7 @@ func judged(t *testing.T, lines ...record.Start) *startup.Target {
 	return &j.Targets[0]
 }
 
-func TestWithoutLogsAGuestsBootIsItsVMMs(t *testing.T) {
+func TestGuestBootIsVMMTimeWithoutLogs(t *testing.T) {
 	got := judged(t, watched(t))
 	if got.EngineTime.Known() && got.EngineTime.Value > 1e9 {
 		t.Errorf("%.3g ns are the engine's", got.EngineTime.Value)
@@ -66,9 +66,9 @@ func TestWithoutLogsAGuestsBootIsItsVMMs(t *testing.T) {
 	}
 }
 
-// The log goes on while the run does: what was in it before, and what is of another
-// sandbox, is none of the run's.
-func TestLogsOfARunStandBelowTheProcessesThatTheyAreOf(t *testing.T) {
+// The log is written during the run. Earlier lines and lines of other sandboxes are not
+// part of the run.
+func TestLogEventsAreBelowTheirProcesses(t *testing.T) {
 	dir := t.TempDir()
 	before := strings.ReplaceAll(fixture(t, "one.containerd.log"), "k28634", "k11111")
 	path := written(t, dir, "containerd.log", before)
@@ -89,8 +89,8 @@ func TestLogsOfARunStandBelowTheProcessesThatTheyAreOf(t *testing.T) {
 	below(t, judged(t, live, found[0]))
 }
 
-// below holds a merged start to boot, agent, rootfs and first process standing in one
-// waterfall, in this order, each below the process whose it is.
+// below checks that a merged start has boot, agent, rootfs and first process in one
+// waterfall, in this order, each below its process.
 func below(t *testing.T, got *startup.Target) {
 	t.Helper()
 	var above []string
@@ -127,7 +127,7 @@ func below(t *testing.T, got *startup.Target) {
 	check.Equal(t, "what was at work takes", got.Wall.Value, sum)
 }
 
-func TestALogOfAnotherClockOrSandboxIsNobodys(t *testing.T) {
+func TestLogOfAnotherClockOrSandboxIsIgnored(t *testing.T) {
 	live := watched(t)
 	logged := record.Start{Method: record.MethodLogs, Clock: record.ClockWall, Began: live.Wall + 1e9, Ended: live.Wall + 2e9, Sandbox: "k28634"}
 	for name, c := range map[string]struct {
@@ -147,7 +147,7 @@ func TestALogOfAnotherClockOrSandboxIsNobodys(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoEndIsNotReadBesideARun(t *testing.T) {
+func TestEndlessLogIsNotReadDuringARun(t *testing.T) {
 	for _, path := range []string{"-", "/dev/null", filepath.Join(t.TempDir(), "none.log")} {
 		if _, err := (Logs{Files: []string{path}}).Mark(); err == nil {
 			t.Errorf("%s is taken", path)
@@ -155,8 +155,9 @@ func TestWhatHasNoEndIsNotReadBesideARun(t *testing.T) {
 	}
 }
 
-// By the bounds of its clock the agent began to start the container 7.773 s after the call.
-func TestAGuestsFirstInstructionIsKnownWhereItsBoundsAreClose(t *testing.T) {
+// According to the bounds of its clock, the agent began to start the container 7.773 s
+// after the call.
+func TestGuestStartIsKnownIfItsBoundsAreClose(t *testing.T) {
 	r := must.Get(Open(t.Context(), Logs{Files: []string{"../../logs/testdata/one.containerd.log"}}))(t)
 	defer r.Close()
 	live := watched(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// recorded are the starts in some logs, and the error of reading them.
+// recorded returns the starts in the given logs and the read error.
 func recorded(t *testing.T, paths ...string) (all []record.Start, err error) {
 	t.Helper()
 	r, err := Open(t.Context(), Logs{Files: paths})
@@ -35,7 +35,7 @@ func recorded(t *testing.T, paths ...string) (all []record.Start, err error) {
 	return all, err
 }
 
-// written writes a file, in a folder that it makes if need be, and returns its path.
+// written writes a file, creates its folder if missing, and returns its path.
 func written(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -43,14 +43,14 @@ func written(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// fixture is a log that somebody's programs wrote.
+// fixture is a log written by real programs.
 func fixture(t *testing.T, name string) string {
 	t.Helper()
 	text := must.Get(os.ReadFile("../../logs/testdata/" + name))(t)
 	return string(text)
 }
 
-func TestAPackedLogIsReadLikeAPlainOne(t *testing.T) {
+func TestCompressedLogIsReadLikePlainText(t *testing.T) {
 	t.Parallel()
 	plain := must.Get(recorded(t, "../../logs/testdata/one.kata.log"))(t)
 	for _, path := range []string{"testdata/one.kata.log.xz", "testdata/one.kata.log.bz2"} {
@@ -61,8 +61,8 @@ func TestAPackedLogIsReadLikeAPlainOne(t *testing.T) {
 	}
 }
 
-// runsc writes a file for each of its commands.
-func TestTheFilesInAFolderAreReadTogether(t *testing.T) {
+// runsc writes one file per command.
+func TestFilesInAFolderAreReadTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"runsc-create.txt", "runsc-boot.txt"} {
@@ -79,7 +79,7 @@ func TestTheFilesInAFolderAreReadTogether(t *testing.T) {
 	}
 }
 
-func TestAPasteOutOfOrderWithinASecondIsPutInOrder(t *testing.T) {
+func TestUnorderedLinesWithinASecondAreSorted(t *testing.T) {
 	t.Parallel()
 	line := func(ms int, message string) string {
 		return fmt.Sprintf("time=\"2026-01-02T03:04:05.%03dZ\" level=debug msg=%q name=containerd-shim-v2 pid=77 source=virtcontainers sandbox=box1 container=box1\n", ms, message)
@@ -94,7 +94,7 @@ func TestAPasteOutOfOrderWithinASecondIsPutInOrder(t *testing.T) {
 	}
 }
 
-func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
+func TestSortingIsBoundedAndTheRestReported(t *testing.T) {
 	t.Parallel()
 	text := ""
 	for i := range 10 {
@@ -103,7 +103,7 @@ func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
 	path := written(t, t.TempDir(), "paste.log", text)
 	size := int64(len(text))
 	for name, c := range map[string]struct {
-		bytes, lines int64 // put in order before
+		bytes, lines int64 // sorted so far
 		what         string
 	}{
 		"room for both": {maxMended - size, maxLines - 10, "order"}, "too many bytes": {maxMended - size + 1, 0, "disorder"}, "too many lines": {0, maxLines - 9, "disorder"},
@@ -120,7 +120,7 @@ func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
 	}
 }
 
-// folded is a text as a terminal of some columns shows it.
+// folded wraps text like a terminal of the given width.
 func folded(text string, columns int) (out string) {
 	for line := range strings.Lines(text) {
 		rest := []rune(strings.TrimSuffix(line, "\n"))
@@ -132,7 +132,7 @@ func folded(text string, columns int) (out string) {
 	return out
 }
 
-func TestLinesThatATerminalCutAtItsWidthAreRefused(t *testing.T) {
+func TestLinesCutAtTerminalWidthAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []int{80, 132, 211} {
 		_, err := recorded(t, written(t, t.TempDir(), "one.kata.log", folded(fixture(t, "one.kata.log"), columns)))
@@ -152,13 +152,13 @@ func TestLinesOfDifferentWidthsAreNotCut(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatIsWrongWithTheLog(t *testing.T) {
+func TestRefusalExplainsTheProblem(t *testing.T) {
 	t.Parallel()
 	cut := ""
 	for range 3 {
 		cut += `time="2026-01-02T03:04:05.1Z" level=info msg="RunPodSandbox for name:` + "\n"
 	}
-	short := "" // as cut -c leaves it, before the message that would have been its end
+	short := "" // the result of cut -c, with the end of the message missing
 	for i := range 5 {
 		short += fmt.Sprintf("Jan  2 03:04:%02d node containerd[812]: time=\"2026-01-02T03:04:05.1Z\" level=in\n", i)
 	}
@@ -174,7 +174,7 @@ func TestARefusalSaysWhatIsWrongWithTheLog(t *testing.T) {
 	}
 }
 
-func TestTheLinesOfSeveralLogsArePrintedInOneOrderWithTheTimeBetweenThem(t *testing.T) {
+func TestLinesOfSeveralLogsArePrintedInTimeOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -193,7 +193,7 @@ func TestTheLinesOfSeveralLogsArePrintedInOneOrderWithTheTimeBetweenThem(t *test
 	}
 }
 
-func TestAClockThatIsSetBackTakesNoTimesFromALogOfTheSameNameElsewhere(t *testing.T) {
+func TestClockStepAffectsOnlyItsOwnLog(t *testing.T) {
 	t.Parallel()
 	line := func(second, pid int, message string) string {
 		at := time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC)
@@ -218,7 +218,7 @@ func TestAClockThatIsSetBackTakesNoTimesFromALogOfTheSameNameElsewhere(t *testin
 	}
 }
 
-func TestAStartBesideWhichTheClockWasSetBackHasNoTimes(t *testing.T) {
+func TestStartDuringClockStepHasNoTimes(t *testing.T) {
 	t.Parallel()
 	line := func(second float64, message, more string) string {
 		at := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(second * 1e9))
@@ -231,11 +231,11 @@ func TestAStartBesideWhichTheClockWasSetBackHasNoTimes(t *testing.T) {
 	filler := strings.Repeat(strings.Repeat(" ", 64<<10)+"\n", maxMended>>16)
 	for name, c := range map[string]struct {
 		text  string
-		times int // starts that have some
-		clock int // and that have none for the clock's sake
+		times int // starts with times
+		clock int // starts without times because of the clock
 	}{
 		"a clock that is set":               {before + stepped, 1, 1},
-		"in a large file":                   {before + stepped + filler, 1, 2}, // which is read as it is: the start is two
+		"in a large file":                   {before + stepped + filler, 1, 2}, // large files are not sorted, so the start is read as two
 		"the same log twice":                {before + before, 1, 0},
 		"two logs that somebody put in one": {whole(100, "box1") + strings.ReplaceAll(whole(95, "box2"), "pid=77", "pid=78"), 2, 0},
 	} {

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// pieces are those of a text.
+// pieces splits a text into pieces.
 func pieces(t *testing.T, text string) []piece {
 	t.Helper()
 	_, all, _, err := piecesOf(t.Context(), logs.Source{}, []byte(text))
@@ -31,7 +31,7 @@ func TestLinesAreSortedByTime(t *testing.T) {
 	})
 }
 
-// Two logs in one file are read like the files that it was made of.
+// A file with two logs is read like the two original files.
 func TestLogsInOneFileAreMerged(t *testing.T) {
 	t.Parallel()
 	var apart []logs.Source
@@ -49,7 +49,7 @@ func TestLogsInOneFileAreMerged(t *testing.T) {
 		})
 		must.OK(t, err)
 		slices.Sort(all)
-		return slices.Compact(all) // a line that is there twice is read once
+		return slices.Compact(all) // a duplicate line is read once
 	}
 	if !slices.Equal(read(logs.Source{Reader: bytes.NewReader(text), Lines: numbers}), read(apart...)) {
 		t.Error("together they say something else than apart")

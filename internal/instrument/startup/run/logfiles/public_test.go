@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// summary is a line for each start: how long it took, or where it stands, or why it failed.
+// summary returns one line per start: its duration, its progress or its failure.
 func summary(all []record.Start) (lines []string) {
 	clock := func(at int64) string { return time.Unix(0, at).UTC().Format("15:04:05.000") }
 	for _, s := range all {
@@ -43,8 +43,8 @@ func summary(all []record.Start) (lines []string) {
 	return lines
 }
 
-// TestLogsThatPeoplePost holds the logs of testdata/public, whose form is that of logs in
-// public threads, against what is true of each.
+// TestLogsThatPeoplePost checks the logs in testdata/public, which have the format of
+// logs in public threads.
 func TestLogsThatPeoplePost(t *testing.T) {
 	t.Parallel()
 	const reserved = `failed to reserve sandbox name "podx-z7d7p_default_f4fc0242-4fb4-4015-a7eb-3e4a9cd73293_0": name "podx-z7d7p_default_f4fc0242-4fb4-4015-a7eb-3e4a9cd73293_0" is reserved for "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"`
@@ -74,7 +74,7 @@ func TestLogsThatPeoplePost(t *testing.T) {
 	}
 }
 
-// TestLogsOfOtherWritersAndHangs is about more of the kinds of log that people post.
+// TestLogsOfOtherWritersAndHangs checks other kinds of publicly posted logs.
 func TestLogsOfOtherWritersAndHangs(t *testing.T) {
 	golden.Cases(t, "testdata/cases/threads.txt", func(t *testing.T, text string) string {
 		all := must.Get(recorded(t, written(t, t.TempDir(), "a.log", text+"\n")))(t)
@@ -82,7 +82,7 @@ func TestLogsOfOtherWritersAndHangs(t *testing.T) {
 	})
 }
 
-// judgedOf is the judgement of a log.
+// judgedOf judges a log.
 func judgedOf(t *testing.T, path string) (*record.Record, *startup.Judgement) {
 	t.Helper()
 	r := must.Get(Open(t.Context(), Logs{Files: []string{path}}))(t)
@@ -94,7 +94,7 @@ func judgedOf(t *testing.T, path string) (*record.Record, *startup.Judgement) {
 	return rec, j
 }
 
-func TestStartsWithoutAnEndAreInNoMedian(t *testing.T) {
+func TestStartsWithoutEndAreInNoMedian(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {
 		ended, noEnd int
@@ -119,7 +119,7 @@ func TestStartsWithoutAnEndAreInNoMedian(t *testing.T) {
 	}
 }
 
-func TestWhatKubeletTimesItselfIsUsed(t *testing.T) {
+func TestKubeletDurationsAreUsed(t *testing.T) {
 	t.Parallel()
 	all := must.Get(recorded(t, "testdata/public/kubelet-startup.txt"))(t)
 	of := slices.IndexFunc(all, func(s record.Start) bool { return s.Target == "kubelet" })
@@ -133,7 +133,7 @@ func TestWhatKubeletTimesItselfIsUsed(t *testing.T) {
 	check.Equal(t, "forms", rec.Logs.Forms, map[string]int64{"containerd": 8, "kubelet": 1})
 }
 
-func TestWholeSecondsAreSaid(t *testing.T) {
+func TestSecondPrecisionIsReported(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"whole-seconds", "podman-debug"} {
 		rec, _ := judgedOf(t, "testdata/public/"+name+".txt")
@@ -143,7 +143,7 @@ func TestWholeSecondsAreSaid(t *testing.T) {
 	}
 }
 
-// envelopes are what tools put around the lines of a log.
+// envelopes are the prefixes that tools add to log lines.
 var envelopes = map[string]func(lines []string) string{
 	"Loki's answer": func(lines []string) string {
 		var values [][]string
@@ -234,7 +234,7 @@ func object(of map[string]any) string {
 	return string(text)
 }
 
-func TestLinesAreReadInsideAnyEnvelope(t *testing.T) {
+func TestLinesAreParsedInAnyEnvelope(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(strings.TrimSpace(must.Read(t, "testdata/public/init-containerd17.txt")), "\n")
 	for name, envelope := range envelopes {

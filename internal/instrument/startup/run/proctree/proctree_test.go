@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// script is a machine on which one thing happens every millisecond.
+// script simulates a machine on which one event happens per millisecond.
 type script struct {
 	now    int64
 	busy   int64
@@ -58,15 +58,16 @@ func comm(file string) string {
 	return file[:min(len(file), 15)]
 }
 
-// ids and names are what scripts write for long ids, and back.
+// ids and names map the short ids in scripts to long ids and back.
 var (
 	idF   = strings.Repeat("f0", 32)
 	ids   = strings.NewReplacer("$A", idA, "$B", idB, "$F", idF)
 	names = strings.NewReplacer(idA, "$A", idB, "$B", idF, "$F")
 )
 
-// play has happen what the lines of a script say: "run 7 50 docker run x" is a fork by process
-// 7 of process 50, which executes that. It returns when the call that is asked about returned.
+// play executes the lines of a script. "run 7 50 docker run x" means that process 50
+// forks process 7, which executes the command. play returns when the measured call
+// returns.
 func (s *script) play(t *testing.T, text string) (returned int64) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -110,7 +111,7 @@ func (s *script) play(t *testing.T, text string) (returned int64) {
 	return returned
 }
 
-// asked reads what is asked for: "client 50, daemons, root 1 shim old, of c1, starts".
+// asked parses a request: "client 50, daemons, root 1 shim old, of c1, starts".
 func asked(text string) Asked {
 	a := Asked{Began: 1e9}
 	for field := range strings.SplitSeq(text, ", ") {
@@ -132,7 +133,7 @@ func asked(text string) Asked {
 	return a
 }
 
-// page is a start as text, its times in ms since it began.
+// page formats a start as text, with times in ms since its beginning.
 func page(k Start) string {
 	ms := func(at int64) string { return strconv.FormatFloat(float64(at-1e9)/1e6, 'f', -1, 64) }
 	lines := told(k)
@@ -164,8 +165,8 @@ func page(k Start) string {
 	return names.Replace(strings.Join(lines, "\n"))
 }
 
-// Two scripts are of two daemons at once, each step of one before the same step of the other.
-func TestAStartHasTheProcessesThatWorkedForIt(t *testing.T) {
+// Two scripts run two daemons at the same time, alternating their steps.
+func TestStartHasItsProcesses(t *testing.T) {
 	for _, file := range []string{"engines", "evidence", "first", "calls"} {
 		t.Run(file, func(t *testing.T) {
 			golden.Cases(t, "testdata/"+file+".txt", func(t *testing.T, input string) string {
@@ -194,7 +195,8 @@ func TestAStartHasTheProcessesThatWorkedForIt(t *testing.T) {
 	}
 }
 
-// told is a process of a start as one line: "runc create c1 < containerd-shim-runc-v2".
+// told formats a process of a start as one line: "runc create c1 <
+// containerd-shim-runc-v2".
 func told(k Start) []string {
 	lines := make([]string, 0, len(k.Processes))
 	for _, p := range k.Processes {
@@ -213,7 +215,7 @@ func told(k Start) []string {
 	return lines
 }
 
-// sound checks what is true of all starts.
+// sound checks the invariants of a start.
 func sound(t *testing.T, k Start) {
 	t.Helper()
 	pids := map[int]bool{0: true}
@@ -244,7 +246,7 @@ func sound(t *testing.T, k Start) {
 	}
 }
 
-// session is what a shim that is there already does for docker exec.
+// session simulates an existing shim during docker exec.
 func session(s *script, base int, id string) {
 	s.run(102, base, "runc --root /r --log /l --log-format json exec --process /tmp/p --detach --pid-file /p "+id)
 	s.run(base, base+1, "runc init")
@@ -259,7 +261,7 @@ const (
 
 var daemons = []Root{{Pid: 100, Kind: record.KindDaemon, Name: "dockerd"}, {Pid: 101, Kind: record.KindDaemon, Name: "containerd"}}
 
-// docker is what dockerd and containerd do for one container; pids from base.
+// docker simulates dockerd and containerd for one container, with pids from base.
 func docker(s *script, base int, id, workload string) {
 	shim := "/usr/bin/containerd-shim-runc-v2 -namespace moby -id " + id + " -address /run/containerd.sock"
 	runc := "runc --root /run/docker/runtime-runc/moby --log /run/log.json --log-format json "
@@ -278,7 +280,7 @@ func docker(s *script, base int, id, workload string) {
 	s.exit(base + 8)
 }
 
-// interleave merges what two daemons' children do, in turns.
+// interleave merges the events of two daemons' children in turns.
 func interleave(a, b *script) (events []tracer.Event) {
 	for i := 0; i < len(a.events) || i < len(b.events); i++ {
 		for _, s := range []*script{a, b} {
@@ -293,7 +295,7 @@ func interleave(a, b *script) (events []tracer.Event) {
 	return events
 }
 
-func TestMoreProcessesThanTheBoundAreMissing(t *testing.T) {
+func TestProcessesBeyondTheBoundAreMissing(t *testing.T) {
 	s := &script{now: 1e9}
 	s.run(7, 50, "bomb")
 	for i := range 2 * Most {
@@ -305,11 +307,11 @@ func TestMoreProcessesThanTheBoundAreMissing(t *testing.T) {
 	}
 }
 
-func TestOwnTimeIsThatOfTheStartsProcesses(t *testing.T) {
+func TestOwnTimeIsTheTimeOfTheStartsProcesses(t *testing.T) {
 	s := &script{now: 1e9}
 	s.run(7, 50, "sh -c x") // 0.3 ms until its exec
 	s.run(50, 51, "sleep 1")
-	docker(s, 200, idA, "top") // somebody else's
+	docker(s, 200, idA, "top") // another container's
 	s.exit(51)                 // 0.5 ms
 	s.exit(50)
 	ended := s.now + 1e6
@@ -342,7 +344,7 @@ func TestEveryExecOfAChainIsShown(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfEventsDoesNotMatter(t *testing.T) {
+func TestEventOrderDoesNotMatter(t *testing.T) {
 	s := &script{now: 1e9}
 	s.run(7, 50, "docker run -d busybox top")
 	docker(s, 200, idA, "top")

@@ -17,9 +17,9 @@ import (
 
 const id1 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// docker run, beside a containerd that serves it, a dockerd that it asked, another
-// engine's daemon and another's shim, all of which work meanwhile.
-func TestOnlyWhatCanBelongToACommandsStartCounts(t *testing.T) {
+// docker run, the containerd and dockerd that serve it, and a daemon and a shim of other
+// engines. All of them work at the same time.
+func TestOnlyProcessesOfTheStartCount(t *testing.T) {
 	roots := []Root{
 		{Pid: 1, Kind: record.KindDaemon, Name: "containerd"}, {Pid: 2, Kind: record.KindDaemon, Name: "dockerd"},
 		{Pid: 3, Kind: record.KindDaemon, Name: "crio"}, {Pid: 4, Kind: record.KindShim, Name: "containerd-shim-runc-v2"},
@@ -27,10 +27,10 @@ func TestOnlyWhatCanBelongToACommandsStartCounts(t *testing.T) {
 	const ms = int64(1e6)
 	for name, c := range map[string]struct {
 		more []Root
-		used map[int]int64 // at the end, more than at the beginning; of what was born meanwhile in all
+		used map[int]int64 // increase since the beginning; total for new processes
 		want int64
 	}{
-		// Of the client and of shim start, which ended, 0.5 ms each.
+		// The client and shim start, which exited, used 0.5 ms each.
 		"who served, and who was asked":          {nil, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms, 12: 7 * ms}, 38 * ms},
 		"of two that could be asked neither":     {[]Root{{Pid: 5, Kind: record.KindDaemon, Name: "dockerd"}}, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms, 5: 3 * ms, 12: 7 * ms}, 28 * ms},
 		"nothing where it is not known of a one": {nil, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms}, -1},
@@ -54,7 +54,7 @@ func TestOnlyWhatCanBelongToACommandsStartCounts(t *testing.T) {
 		if n := len(k.Own); n > 0 {
 			got = k.Own[n-1].CPU - k.Own[0].CPU
 		}
-		// From its fork to its exec the shim used 0.3 ms, which are told by its exec.
+		// From fork to exec the shim used 0.3 ms, reported by its exec event.
 		if got >= 0 {
 			got = got / ms * ms
 		}
@@ -64,8 +64,8 @@ func TestOnlyWhatCanBelongToACommandsStartCounts(t *testing.T) {
 	}
 }
 
-// Kata's configuration may name a script, or a program of any name, as its QEMU.
-func TestAVMMIsWhoRunsAGuestWhateverItIsCalled(t *testing.T) {
+// Kata's configuration may use a script, or a program of any name, as QEMU.
+func TestVMMIsDetectedUnderAnyName(t *testing.T) {
 	s := &script{}
 	s.run(1, 11, "/bin/containerd-shim-kata-v2 -id "+id1)
 	s.fork(11, 12)
@@ -89,7 +89,7 @@ func TestAVMMIsWhoRunsAGuestWhateverItIsCalled(t *testing.T) {
 }
 
 // The results are kinds, names and ids.
-func TestACommandLineIsReadAsEnginesAndPeopleWriteIt(t *testing.T) {
+func TestParseCommandLines(t *testing.T) {
 	golden.Cases(t, "testdata/commands.txt", func(t *testing.T, lines string) string {
 		var out []string
 		for line := range strings.SplitSeq(ids.Replace(lines), "\n") {
@@ -110,8 +110,8 @@ func TestACommandLineIsReadAsEnginesAndPeopleWriteIt(t *testing.T) {
 	})
 }
 
-// Arguments may hold secrets: nothing of them is kept but ids.
-func TestNothingOfTheArgumentsIsKept(t *testing.T) {
+// Arguments may contain secrets: only ids are kept.
+func TestArgumentsAreNotKept(t *testing.T) {
 	s := &script{now: 1e9}
 	s.run(7, 50, "docker run -e PASSWORD=hunter2 busybox")
 	s.run(50, 51, "sh -c hunter2")
@@ -135,7 +135,7 @@ func TestNamesAreCleanAndShort(t *testing.T) {
 	}
 }
 
-func TestTheTextOfAProgramIsNeverItsName(t *testing.T) {
+func TestInlineProgramTextIsNotAName(t *testing.T) {
 	const text = "PASSWORD=hunter2 sleep 0.02; sleep hunter2"
 	for _, args := range [][]string{
 		{"bash", "-ec", text}, {"sh", "-lc", text}, {"sh", "-xec", "hunter2"}, {"/bin/sh", "-c", "--", "hunter2"}, {"bash", "-o", "pipefail", "-c", text},
@@ -165,14 +165,14 @@ func TestTheTextOfAProgramIsNeverItsName(t *testing.T) {
 	}
 }
 
-func TestAProcessesOwnTitleIsNotItsName(t *testing.T) {
+func TestProcessTitleIsNotItsName(t *testing.T) {
 	c := read(&tracer.Event{File: "/usr/bin/sleep", Args: []string{"login as hunter2", "1"}, Comm: "sleep"})
 	check.Equal(t, "it is called", c.base, "sleep")
 	c = read(&tracer.Event{Args: []string{"sshd: hunter2@pts/0"}, Comm: "sshd"})
 	check.Equal(t, "it is called", c.base, "sshd")
 }
 
-// lines are what processes of the fuzzed machine execute.
+// lines are the command lines of processes in the fuzzed machine.
 var lines = [][]string{
 	{"docker", "run", "busybox"}, {"runc", "--root", "/r", "create", "--bundle", "/b", "c1"}, {"runc", "init"}, {"runc", "start", "c1"},
 	{"/usr/bin/crun", "run", "c2"}, {"containerd-shim-runc-v2", "-id", "c1", "start"}, {"containerd-shim-runc-v2", "-id", "c1"},
@@ -180,12 +180,12 @@ var lines = [][]string{
 	{}, {""}, {"sh", "-c"}, {"ld.so"}, {"env"}, {"runc", "--log"}, {"newuidmap"},
 }
 
-// machine makes events of any bytes: five for each.
+// machine converts bytes to events, five bytes per event.
 func machine(data []byte) []tracer.Event {
 	var events []tracer.Event
 	at := int64(0)
 	for ; len(data) >= 5; data = data[5:] {
-		at += int64(int8(data[0])) // the clock may go back
+		at += int64(int8(data[0])) // the clock may step back
 		e := tracer.Event{
 			Kind: tracer.Kind(data[1] % 5), Time: at, Pid: int(data[2]%12) - 1, Parent: int(data[2]/12) % 12,
 			CPU: int64(int8(data[3])), Status: int(int8(data[3])), Busy: int64(int8(data[4])) * 10, Cut: data[3] == 9,
@@ -222,7 +222,7 @@ func FuzzGather(f *testing.F) {
 	})
 }
 
-// spent is the time that CPUs have spent on this process: that of a clock is others' as well.
+// spent returns the CPU time of this process; wall-clock time includes other processes.
 func spent(t *testing.T) time.Duration {
 	t.Helper()
 	var at unix.Timespec
@@ -230,9 +230,8 @@ func spent(t *testing.T) time.Duration {
 	return time.Duration(at.Nano())
 }
 
-// However deep processes are nested, and whatever they are called, the time that
-// is taken grows with their number.
-func TestHostileTreesTakeLittleTime(t *testing.T) {
+// The time grows linearly with the number of processes, whatever their nesting and names.
+func TestHostileTreesAreProcessedInLinearTime(t *testing.T) {
 	const many = 6_000
 	for name, each := range map[string]func(s *script, i int){
 		"a chain of forks":        func(s *script, i int) { s.fork(50+i, 51+i) },

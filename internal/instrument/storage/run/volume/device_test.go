@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// taken is a device that was given away.
+// taken takes a device whose overwriting was permitted.
 func taken(t *testing.T, path string) *Volume {
 	t.Helper()
 	v, err := Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
@@ -32,7 +32,7 @@ func taken(t *testing.T, path string) *Volume {
 	return v
 }
 
-// refused wants an error with all of some words, and with what to do about it.
+// refused requires an error with the given words and with advice.
 func refused(t *testing.T, err error, whys ...string) {
 	t.Helper()
 	for _, why := range whys {
@@ -40,7 +40,7 @@ func refused(t *testing.T, err error, whys ...string) {
 	}
 }
 
-// The kernel does not count a loop device as a user of what it lies on: O_EXCL
+// The kernel does not count a loop device as a user of its backing device: O_EXCL
 // succeeds, and there is no holder.
 func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
@@ -77,7 +77,7 @@ func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
 	refused(t, Free(path), "mounted on "+at, "is in use")
 }
 
-// partitioned makes one partition of 8 MiB.
+// partitioned creates one partition of 8 MiB.
 func partitioned(t *testing.T, path string) string {
 	t.Helper()
 	out, err := exec.Command("addpart", path, "1", "2048", "16384").CombinedOutput()
@@ -96,8 +96,8 @@ func partitioned(t *testing.T, path string) string {
 		t.Cleanup(func() { os.Remove(part) })
 	}
 	t.Cleanup(func() {
-		// A loop device that was detached while another program looked at it lets go
-		// of what it lies on only when that is done.
+		// A loop device detached while another program has it open releases its backing
+		// device only when that program closes it.
 		var out []byte
 		var err error
 		for range 600 {
@@ -129,7 +129,7 @@ func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
 	must.That(t, err == nil, "mkfs.ext4: %v: %s", err, out)
 	v := taken(t, path)
 	check.Is(t, unix.Mount(path, t.TempDir(), "ext4", 0, ""), unix.EBUSY)
-	// As fio and dd do.
+	// Open it as fio and dd do.
 	f := must.Get(os.OpenFile(path, os.O_RDWR|unix.O_DIRECT, 0))(t)
 	defer f.Close()
 	check.Error(t, v.Check(), "")

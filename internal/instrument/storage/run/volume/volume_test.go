@@ -77,7 +77,7 @@ func TestWhatIsNoDeviceIsRefused(t *testing.T) {
 	}
 }
 
-// mounter puts a mount(8) of the test's own on PATH, and a kernel that has NFS.
+// mounter puts a fake mount(8) on PATH and simulates a kernel with NFS.
 func mounter(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,8 +110,8 @@ func TestAMountThatFailsSaysWhy(t *testing.T) {
 		"got %v", err)
 }
 
-// A tmpfs stands for the server's folder: what counts is what is made there and
-// what of it is left.
+// A tmpfs replaces the server's folder. The test checks what is created there and what is
+// left.
 func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
 	need.Root(t)
 	server := t.TempDir()
@@ -137,7 +137,7 @@ func TestARemovalThatHangsIsNotWaitedFor(t *testing.T) {
 	check.Error(t, v.Close(), "remove /on/a/server: no answer within 50ms")
 }
 
-// A server that answers too late must not change a volume that others have by then.
+// A late response of the server must not change a volume that others use by then.
 func TestWhatComesTooLateIsDropped(t *testing.T) {
 	answers := make(chan struct{})
 	defer close(answers)
