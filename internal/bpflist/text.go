@@ -184,7 +184,7 @@ func (t *Total) words() string {
 	}
 	line += fmt.Sprintf(", together %s with each map once", size(t.Memory))
 	if t.Unknown > 0 {
-		line += fmt.Sprintf(" without %d of unknown memory", t.Unknown)
+		line += fmt.Sprintf(", without %d of unknown memory", t.Unknown)
 	}
 	return line
 }

@@ -297,7 +297,7 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 		"a layer that is not there":             {tarOf(t, file("manifest.json", `[{"Config":"c.json","Layers":["../../etc/passwd"]}]`), file("c.json", "{}")), setting.Workload{}, "not found"},
 		"another machine's":                     {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Architecture = "s390x" })), setting.Workload{}, "this machine is linux/" + runtime.GOARCH},
 		"two images":                            {layoutOf(t, func(p layout.Path) { add(t, good)(p); add(t, server(t))(p) }), setting.Workload{}, "it contains 2 images"},
-		"a probe of its own":                    {dockerOf(t, imageOf(t, tarOf(t, file("./probe", "x")))), setting.Workload{User: "0"}, "has a file /probe of its own"},
+		"a probe of its own":                    {dockerOf(t, imageOf(t, tarOf(t, file("./probe", "x")))), setting.Workload{User: "0"}, "it already has a file /probe"},
 		"a user that it has not":                {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.User = "nobody" })), setting.Workload{}, "not in the image's /etc/passwd"},
 		"a group that it has not":               {dockerOf(t, good), setting.Workload{User: "0:wheel"}, "not in the image's /etc/group"},
 		"no command":                            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Entrypoint, c.Config.Cmd = nil, nil })), setting.Workload{}, "has no command"},

@@ -88,7 +88,7 @@ func send(w io.Writer, from int64, most int) error {
 var fates = map[string]fate{
 	"well":        {pod: done(0), record: true},
 	"with-faults": {pod: done(2), record: true, says: "operations failed; its record lists them"},
-	"nothing-here": {pod: done(1), says: `exit status 1, Error: tare: \x1b[2Jit cannot be` + "\nfetch its record: no record was made",
+	"nothing-here": {pod: done(1), says: `exited with status 1, Error: tare: \x1b[2Jit cannot be` + "\nfetch its record: no record was made",
 		exec: func(_ int, _ int64, _ io.Writer) error {
 			return exec.CodeExitError{Err: errors.New("1"), Code: 1}
 		}},
@@ -109,7 +109,7 @@ var fates = map[string]fate{
 		return err
 	}},
 	"mute":     {pod: done(0), says: "no data received for 5m0s, after 0 bytes"},
-	"babbling": {pod: done(0), says: "does not begin with", exec: func(_ int, _ int64, w io.Writer) error { _, err := w.Write(make([]byte, 5000)); return err }},
+	"babbling": {pod: done(0), says: "does not start with", exec: func(_ int, _ int64, w io.Writer) error { _, err := w.Write(make([]byte, 5000)); return err }},
 	"bit-flipped": {pod: done(0), says: "checksum mismatch: 2d71", exec: func(_ int, _ int64, w io.Writer) error {
 		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nx")
 		return err

@@ -295,7 +295,7 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 		"a name of two lines":             {Options{Name: "a\nb"}, []*Binary{amd}, "name"},
 		"a digest for a name":             {Options{Name: "a/b:c@sha256:" + strings.Repeat("0", 64)}, []*Binary{amd}, "REPOSITORY:TAG"},
 		"a version that no tag can have":  {Options{}, []*Binary{program(t, "amd64", func(i *debug.BuildInfo) { i.Main.Version = "v1 \x1b" })}, "name"},
-		"certificates that are none":      {Options{Certificates: "image_test.go"}, []*Binary{amd}, "no certificate"},
+		"certificates that are none":      {Options{Certificates: "image_test.go"}, []*Binary{amd}, "no PEM certificate"},
 		"certificates with their key":     {Options{Certificates: stored(t, withKey.Bytes())}, []*Binary{amd}, "it contains a private key"},
 		"certificates that are not there": {Options{Certificates: "/nowhere"}, []*Binary{amd}, "/nowhere"},
 	} {

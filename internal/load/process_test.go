@@ -148,7 +148,7 @@ func TestThousandsOfConnectionsGoThroughAHundredPorts(t *testing.T) {
 		t.Skipf("no network of its own: %v: %s", err, out)
 	}
 	lines := strings.Split(string(out), "\n")
-	check.That(t, lines[0] == "<nil>" && lines[1] == "800 0 800 <nil>" && strings.Contains(lines[2], "60 connections need 120 ports"),
+	check.That(t, lines[0] == "<nil>" && lines[1] == "800 0 800 <nil>" && strings.Contains(lines[2], "60 connections need 120 local ports"),
 		"%s", out)
 }
 
