@@ -218,7 +218,7 @@ func TestServerIsLocalIfItsAddressIs(t *testing.T) {
 	p.Connections, p.KeepAlive = []int{queue + 1}, true
 	for _, url := range []string{"", "http://localhost:8080/"} {
 		p.URL = url
-		if err := enoughFor(context.Background(), &p); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("--connections: %d connections", queue+1)) {
+		if err := enoughFor(context.Background(), &p); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("--connections: %d concurrent connections", queue+1)) {
 			t.Errorf("a server here (%s): %v", url, err)
 		}
 	}

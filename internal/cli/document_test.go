@@ -53,9 +53,9 @@ func TestKilledRunKeepsItsPlan(t *testing.T) {
 	if said, err := runInto(t.Context(), t, "- echo: {word: none}\n- echo: {word: one}\n"+gone, perform); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	for at, want := range map[string]string{"after-none": "begun: 1 echo, 2 echo, 3 lifecycle, of 3 measures", "after-one": "begun: 2 echo, 3 lifecycle, of 3 measures", "out": ""} {
+	for at, want := range map[string]string{"after-none": "not started, since there is no record: 1 echo, 2 echo, 3 lifecycle, of 3 measures", "after-one": "not started, since there is no record: 2 echo, 3 lifecycle, of 3 measures", "out": ""} {
 		said, _ := withToy(t.Context(), perform, "report", at) // exit status 1 if there is no record
-		if want == "" && strings.Contains(said, "begun: ") || !strings.Contains(said, want) || want != "" && !strings.Contains(said, "tare run "+at+"/plan.yaml") {
+		if want == "" && strings.Contains(said, "not started") || !strings.Contains(said, want) || want != "" && !strings.Contains(said, "tare run "+at+"/plan.yaml") {
 			t.Errorf("%s: %s", at, said)
 		}
 		if text := must.Read(t, at+"/plan.yaml"); strings.Count(text, "- echo:") != 2 || !strings.Contains(text, "docker/runc") || !strings.Contains(text, `description: "what for"`) {
@@ -149,7 +149,7 @@ func sameAgain(t *testing.T) {
 func TestDocumentOverwritesNothing(t *testing.T) {
 	place(t)
 	path := stored(t, "..", "runc", false)
-	refuses(t, []string{"report", path, "-o", ".", "--format", "md"}, "--format: a document has its own formats")
+	refuses(t, []string{"report", path, "-o", ".", "--format", "md"}, "--format: a document has fixed formats")
 	for _, name := range []string{"one.html", "zz.md"} {
 		refuses(t, []string{"report", path, "-o", name}, "--format html")
 		if _, err := os.Stat(name); err == nil {

@@ -282,7 +282,7 @@ func TestBadTextDoesNotStopImportOfOthers(t *testing.T) {
 		t.Error(stderr)
 	}
 	ends(t, ExitDone, "bad.json: 1 of the outputs of hyperfine could not be read", args...)
-	refuses(t, append(args, "-o", bad+"l"), "results for 2 records")
+	refuses(t, append(args, "-o", bad+"l"), "the results need 2 records")
 }
 
 func TestUnreadableOutputsAreListedOnRequest(t *testing.T) {

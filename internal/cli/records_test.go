@@ -235,7 +235,7 @@ func TestRecordsAreComparedWithPublishedFigures(t *testing.T) {
 	}{
 		"an unknown publication": {[]string{"--against", "published/nobody-1999"}, "published/isulad-2020"},
 		"a record":               {[]string{"--against", podman}, "tare compare A B"},
-		"another experiment's":   {[]string{"--against", "published/kata-io"}, "these published figures are of storage, and this is a record of lifecycle"},
+		"another experiment's":   {[]string{"--against", "published/kata-io"}, "these published figures are of storage, but the record is of lifecycle"},
 	} {
 		t.Run(name, func(t *testing.T) { refuses(t, append([]string{"report", docker}, test.args...), test.want) })
 	}

@@ -232,8 +232,8 @@ func TestDocumentHasPublishedTables(t *testing.T) {
 	plan := filepath.Join(dir, "plan.yaml")
 	must.Write(t, plan, "version: 1\nmeasure:\n  - lifecycle: {targets: [host], ops: [run], lanes: [1], rounds: 1, warmup: 0}\n")
 	against := []string{"--against", "published/isulad-2020"}
-	refuses(t, append(words("run "+plan+" -o r.jsonl"), against...), "give -o DIR/")
-	refuses(t, append(words("run "+plan+" -o none/"), "--against", "published/kata-io"), "no measure of the plan is")
+	refuses(t, append(words("run "+plan+" -o r.jsonl"), against...), "add -o DIR/")
+	refuses(t, append(words("run "+plan+" -o none/"), "--against", "published/kata-io"), "but the plan has no such measure")
 	ends(t, ExitDone, "", append(words("run "+plan+" -q -o made/"), against...)...)
 	ends(t, ExitDone, "", append(words("report made -o again/"), against...)...)
 	for _, folder := range []string{"made", "again"} {

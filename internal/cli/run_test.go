@@ -84,7 +84,7 @@ func TestPathOfWrongKindIsRefusedWithAdvice(t *testing.T) {
 	if _, err := os.Stat(page); err == nil {
 		t.Error("the record was created")
 	}
-	refuses(t, []string{"run", dir}, "tare report "+dir+" makes")
+	refuses(t, []string{"run", dir}, "tare report "+dir+" reports its records")
 }
 
 // afar is a target whose containers may run on another machine.

@@ -29,7 +29,7 @@ func TestServeShowsAFolderUntilInterrupted(t *testing.T) {
 	}{
 		"on loopback":        {nil, "", ""},
 		"with a given token": {[]string{"--token-file", kept}, "?token=0123456789abcdef", ""},
-		"to others":          {[]string{"--listen", "127.0.0.1:0"}, "", "everybody on the way"},
+		"to others":          {[]string{"--listen", "127.0.0.1:0"}, "", "anyone on the network path"},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		read, write := io.Pipe()

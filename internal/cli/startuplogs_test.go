@@ -161,7 +161,7 @@ func TestTruncatedFileDoesNotAffectOthers(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				rec := startsOf(t, "--log", writeLog(t, t.TempDir(), name, text), "--log", realLogs+"one.containerd.log")
 				all, missing := told(rec, "missing-evidence"), rec.Logs.Missing
-				if len(rec.Starts) < 2 || len(missing) != 1 || missing[0].What != "ends in the middle" || !strings.Contains(strings.Join(all, "\n"), "ends in the middle: "+name) {
+				if len(rec.Starts) < 2 || len(missing) != 1 || missing[0].What != "ends in the middle" || !strings.Contains(strings.Join(all, "\n"), "a file is truncated: "+name) {
 					t.Errorf("%d starts, %+v, %q", len(rec.Starts), missing, all)
 				}
 				if name == "cut.log.gz" && !strings.Contains(fmt.Sprintf("%+v", missing), "unexpected EOF") {

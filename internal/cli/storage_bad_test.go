@@ -167,7 +167,7 @@ func TestEmptyImportReportsNoResults(t *testing.T) {
 	broken := filepath.Join(place(t), "notes.txt")
 	must.Write(t, broken, "99999999999999999999999 bytes (42 GB) copied, 376.446 s, 111 MB/s\n")
 	code, _, stderr := tare(t, "import", broken)
-	if code != ExitUsage || !strings.Contains(stderr, "not a result") || !strings.Contains(stderr, "notes.txt:1") || strings.Contains(stderr, "assumed to be writes") || strings.Contains(stderr, "imported:") {
+	if code != ExitUsage || !strings.Contains(stderr, "no result of a tool in") || !strings.Contains(stderr, "notes.txt:1") || strings.Contains(stderr, "assumed to be writes") || strings.Contains(stderr, "imported:") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
