@@ -143,7 +143,7 @@ func parseDD(text, direction string) (o output, records *ddRecords, err error) {
 		return o, nil, nil
 	}
 	if f.IOs = records[way].whole + records[way].cut; f.IOs > f.Bytes {
-		return output{}, nil, fmt.Errorf("%d records are more than the reported %d bytes: it contradicts itself", f.IOs, f.Bytes)
+		return output{}, nil, fmt.Errorf("%d records hold more than the reported %d bytes: it contradicts itself", f.IOs, f.Bytes)
 	}
 	f.IOPS = float64(f.IOs) / o.Claim.Seconds
 	if in := records[0]; in.whole > 0 && in.cut == 0 && f.Bytes%in.whole == 0 {
