@@ -234,7 +234,7 @@ func (v *visit) ended(e subject.Executed, err error) error {
 	}
 	claim, version, err := tool.Parse(v.pair.job, e.Output, e.Stderr)
 	if err != nil {
-		return fail(record.FailWorkload, &e, "the output of %s could not be parsed: %v", v.pair.job.Tool, err)
+		return fail(record.FailWorkload, &e, "the output of %s could not be read: %v", v.pair.job.Tool, err)
 	}
 	v.cell.Reported = &claim
 	if version != "" {
