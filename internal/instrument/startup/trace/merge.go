@@ -125,7 +125,7 @@ func align(s *record.Start) {
 	}
 	why := "the logs have no lower bound"
 	if least > 0 {
-		why = fmt.Sprintf("it is known to within %v, not %v", time.Duration(s.FirstBy-least).Round(time.Millisecond), time.Duration(exact))
+		why = fmt.Sprintf("the first instruction is known to within %v, not %v", time.Duration(s.FirstBy-least).Round(time.Millisecond), time.Duration(exact))
 	}
 	s.Missing = append(slices.Clip(s.Missing), record.Missing{What: "first instruction", Count: 1, Detail: "the guest has a different clock: " + why})
 }
