@@ -64,7 +64,7 @@ func TestJobsAreNamedByWhatTheyDo(t *testing.T) {
 	for args, want := range map[string]string{
 		"--jobs= --tool=dd": `--jobs: "" is not a job: write randread, read`, "--jobs=randrw": `--jobs: "randrw" is not a job`,
 		"--jobs=read,read": `--jobs: "read 512k" is there twice`, "--tool=dd --jobs=randread": "dd is sequential",
-		"--tool=iozone": "--tool: unknown tool", "--bs=": "is not a size", "--bs=4k,4096": "--bs: 4k is there twice", "--bs=1000": "--bs: 1000 bytes are not a block size", "--bs=2G": "are no block",
+		"--tool=iozone": "--tool: unknown tool", "--bs=": "is not a size", "--bs=4k,4096": "--bs: 4k is there twice", "--bs=1000": "--bs: 1000 bytes are not a block size", "--bs=2G": "--bs: 2147483648 bytes are not a block size",
 	} {
 		_, err := asked(strings.Fields(args)...)
 		check.That(t, err != nil && strings.Contains(err.Error(), want), "%s: %v", args, err)
@@ -112,7 +112,7 @@ func TestADeviceIsNamedByTheVerySamePath(t *testing.T) {
 	s.Volumes = []string{"device=/dev/vdb"}
 	for _, destroys := range [][]string{nil, {"/dev/vdb1"}, {"/dev/VDB"}, {"/dev/./vdb"}, {"vdb"}} {
 		s.Destroys = destroys
-		if err := option.Check(&s); err == nil || !strings.Contains(err.Error(), "all that is on /dev/vdb would be destroyed") || !strings.Contains(err.Error(), "--i-know-this-destroys /dev/vdb") {
+		if err := option.Check(&s); err == nil || !strings.Contains(err.Error(), "everything on /dev/vdb would be destroyed") || !strings.Contains(err.Error(), "--i-know-this-destroys /dev/vdb") {
 			t.Errorf("%q: got %v", destroys, err)
 		}
 	}

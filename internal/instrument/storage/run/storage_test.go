@@ -96,7 +96,7 @@ func TestAJobThatFailsGivesNoFigures(t *testing.T) {
 		kind string
 		says string
 	}{
-		{"a full disk", bad("fill", subject.Executed{Exit: 1, Output: "tare-fill/1 error 28 /data/x\n"}, nil), 0, record.FailError, "no space is left"},
+		{"a full disk", bad("fill", subject.Executed{Exit: 1, Output: "tare-fill/1 error 28 /data/x\n"}, nil), 0, record.FailError, "no space left on the volume"},
 		{"a read-only volume", bad("fill", subject.Executed{Exit: 1, Output: "tare-fill/1 error 30 /data/x\n"}, nil), 0, record.FailError, "read-only"},
 		{"too little room", nil, 40960, record.FailError, "do not fit in 90 %"},
 		{"a tool that refuses", bad("dd", subject.Executed{Exit: 1, Stderr: "dd: Invalid argument"}, nil), 0, record.FailExit, "exit status 1"},

@@ -202,7 +202,7 @@ func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                           "no job",
 		"[global]\nbs=4k\n":          "no job",
-		"bs=4k\n[a]\n":               "line 1 of the job file: \"bs=4k\" stands before",
+		"bs=4k\n[a]\n":               "line 1 of the job file: \"bs=4k\" is before the first section",
 		strings.Repeat("[a]\n", 101): "line 101 of the job file: there are more than 100 sections",
 		"[a]\n" + strings.Repeat("bs=4k\n", 1001): "line 1002 of the job file: there are more than 1000 options",
 		strings.Repeat("\n", 1<<20+1):             "bytes long",
