@@ -116,7 +116,7 @@ func TestRuntimeClassOverhead(t *testing.T) {
 				}
 			}
 		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox", true, NotShown},
-		{"where no phase was long enough nothing is enough", func(w *oversight) { w.series = func(s *record.Series) { s.Times = nil } }, 44, 0, "and none is recommended\ncpu: not taken from phase idle", true, NotShown},
+		{"where no phase was long enough nothing is enough", func(w *oversight) { w.series = func(s *record.Series) { s.Times = nil } }, 44, 0, "so none is recommended\ncpu: not taken from phase idle", true, NotShown},
 		{"a VMM whose vCPUs were not told has the guest's work in it", readings(func(r *record.Reading) {
 			for i := range r.Processes {
 				if p := &r.Processes[i]; p.Role == record.RoleVMM {

@@ -59,7 +59,7 @@ func TestRuntimeClassIsAcceptedByAPIServer(t *testing.T) {
 	check.That(t, ours.Name == "kata.qemu" && ours.Handler == "kata-clh" && fixed.Memory().Value() == 156*mi && fixed.Cpu().MilliValue() == 250 &&
 		ours.Scheduling != nil && ours.Scheduling.NodeSelector["kata"] == "true" && len(ours.Scheduling.Tolerations) == 1, "of the cluster's: %+v", ours)
 	check.That(t, beside.Name == "kata" && beside.Handler == "kata" && beside.Scheduling == nil, "of no cluster: %+v", beside)
-	check.That(t, strings.Contains(text, "# memory: the most that a sandbox took") && strings.Contains(text, "rounded up to a multiple of 4Mi") &&
+	check.That(t, strings.Contains(text, "# memory: the maximum of a sandbox beyond its workload") && strings.Contains(text, "rounded up to a multiple of 4Mi") &&
 		strings.Contains(text, "rounded up to a multiple of 10m"), "it does not say what was rounded:\n%s", text)
 }
 

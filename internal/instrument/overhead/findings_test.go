@@ -88,7 +88,7 @@ func TestOverheadFindings(t *testing.T) {
 					r.Host.Free -= 30 * mi
 				}
 			}
-		}, nil, "5.0 MiB a sandbox"},
+		}, nil, "5.0 MiB per sandbox"},
 		{"missed ticks are told", func(w *oversight) { w.series = func(s *record.Series) { s.Missed = 1 } }, []string{"missed-ticks"}, "3 of 33 ticks"},
 		{"a node in motion is told", end(func(r *record.Reading) { r.Settled = false }), []string{"node-unsettled"}, "3 of 9 readings"},
 		{"a node under pressure is told", readings(func(r *record.Reading) { r.Host.HavePSI, r.Host.PSIIO = true, r.Time/5 }), []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median phase 20.0 %"},

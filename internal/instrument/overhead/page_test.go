@@ -130,7 +130,7 @@ func TestSummaryIsPerSandboxAtTheSmallestCount(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))
 	check.Contains(t, "page", section(t, j, "in short\n"),
-		"| target | one idle MiB | outside pod | CPU m | one more MiB | engine says | podFixed |",
+		"| target | one idle MiB | outside pod | CPU m | one more MiB | engine-reported | podFixed |",
 		"| containerd/kata | 111 | 111 | 30.0 | 111 ±0.0 | 12.0 |",
 		"| containerd/runc | 5.7 | 5.0 | 0.0 | 5.7 ±0.0 | 12.0 | 8Mi 0m |",
 		"with 2 sandboxes")
@@ -174,7 +174,7 @@ func TestSlopeExclusionsAreReported(t *testing.T) {
 	j.Scaling[2].Fit = figure.Figure{Reasons: []string{"not shown: it may be nothing"}}
 	s := j.Scaling[0].Slopes
 	s[ofMemory].Reasons, s[ofCache].Reasons = []string{"2 of 6 values left out"}, []string{"2 of 6 values left out", "\x1b[2Jfew"}
-	check.Contains(t, "page", section(t, j, "cost of one more sandbox"), "| processes |", "containerd/runsc, more fit: not shown: it may be nothing", "total: one line through memory plus uncharged",
+	check.Contains(t, "page", section(t, j, "cost of one more sandbox"), "| processes |", "containerd/runsc, additional sandboxes: not shown: it may be nothing", "total: one line through memory plus uncharged",
 		"containerd/kata, memory, cache: 2 of 6 values left out<", `containerd/kata, cache: \\x1b\[2Jfew<`)
 }
 

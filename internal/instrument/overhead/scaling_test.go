@@ -72,8 +72,8 @@ func TestRoomCountsEverythingASandboxUses(t *testing.T) {
 		{"and no more than there can be processes", 3, nothing, 30, 1768, 32768, 1000, "processes"},
 		{"which is not known of an older record", 3, nothing, 30, 0, 0, 0, "lacks the process limit"},
 		{"and does not matter for few", 3, nothing, 1, 0, 0, 1274, "memory"},
-		{"two rounds tell no room", 2, nothing, 1, 100, 32768, 0, "it takes 3 rounds"},
-		{"nor does one", 1, nothing, 1, 100, 32768, 0, "it takes 3 rounds"},
+		{"two rounds tell no room", 2, nothing, 1, 100, 32768, 0, "needs at least 3 rounds"},
+		{"nor does one", 1, nothing, 1, 100, 32768, 0, "needs at least 3 rounds"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := weighed(t, oversee(func(w *oversight) {

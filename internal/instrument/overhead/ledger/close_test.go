@@ -218,7 +218,7 @@ func TestContainerLedger(t *testing.T) {
 		{"a daemon that is new counts whole, and the one that it replaced is taken off", func(_, _, e *record.Reading) { e.Processes[0].Start++ },
 			says{"daemon anon": 3 * mib, "daemon cache": 0, "daemon cpu": "?"}},
 		{"others' growth is no cost of the sandbox", nil, says{"node": 80 * mib, "others": 2 * mib}},
-		{"shared memory that nobody maps is the workload's", nil, says{"workload anon": 64 * mib, "workload shmem": mib, "workload why": "no process maps"}},
+		{"shared memory that nobody maps is the workload's", nil, says{"workload anon": 64 * mib, "workload shmem": mib, "workload why": "not mapped by any process"}},
 		{"in the group of each sandbox, of which the first is named", func(_, _, e *record.Reading) {
 			e.Sandboxes, e.Processes[1].Role = 2, record.RoleSentry
 			e.Processes = append(e.Processes, process(300, 1, record.RoleSentry, "/d", 0, 0, 0))
