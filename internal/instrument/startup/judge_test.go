@@ -124,9 +124,9 @@ func TestFailedStartsAreCountedWithoutFigures(t *testing.T) {
 func TestReadyAtFirstPollIsAnUpperBound(t *testing.T) {
 	for first, want := range map[int][2]string{
 		0: {"≤ ", "every workload was ready at the first poll"},
-		1: {"≤ ", "known to 2.00 ms at worst, at most (≤) in 3 of 4: ready when first asked"},
-		3: {"", "known to 2.00 ms at worst, at most (≤) in 1 of 4: ready when first asked"},
-		4: {"", "known to 2.00 ms at worst"},
+		1: {"≤ ", "known to within 2.00 ms at worst, at most (≤) in 3 of 4: ready when first asked"},
+		3: {"", "known to within 2.00 ms at worst, at most (≤) in 1 of 4: ready when first asked"},
+		4: {"", "known to within 2.00 ms at worst"},
 	} {
 		var all []record.Start
 		for i := range 4 {

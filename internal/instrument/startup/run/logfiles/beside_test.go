@@ -171,7 +171,7 @@ func TestGuestStartIsKnownIfItsBoundsAreClose(t *testing.T) {
 		why   string
 	}{
 		"17 ms apart":  {7790, true, ""},
-		"117 ms apart": {7890, false, "good to"},
+		"117 ms apart": {7890, false, "known to within"},
 		"no bound":     {0, false, ""},
 	} {
 		live := live
