@@ -206,7 +206,7 @@ func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 		rec := must.Get(lines.Load(file))(t)
 		p, err := ofRecord(file, &rec.Header)
 		if kept := rec.End.Why == "imported" || rec.End.Why == "read"; kept || err != nil {
-			check.That(t, kept && err != nil && strings.Contains(err.Error(), "what others kept"), "%s: %v", file, err)
+			check.That(t, kept && err != nil && strings.Contains(err.Error(), "imported from other tools' output"), "%s: %v", file, err)
 			continue
 		}
 		i, _ := all.Instruments.Of(rec.Header.Experiment)
