@@ -9,10 +9,13 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
+// strayPatience bounds the wait for the end of killed orphans, which may hang in the kernel.
+const strayPatience = 5 * time.Second
+
 // endStrays kills orphans of commands. A lane is their subreaper, so its children at the
 // close of the pool are orphans, not containers that a session knows.
 func (p *Pool) endStrays() {
-	for range 5 {
+	for end := time.Now().Add(strayPatience); time.Now().Before(end); {
 		strays := p.children()
 		if len(strays) == 0 {
 			return
@@ -27,7 +30,8 @@ func (p *Pool) endStrays() {
 			}
 			_ = unix.Close(fd)
 		}
-		// Their children become children of the lanes.
+		// Their children become children of the lanes. On a busy machine it takes a while
+		// until a killed process has ended.
 		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -167,7 +167,7 @@ func TestKernelErrorsAreExplained(t *testing.T) {
 		want        string
 	}{
 		{"no BPF", unix.ENOSYS, true, "CONFIG_BPF_SYSCALL"},
-		{"an old kernel", unix.EINVAL, true, "it takes Linux 5.8"},
+		{"an old kernel", unix.EINVAL, true, "it needs Linux 5.8"},
 		{"what breaks otherwise", unix.EIO, false, "list them: "},
 	} {
 		t.Run(c.claim, func(t *testing.T) {

@@ -73,7 +73,7 @@ func TestFailureHasItsCause(t *testing.T) {
 		want    []string
 	}{
 		"a quota is exceeded": {refused: refusal("exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5"),
-			kind: record.FailError, want: []string{"exceeded quota: small", "ResourceQuota allows"}},
+			kind: record.FailError, want: []string{"exceeded quota: small", "a larger ResourceQuota"}},
 		"admission denies it": {refused: refusal(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`),
 			kind: record.FailError, want: []string{"violates PodSecurity", "admission controller"}},
 		"the Role no longer allows it": {refused: denied("create", "pods"), kind: record.FailTimeout, want: []string{"cannot create resource", `"pods"`, space}},
