@@ -112,7 +112,7 @@ func TooFewToCompare(rounds, need, lanes int) record.Finding {
 // Retired returns the finding that an operation failed to remove some sandboxes.
 func Retired(target, op string, failed, of int, first *record.Failure) record.Finding {
 	return record.Finding{Code: NotRetired, Level: Warning, Target: target, Op: op,
-		Message: fmt.Sprintf("%d of %d sandboxes could not be removed by %s: %s; tare removed the rest by force", failed, of, op, first.Detail),
+		Message: fmt.Sprintf("%d of %d sandboxes could not be ended by %s: %s; tare removed them by force", failed, of, op, first.Detail),
 		Advice:  "tare lifecycle " + target + " times the operation and shows why it fails", Tried: first.Command}
 }
 

@@ -104,7 +104,7 @@ func inShort(v *Judgement) *page.Section {
 		notes = append(notes, "≥ part could not be read, so the figure is too small")
 	}
 	if open {
-		notes = append(notes, "? not shown to be enough: unexplained memory exceeds its margin")
+		notes = append(notes, "? not shown to be enough: unexplained memory exceeds podFixed's margin")
 	}
 	return &page.Section{Title: "in short", Style: term.Bold, Table: m, Notes: notes}
 }

@@ -40,7 +40,7 @@ func (j *Judgement) answer() (out []string) {
 		}
 	}
 	if parts != nil {
-		out = append(out, fmt.Sprintf("Not from the device, %s: %s.", page.Amount(cells, "cell"), strings.Join(parts, ", ")))
+		out = append(out, fmt.Sprintf("Not from the device, of %s: %s.", page.Amount(cells, "cell"), strings.Join(parts, ", ")))
 	}
 	return out
 }

@@ -52,7 +52,7 @@ func aCell(p *Options) string {
 		text += ", the page cache of its files dropped"
 	}
 	if p.Settle > 0 {
-		text += ", waiting until the device is idle"
+		text += ", started once the device is idle"
 	}
 	if p.RuntimeLimit > 0 {
 		text += "; at most " + page.Duration(float64(p.RuntimeLimit))

@@ -91,7 +91,7 @@ var meanings = []struct {
 	{HostCache, "memory of the host, or of the device, answered"},
 	{NotDirect, "O_DIRECT was requested and had no effect"},
 	{Contradicted, "the tool's report contradicts its own process or the device"},
-	{TooShort, "too short to show anything"},
+	{TooShort, "it ended before it could show anything"},
 	{Throttled, "held back by a limit"},
 	{Noisy, "too unsteady, or disturbed by others"},
 	{NotContradicted, "reported by the tool only: there are no device readings, and nothing contradicts it"},
