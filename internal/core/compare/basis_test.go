@@ -64,7 +64,7 @@ func TestVerdictNeedsABasis(t *testing.T) {
 	}{
 		{"one run a side without a control has none", []Run{machine("a", map[string]float64{"runc": 100}, nil)}, []Run{machine("b", map[string]float64{"runc": 130}, nil)}, Options{}, stat.NotDecided, "without a control in both"},
 		{"two runs a side have none", three("", "a", map[string]float64{"runc": 100}, nil).Runs[:2], three("", "b", map[string]float64{"runc": 130}, nil).Runs[:2], Options{}, stat.NotDecided, "without a control in both"},
-		{"three runs a side have one", three("", "a", map[string]float64{"runc": 100}, nil).Runs, three("", "b", map[string]float64{"runc": 130}, nil).Runs, Options{Filter: "quantity:latency"}, stat.Regressed, "each counting once"},
+		{"three runs a side have one", three("", "a", map[string]float64{"runc": 100}, nil).Runs, three("", "b", map[string]float64{"runc": 130}, nil).Runs, Options{Filter: "quantity:latency"}, stat.Regressed, "one per run"},
 		{"a control in both is one", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{}, stat.Regressed, "shift of target ÷ control"},
 		{"and shows that nothing became worse", []Run{base}, []Run{controlled("b", 1, 10, 101, nil)}, Options{}, stat.Passed, ""},
 		{"a machine that changed decides nothing", []Run{base}, []Run{controlled("b", 1, 13.1, 131, nil)}, Options{}, stat.NotDecided, "the machine changed (floor +31.0 %)"},
@@ -72,7 +72,7 @@ func TestVerdictNeedsABasis(t *testing.T) {
 		{"a named control takes their place", []Run{base}, []Run{controlled("b", 1, 13.1, 100, nil)}, Options{Control: "host"}, stat.Passed, ""},
 		{"a control that one side lacks is none", []Run{base}, []Run{controlled("b", 1, 10, 100, nil)}, Options{Control: "runc"}, stat.NotDecided, "without a control in both"},
 		{"what moved the control with the kernel is no basis", []Run{base}, []Run{controlled("b", 1, 10, 130, func(r *Run) { r.Header.Environment.Kernel = "6.2" })}, Options{Unlike: true}, stat.NotDecided, "without a control in both"},
-		{"one figure of a control does not show how runs differ", []Run{controlled("a", 1, 10, 100, onlyRun)}, []Run{controlled("b", 1, 10, 130, onlyRun)}, Options{Control: "floor"}, stat.NotDecided, "one figure of a control"},
+		{"one figure of a control does not show how runs differ", []Run{controlled("a", 1, 10, 100, onlyRun)}, []Run{controlled("b", 1, 10, 130, onlyRun)}, Options{Control: "floor"}, stat.NotDecided, "a single control figure does not show the spread between runs"},
 		{"two do", []Run{controlled("a", 1, 10, 100, onlyRun)}, []Run{controlled("b", 1, 10, 130, onlyRun)}, Options{}, stat.Regressed, "target ÷ control"},
 		{"a round of 0 has no ratio to a control", []Run{base}, []Run{controlled("b", 1, 10, 130, zero)}, Options{Filter: "op:stop"}, stat.NotDecided, "rounds of 0 have no ratio"},
 		{"a disturbed side decides nothing", []Run{base}, []Run{controlled("b", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
@@ -192,8 +192,8 @@ func TestTimesWithDifferentEndStampsAreComparedByCall(t *testing.T) {
 		says  string
 	}{
 		"both end with the first instruction":                {"first", 1, stat.Regressed, ""},
-		"the calls took the same":                            {"returned", 1 / 1.3, stat.Passed, "by when the call returned"},
-		"the calls took longer":                              {"returned", 1, stat.Regressed, "by when the call returned"},
+		"the calls took the same":                            {"returned", 1 / 1.3, stat.Passed, "times until the call returned are compared"},
+		"the calls took longer":                              {"returned", 1, stat.Regressed, "times until the call returned are compared"},
 		"when calls returned is not known, so nothing is":    {"returned", 0, stat.NotDecided, "different stamps (first, returned)"},
 		"a time that ends with neither is another operation": {"ready", 0, stat.NotDecided, "different stamps (first, ready)"},
 	} {

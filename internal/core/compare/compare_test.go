@@ -209,7 +209,7 @@ func TestProjectionsMatchBenchstat(t *testing.T) {
 		{"a header's field can be a column", []Side{one("x", record), one("y", other)}, Options{Col: "arch", Unlike: true}, "amd64 arm64", 4, figure.OfRounds, ""},
 		{"a row that holds two figures is refused", []Side{one("a", record)}, Options{Row: "op", Table: "lanes", Col: "side"}, "", 0, "", "share a cell"},
 		{"an unknown key is refused", []Side{one("a", record)}, Options{Col: "speed"}, "", 0, "", `--col: unknown key "speed"; the keys are target, op`},
-		{"benchstat's own keys are no keys here", []Side{one("a", record)}, Options{Row: ".fullname"}, "", 0, "", "--row: no figure has"},
+		{"benchstat's own keys are no keys here", []Side{one("a", record)}, Options{Row: ".fullname"}, "", 0, "", `--row: unknown key ".fullname"; the keys are target, op`},
 		{"a broken filter is refused", []Side{one("a", record)}, Options{Filter: "target:("}, "", 0, "", "--filter: "},
 		{"a filter that leaves nothing is refused", []Side{one("a", record)}, Options{Col: "target", Filter: "op:stop"}, "", 0, "", "nothing to compare"},
 		{"the same run twice is refused", []Side{one("a", record), one("b", record)}, Options{}, "", 0, "", "a and b have the same run"},
@@ -239,7 +239,7 @@ func TestRecordsOfASideCountOnceEach(t *testing.T) {
 	if v := f.Versus; v.Of != figure.OfRuns || v.Shift.N != 5 || v.Verdict == stat.Different || len(f.Rounds) != 60 || f.N != 5 {
 		t.Errorf("five runs that scatter by more than they differ give %+v of %d values", f.Versus, len(f.Rounds))
 	}
-	if text := draw(t, c.Page()); strings.Contains(text, "not known") || !strings.Contains(text, "each counting once") {
+	if text := draw(t, c.Page()); strings.Contains(text, "unknown") || strings.Contains(text, "not known") || !strings.Contains(text, "one per run") {
 		t.Errorf("it says\n%s", text)
 	}
 	cold := machine("c", map[string]float64{"runc": 100}, func(r *Run) {

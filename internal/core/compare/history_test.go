@@ -64,7 +64,7 @@ func TestHistoryFindsChanges(t *testing.T) {
 		{"what is better when more is better for it", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:requests", "", 1, false, []string{"run of runc became better between 24 and 25", "better"}},
 		{"of nothing a share is not known, but that it is worse", past(40, func(i int, _ *Run) float64 { return float64(max(i-24, 0) / max(i-24, 1)) }), "quantity:latency", "", 1, true, []string{"24 and 25", "worse p<0.001", "number of series (1)"}},
 		{"of few points nothing is looked for", past(3, func(i int, _ *Run) float64 { return 1 }), "quantity:latency", "", 1, false, []string{"no series has the"}},
-		{"a change that was known before does not count", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "30", 1, false, []string{"24 and 25", "exit status is of changes at 30"}},
+		{"a change that was known before does not count", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "30", 1, false, []string{"24 and 25", "exit status covers changes at 30 and later"}},
 		{"hashes have no order, so time has", past(40, func(i int, r *Run) float64 {
 			r.Labels = figure.Of("commit", fmt.Sprintf("%xa", i*7919%40))
 			return step(i, 25)
