@@ -182,7 +182,7 @@ func TestVerdictNeedsProgramRunTime(t *testing.T) {
 	w := quotaOf(1, []held{{heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}})
 	w.rec.Points[0].Runs = nil
 	q := w.judge(t).Quota
-	check.That(t, q.Verdict == QuotaUndecided && strings.Contains(q.Because[0], "not known"), "%s, %q", q.Verdict, q.Because)
+	check.That(t, q.Verdict == QuotaUndecided && strings.Contains(q.Because[0], "CPU time is unknown"), "%s, %q", q.Verdict, q.Because)
 }
 
 func TestQuotaWithOnlyFailuresIsUndecided(t *testing.T) {
@@ -240,7 +240,7 @@ func TestProgramsRunOncePerConnectAreChargedToClients(t *testing.T) {
 			check.That(t, b.Quota.Verdict == c.want && strings.Contains(because, c.says), "%s, because %s", b.Quota.Verdict, because)
 			text := w.report(t, "md", page.Options{})
 			check.That(t, !strings.Contains(because, "loop") && !strings.Contains(text, "loop rounds"), "a loop that chosen programs do not have:\n%s", text)
-			check.Equal(t, "findings name other runs", slices.Contains(codes(b), foundOthersRuns), strings.Contains(c.says, "others"))
+			check.Equal(t, "findings name other runs", slices.Contains(codes(b), foundOthersRuns), strings.Contains(c.says, "other processes"))
 		})
 	}
 }

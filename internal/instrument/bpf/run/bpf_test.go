@@ -246,7 +246,7 @@ func TestAppearingAndDisappearingProgramsAreReported(t *testing.T) {
 		text += strings.Join(p.Problems, "\n")
 		check.Equal(t, "chosen by", p.Datapath, "name a*")
 	}
-	check.That(t, strings.Contains(text, "program 2 c went") && strings.Contains(text, "program 3 d came") && len(rec.Programs) == 3,
+	check.That(t, strings.Contains(text, "program 2 c was unloaded") && strings.Contains(text, "program 3 d was loaded") && len(rec.Programs) == 3,
 		"%d programs; %s", len(rec.Programs), text)
 	check.That(t, s.asked[0].URL == "http://10.0.0.1/", "asked %+v", s.asked[0])
 }
