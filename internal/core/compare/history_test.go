@@ -59,7 +59,7 @@ func TestHistoryFindsChanges(t *testing.T) {
 		says   []string
 	}{
 		{"nothing changed", past(40, func(int, *Run) float64 { return 1 }), "*", "", 2, false, []string{"No change was detected in 2 series over 40 points; the most stable series would have shown a change of ", "changes: none", "40 runs of 40 points", "· 2 series ·", "ordered by label commit"}},
-		{"few points show nothing, and that is said", past(7, func(i int, _ *Run) float64 { return step(i, 3) }), "*", "", 2, false, []string{"No change is detectable in 7 runs of 7 points: ", "changes: too few points to detect any", "each of 2 series needs 15 points", "a single series needs 14: select fewer with --filter"}},
+		{"few points show nothing, and that is said", past(7, func(i int, _ *Run) float64 { return step(i, 3) }), "*", "", 2, false, []string{"No change is detectable in 7 runs of 7 points: ", "changes: too few points to detect any, however large", "each of 2 series needs 15 points", "a single series needs 14: select fewer with --filter"}},
 		{"a step has its commits, and is worse by the figure's direction", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "", 1, true, []string{"run of runc became worse between 24 and 25: 100 ns to 110 ns (+9.7 %", "24 and 25", "worse p<0.001", "│"}},
 		{"what is better when more is better for it", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:requests", "", 1, false, []string{"run of runc became better between 24 and 25", "better"}},
 		{"of nothing a share is not known, but that it is worse", past(40, func(i int, _ *Run) float64 { return float64(max(i-24, 0) / max(i-24, 1)) }), "quantity:latency", "", 1, true, []string{"24 and 25", "worse p<0.001", "number of series (1)"}},

@@ -42,7 +42,7 @@ func (h *History) changes() *page.Section {
 	if after == nil {
 		title, notes := "changes: none", []string{h.shown()}
 		if !slices.ContainsFunc(h.Series, func(s *Series) bool { return !math.IsInf(s.Finds, 1) }) {
-			title = "changes: too few points to detect any"
+			title = "changes: too few points to detect any, however large"
 			notes = append(notes, h.needed())
 		}
 		return &page.Section{Title: title, Style: term.Bold, Notes: notes}
