@@ -348,7 +348,7 @@ func sides(p *published.Report, all []run) *page.Section {
 		env := &one.rec.Header.Environment
 		machine := page.Dotted(env.OS, "Linux "+page.Known(env.Kernel), page.Processor(env), "memory "+page.Size(float64(env.Memory)), page.Cgroups(env.Cgroup))
 		if env.Kernel == "" {
-			machine = "not known" // imported
+			machine = "unknown" // imported
 		}
 		ours := page.List{Heading: "ours, " + one.name, Items: []page.Item{
 			{Key: "machine", Text: machine},

@@ -279,9 +279,9 @@ func TestUnreadableMountsAreUnknown(t *testing.T) {
 		head, tail string
 	}{
 		"read":                     {[]*record.LeftBeside{{Mounts: []string{}}, {Mounts: []string{}}}, "0", ""},
-		"not read":                 {[]*record.LeftBeside{{}, {}}, "0", "(mounts not known)"},
-		"not read in a round":      {[]*record.LeftBeside{{Mounts: []string{"/m"}}, {}}, "1", "(mounts not known)"},
-		"not read beside a shim":   {[]*record.LeftBeside{{Processes: []string{"shim (7)"}}}, "1", "(mounts not known)"},
+		"not read":                 {[]*record.LeftBeside{{}, {}}, "0", "(mounts unknown)"},
+		"not read in a round":      {[]*record.LeftBeside{{Mounts: []string{"/m"}}, {}}, "1", "(mounts unknown)"},
+		"not read beside a shim":   {[]*record.LeftBeside{{Processes: []string{"shim (7)"}}}, "1", "(mounts unknown)"},
 		"nothing was looked at":    {[]*record.LeftBeside{nil}, "–", ""},
 		"one round was not looked": {[]*record.LeftBeside{nil, {Mounts: []string{}}}, "0", ""},
 	} {

@@ -121,7 +121,7 @@ func leftOver(left []*figure.Figure) page.Cell {
 	c := page.Words(page.Count(n))
 	for i := range left {
 		if len(left[i].Rounds) < rounds {
-			c.Tail += "(" + left[i].Labels.Get("of") + " not known)"
+			c.Tail += "(" + left[i].Labels.Get("of") + " unknown)"
 		}
 	}
 	return c
