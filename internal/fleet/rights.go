@@ -29,8 +29,8 @@ var rights = []right{
 	{"coordination.k8s.io", "leases", []string{"create", "patch", "delete"}},
 }
 
-// fetching is the additional permission for fetching records. The server also requires create,
-// because connections use get.
+// fetching is the additional permission for fetching records. Connections are made with get,
+// and the API server requires create for them too.
 var fetching = right{"", "pods/exec", []string{"get", "create"}}
 
 // mayAll checks all permissions before the run creates any object. Its error lists the

@@ -49,7 +49,7 @@ func sentBy() string {
 	return "fortio"
 }
 
-// timed returns the number of requests in mean and quantiles.
+// timed returns the number of requests that mean and quantiles are computed from.
 func (r *Result) timed() int64 { return r.Requests - r.Errors + total(r.Missing) }
 
 // addFailures adds the failures of a client, with the same limit of reasons.

@@ -19,7 +19,7 @@ import (
 // Page is a report that is not yet rendered.
 type Page struct {
 	Title    string // title of the plan; "" if it has none
-	Cover    bool   // the page opens a document of all pages, which takes its title
+	Cover    bool   // first page of a combined document, which uses the title of this page
 	Command  string // command that made the record; the title in Markdown if there is no other
 	Head     []string
 	Answer   []string // sentences with the results of the run; text repeats the first one at the end

@@ -289,8 +289,8 @@ func (s *segments) residuals() []float64 {
 // exceed its level to find 4 of 5 changes.
 const foundInFour = 0.84
 
-// finds returns [Course].Finds for logarithms. The noise is 1.4826 times the median absolute
-// residual; ranks need 5 % more than a mean.
+// finds computes [Course].Finds from the logarithms of the values. The noise is 1.4826 times
+// the median absolute residual. A rank test needs about 5 % more values than a test of means.
 func (s *segments) finds() float64 {
 	n := len(s.values)
 	sizes := make([]float64, 0, n)

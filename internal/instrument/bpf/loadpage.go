@@ -167,7 +167,7 @@ func priceCell(r *Row) page.Cell {
 	return c
 }
 
-// pricePairs returns the largest number of rounds behind a statistics overhead.
+// pricePairs returns the largest number of rounds that an overhead of BPF statistics is estimated from.
 func pricePairs(v *Judgement) (most int) {
 	for i := range v.Rows {
 		most = max(most, v.Rows[i].PriceRounds)

@@ -176,7 +176,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 // its pods nor its engines.
 var noKubelets = []string{"oci", "docker", "podman", "isula", "command"}
 
-// ofAll describes the number of phases behind a maximum, counting each round.
+// ofAll describes how many phases a maximum was taken over; each round counts as one.
 func ofAll(phases int) string {
 	if phases == 1 {
 		return "one phase of one round"

@@ -51,8 +51,8 @@ var statNames = [keys][2]string{
 }
 
 // parse parses memory.stat. All figures include the group's descendants; in v1 those lines
-// follow the ones without descendants. It stops after the first most keys: needed, or all
-// of them (keys).
+// follow the ones without descendants. It stops once it has found most keys: needed for the
+// figures of a sample, or keys for all of them.
 func (s *stats) parse(b []byte, version int, most key) error {
 	*s = stats{}
 	if i := bytes.Index(b, []byte("\ntotal_")); i >= 0 && version == 1 {

@@ -84,7 +84,7 @@ func (w *watch) loop(ctx context.Context, sleep func(time.Duration)) {
 				p = w.poller(at, started)
 			}
 		}
-		gone := alive.gone() // checked before the poll: a workload may be ready until its end
+		gone := alive.gone() // checked before the poll, because a workload can become ready just before it ends
 		if w.failure != nil {
 			w.crashed = gone && started
 			return

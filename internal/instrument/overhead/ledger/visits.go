@@ -55,7 +55,7 @@ func Visits(readings []record.Reading, series []record.Series) []*Visit {
 	return all
 }
 
-// Leavings are the kinds of objects that can bear the id of a removed sandbox.
+// Leavings are the kinds of leftovers of a removed sandbox, found by its id.
 var Leavings = []string{"cgroups", "processes", "mounts"}
 
 // Left returns how many objects of a kind remained after the visit, if that was read.
