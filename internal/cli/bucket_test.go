@@ -82,7 +82,7 @@ func TestRecordIsUploadedOnceComplete(t *testing.T) {
 	})
 	_, stderr := ends(t, ExitUsage, "AWS_SECRET_ACCESS_KEY", append(line[:len(line)-1], "s3://tare/nightly/other.jsonl")...)
 	_, kept, _ := strings.Cut(stderr, "the files are kept in ")
-	kept, _, _ = strings.Cut(kept, ",")
+	kept, _, _ = strings.Cut(kept, ";")
 	ends(t, ExitDone, "host", "report", filepath.Join(kept, "other.jsonl"))
 }
 
