@@ -23,7 +23,7 @@ import (
 // says lists expected parts of the detailed reports of examples, separated by |.
 var says = map[string]string{
 	"tare lifecycle host floor runc --rounds 6 -o run.jsonl":                                                                          "host|runc|create",
-	"tare overhead host runc --sandboxes 1,5":                                                                                         "runc|workload|residual|not what a kubelet runs|one more sandbox",
+	"tare overhead host runc --sandboxes 1,5":                                                                                         "runc|workload|residual|a kubelet does not run runc|one more sandbox",
 	"tare overhead runc containerd/runc --phases idle,10M,100M --limit cpu=1,memory=1Gi":                                              "idle|1M|10M",
 	"tare storage host runc --volume bind --size 8M --jobs randread,write --rounds 1 --ceiling 100ms":                                 "host|runc|bind|write 512k|in short: fio",
 	"tare storage runc --volume bind,tmpfs --cache direct,buffered --jobs read --bs 4k --size 4M --rounds 1 --ceiling 0 --drop files": "tmpfs|not direct",

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -106,5 +107,19 @@ func readMark(dir, id string) (boot string, is, alive bool) {
 	line, _, _ := strings.Cut(rest, "\n")
 	boot, _ = strings.CutPrefix(line, "boot ")
 	// A shared lock, so that two readers do not mistake each other for the run.
-	return boot, true, errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+	return boot, true, errors.Is(tryLock(f, unix.LOCK_SH), unix.EWOULDBLOCK)
+}
+
+// lockPatience bounds the wait for the lock of a run that was killed. A process that it was
+// just starting has a copy of the lock until it executes its program.
+const lockPatience = time.Second
+
+// tryLock locks a file. It returns EWOULDBLOCK if another process has the lock.
+func tryLock(f *os.File, how int) error {
+	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			return err
+		}
+	}
 }

@@ -82,6 +82,22 @@ func TestADeadRunIsNotTakenForALiveOneWhileAnotherLooksAtIt(t *testing.T) {
 	}
 }
 
+// A process that a killed run was starting has copies of the run's locks until it executes
+// its program.
+func TestKilledRunIsDeadOnceItsLastChildHasStarted(t *testing.T) {
+	r := start(t, roots(t))
+	child := exec.Command("sleep", "0.3")
+	child.ExtraFiles = append(slices.Clone(r.marks), r.lock)
+	must.OK(t, child.Start())
+	r.release() // as if killed
+	if is, alive := marked(r.stateDir(), r.ID); !is || alive {
+		t.Errorf("is %v, alive %v", is, alive)
+	}
+	next := start(t, r.roots)
+	must.OK(t, child.Wait())
+	next.Close()
+}
+
 func has(left []Leftover, id string) bool {
 	return slices.ContainsFunc(left, func(l Leftover) bool { return l.RunID == id })
 }

@@ -24,7 +24,7 @@ import (
 // memfdEnv makes this test binary a helper that keeps memory in an unmapped memfd.
 const memfdEnv = "TARE_PROOF_MEMFD"
 
-const inMemfd = 200 * mib
+const inMemfd = 512 * mib // large enough to exceed the noise of a busy machine
 
 func holdMemfd() {
 	fd, err := unix.MemfdCreate("trick", 0)
