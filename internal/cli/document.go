@@ -272,7 +272,7 @@ func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why err
 	} else {
 		found = []record.Finding{{Code: finding.NotWeighed, Level: level, Message: "nothing was measured: " + end.Why, Advice: "tare doctor says what can be weighed here"}}
 	}
-	w, err := s.lines().Create(out.record)
+	w, err := s.create(out.record)
 	if err != nil {
 		return err
 	}

@@ -308,7 +308,7 @@ func (s *app) joinNode(files []string, path, node string) error {
 	if _, err := os.Stat(path); err == nil { // the record of an earlier run on the volume
 		path = fmt.Sprintf("%s-%s.jsonl", record.Stem(path), time.Now().UTC().Format("20060102T150405Z"))
 	}
-	w, err := s.lines().Create(path)
+	w, err := s.create(path)
 	if err != nil {
 		return err
 	}

@@ -167,6 +167,9 @@ func (f *imageFlags) write(i *image.Image) error {
 	if f.output == "" {
 		return nil
 	}
+	if err := refuseForeignLink(f.output); err != nil {
+		return err
+	}
 	if !strings.HasSuffix(f.output, ".tar") {
 		return i.WriteFolder(f.output)
 	}

@@ -20,10 +20,8 @@ import (
 // character device. It rejects records, disks and links that another user can change. Other
 // existing files need force.
 func writeOutput(path string, text []byte, force bool) error {
-	if link, err := foreignLink(path); err != nil {
+	if err := refuseForeignLink(path); err != nil {
 		return err
-	} else if link != "" {
-		return fmt.Errorf("%s is a link of another user; name the file itself with -o", link)
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,12 +93,12 @@ func writeInto(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// foreignLink returns the first symbolic link in path that belongs neither to root nor to
-// this user, or "".
-func foreignLink(path string) (string, error) {
+// refuseForeignLink rejects an output path with a symbolic link that belongs neither to root
+// nor to this user. All commands with -o call it.
+func refuseForeignLink(path string) error {
 	whole, err := filepath.Abs(path)
 	if err != nil {
-		return "", err
+		return err
 	}
 	for at := whole; at != "/"; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
@@ -108,10 +106,10 @@ func foreignLink(path string) (string, error) {
 			continue // the caller handles missing files
 		}
 		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 0 && int(owner) != os.Geteuid() {
-			return at, nil
+			return fmt.Errorf("%s is a link of another user; name the file itself with -o", at)
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // writeWhole writes a file atomically: under a temporary name, which place then renames.
@@ -151,7 +149,7 @@ func (s *app) newRecord(path string, write func(w *record.Writer, at string) err
 		defer os.RemoveAll(dir)
 		at = filepath.Join(dir, filepath.Base(path))
 	}
-	w, err := s.lines().Create(at)
+	w, err := s.create(at)
 	if err != nil {
 		return err
 	}

@@ -299,11 +299,19 @@ func (s *app) createRecord(path, experiment, id string) (*record.Writer, string,
 	if err := checkRecordName(path); err != nil {
 		return nil, "", fmt.Errorf("%w; for a report in a file use tare report RECORD --format FORMAT -o FILE, for a document tare run -o DIR/", err)
 	}
-	w, err := s.lines().Create(path)
+	w, err := s.create(path)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w; name another with -o FILE", err)
 	}
 	return w, path, nil
+}
+
+// create creates a record. It does not follow links of other users.
+func (s *app) create(path string) (*record.Writer, error) {
+	if err := refuseForeignLink(path); err != nil {
+		return nil, err
+	}
+	return s.lines().Create(path)
 }
 
 // removeFile removes an unused record. It does not remove devices and pipes that -o named.
