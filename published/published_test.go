@@ -28,7 +28,7 @@ func load(t *testing.T, name string) *published.Report {
 	return must.Get(published.Load(name))(t)
 }
 
-func TestTheISuladReportIsThereInFull(t *testing.T) {
+func TestISuladReportIsComplete(t *testing.T) {
 	r := load(t, isulad)
 	for _, table := range r.Tables {
 		for _, row := range table.Rows {
@@ -48,9 +48,9 @@ func TestTheISuladReportIsThereInFull(t *testing.T) {
 	check.That(t, r.Date == "2020-09-09" && r.Author == "haozi007" && r.Unit == "ms", "%+v", r)
 }
 
-// The sums are the column sums of the publication, computed before its tables were
+// The expected column sums were computed from the publication before its tables were
 // converted to a file.
-func TestTheISuladReportsFiguresAddUp(t *testing.T) {
+func TestISuladColumnSumsMatch(t *testing.T) {
 	sums := map[string][3]float64{
 		"client-x86-containers-1": {2249, 2250, 1139}, "client-x86-containers-100": {36229, 30928, 16399},
 		"client-arm-containers-1": {3561, 3549, 1818}, "client-arm-containers-100": {89245, 71647, 28026},
@@ -65,7 +65,7 @@ func TestTheISuladReportsFiguresAddUp(t *testing.T) {
 		for _, row := range table.Rows {
 			for i, v := range row.Values {
 				ms, ok := milliseconds(r, v)
-				check.That(t, ok, "%s: %q is no time", table.ID, v)
+				check.That(t, ok, "%s: %q is not a time", table.ID, v)
 				got[i] += ms
 			}
 		}
@@ -73,7 +73,7 @@ func TestTheISuladReportsFiguresAddUp(t *testing.T) {
 	}
 }
 
-func TestEveryPrintedDifferenceFollowsFromTheAveragesOrIsNoted(t *testing.T) {
+func TestPrintedDifferencesMatchAveragesOrAreNoted(t *testing.T) {
 	r := load(t, isulad)
 	var wrong []string
 	differences := 0
@@ -94,11 +94,11 @@ func TestEveryPrintedDifferenceFollowsFromTheAveragesOrIsNoted(t *testing.T) {
 		}
 	}
 	want := []string{"client-arm-containers-100: 100 * rm against Podman: printed -92.33%, from the averages -91.54%"}
-	check.That(t, slices.Equal(wrong, want) && differences == 80, "of %d differences these disagree: %q, want %q", differences, wrong, want)
+	check.That(t, slices.Equal(wrong, want) && differences == 80, "%d differences, mismatches: %q, want %q", differences, wrong, want)
 }
 
-func TestEveryPublicationHasAllItsTables(t *testing.T) {
-	for name, want := range map[string][4]int{ // tables, rows, values, and sentences that its figures contradict
+func TestPublicationsAreComplete(t *testing.T) {
+	for name, want := range map[string][4]int{ // tables, rows, values, and statements that its figures contradict
 		"isulad-2020": {12, 40, 120, 4}, "kata-boot-2018": {3, 24, 68, 5}, "kata-io": {8, 53, 129, 3}, "kata-overhead": {8, 66, 128, 4}, "kmesh-resource": {4, 16, 22, 3},
 	} {
 		r := load(t, name)
@@ -115,7 +115,7 @@ func TestEveryPublicationHasAllItsTables(t *testing.T) {
 
 // Every formula consists of printed figures and small integers, and yields the stated
 // result.
-func TestWhatShowsASentenceToBeWrongFollowsFromPrintedFigures(t *testing.T) {
+func TestContradictionsFollowFromPrintedFigures(t *testing.T) {
 	number := regexp.MustCompile(`[0-9.]+`)
 	for _, name := range published.Names() {
 		r := load(t, name)
@@ -130,7 +130,7 @@ func TestWhatShowsASentenceToBeWrongFollowsFromPrintedFigures(t *testing.T) {
 		for _, claim := range r.Claims {
 			for _, but := range claim.But {
 				for _, n := range number.FindAllString(but.Formula, -1) {
-					check.That(t, printed[n], "%s: %s: %s stands in no table", name, claim.Says, n)
+					check.That(t, printed[n], "%s: %s: %s is in no table", name, claim.Says, n)
 				}
 				// Divide integers without truncation.
 				exact := number.ReplaceAllStringFunc(but.Formula, func(n string) string { return "(" + n + "*1.0)" })
@@ -148,7 +148,7 @@ func TestWhatShowsASentenceToBeWrongFollowsFromPrintedFigures(t *testing.T) {
 	}
 }
 
-func TestColumnsAreAkinToTargets(t *testing.T) {
+func TestColumnsMatchTargets(t *testing.T) {
 	r := load(t, isulad)
 	golden.Lines(t, "testdata/akin.txt", func(t *testing.T, target string) (any, error) {
 		var columns []string
@@ -162,7 +162,7 @@ func TestColumnsAreAkinToTargets(t *testing.T) {
 }
 
 func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
-	check.Equal(t, "there come", published.Names(), []string{"isulad-2020", "kata-boot-2018", "kata-io", "kata-overhead", "kmesh-resource"})
+	check.Equal(t, "names", published.Names(), []string{"isulad-2020", "kata-boot-2018", "kata-io", "kata-overhead", "kmesh-resource"})
 	text := must.Get(os.ReadFile("isulad-2020/report.json"))(t)
 	dir := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(dir, "report.json"), text, 0o644))
@@ -173,16 +173,16 @@ func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
+func TestInvalidPublicationIsRefused(t *testing.T) {
 	good := must.Read(t, "isulad-2020/report.json")
 	tests := map[string]struct{ text, want string }{
-		"an empty file":          {"", "does not hold published figures"},
-		"another JSON":           {`{"a":1}`, "unknown field"},
-		"a record":               {`{"type":"header","schema":1}` + "\n{}", "is a record: use tare compare A B"},
-		"a compressed record":    {"\x28\xb5\x2f\xfd....", "is a record"},
-		"two of them":            {good + good, "more than one"},
-		"one of a later version": {`{"version":3,"sheets":[]}`, "use a later tare"},
-		"a page without end":     {strings.Repeat(" ", 1<<20) + good, "larger than 1 MiB"},
+		"empty file":        {"", "does not hold published figures"},
+		"other JSON":        {`{"a":1}`, "unknown field"},
+		"record":            {`{"type":"header","schema":1}` + "\n{}", "is a record: use tare compare A B"},
+		"compressed record": {"\x28\xb5\x2f\xfd....", "is a record"},
+		"two publications":  {good + good, "more than one"},
+		"later version":     {`{"version":3,"sheets":[]}`, "use a later tare"},
+		"too large file":    {strings.Repeat(" ", 1<<20) + good, "larger than 1 MiB"},
 	}
 	for _, row := range must.Rows(t, "testdata/refused.tsv") {
 		must.That(t, strings.Contains(good, row[1]), "no %q in the file", row[1])
@@ -202,7 +202,7 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 	check.Error(t, err, "is not a regular file")
 }
 
-func TestAFigureStaysAsItWasPrinted(t *testing.T) {
+func TestFigureKeepsItsPrintedForm(t *testing.T) {
 	var got []published.Figure
 	must.OK(t, json.Unmarshal([]byte(`[12.50, null, 0, 1e3]`), &got))
 	check.Equal(t, "text", string(must.JSON(t, got)), "[12.50,null,0,1e3]")

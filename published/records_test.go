@@ -22,7 +22,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Two publications are records that tare report can show: figures printed by tools, and
+// stored loads one of the publications that are records: figures printed by tools, and
 // starts analyzed by hand.
 func stored(t *testing.T, name string) *record.Record {
 	t.Helper()
@@ -31,6 +31,7 @@ func stored(t *testing.T, name string) *record.Record {
 	return rec
 }
 
+// cells calls a function with every measured cell of an imported record.
 func cells(t *testing.T, rec *record.Record, each func(table *storage.Table, cell *storage.Cell)) *storage.Judgement {
 	t.Helper()
 	s, err := storage.Judge(rec)
@@ -47,9 +48,9 @@ func cells(t *testing.T, rec *record.Record, each func(table *storage.Table, cel
 
 // The golden file also has the list of findings. It shows that direct I/O served by a
 // cache is reported.
-func TestPublishedFiguresThatNoDeviceCanGiveAreFlagged(t *testing.T) {
+func TestImplausiblePublishedFiguresAreFlagged(t *testing.T) {
 	var said strings.Builder
-	for _, name := range []string{"kata-io/record", "kata-io/sysbench"} { // which is of another machine
+	for _, name := range []string{"kata-io/record", "kata-io/sysbench"} { // sysbench is of another machine
 		s := cells(t, stored(t, name), func(table *storage.Table, c *storage.Cell) {
 			rates := fmt.Sprintf("read %.1f MB/s, write %.1f MB/s", c.Read.Bandwidth.Value/1e6, c.Write.Bandwidth.Value/1e6)
 			fmt.Fprintln(&said, table.Job, table.Volume, table.Cache, c.Target+":", rates+":", c.Verdict)
@@ -64,7 +65,7 @@ func TestPublishedFiguresThatNoDeviceCanGiveAreFlagged(t *testing.T) {
 	golden.Same(t, "testdata/verdicts.txt", said.String())
 }
 
-func TestFiguresOfNoVolumeAreJudgedAsTheMachinesOwn(t *testing.T) {
+func TestFiguresWithoutVolumeAreJudgedAsRootfs(t *testing.T) {
 	want, got := map[string]storage.Verdict{}, map[string]storage.Verdict{}
 	cells(t, stored(t, "kata-io/record"), func(table *storage.Table, c *storage.Cell) {
 		want[table.Job+table.Volume+table.Cache+c.Target] = c.Verdict
@@ -85,8 +86,8 @@ func TestFiguresOfNoVolumeAreJudgedAsTheMachinesOwn(t *testing.T) {
 	check.That(t, fmt.Sprint(got) == fmt.Sprint(want), "got  %v\nwant %v", got, want)
 }
 
-// recomputed has the sum of a start's parts, the measured wall time, and the engine time,
-// which is the wall time less the runtime's calls.
+// recomputed returns the sum of a start's parts, the measured wall time, and the engine
+// time, which is the wall time less the runtime's calls.
 func recomputed(s *record.Start) map[string]int64 {
 	var sum, calls int64
 	for _, x := range s.Spans {
@@ -98,10 +99,10 @@ func recomputed(s *record.Start) map[string]int64 {
 	return map[string]int64{"sum": sum, "wall": s.Ended, "credits": s.Ended - calls}
 }
 
-// Each mistake affects two figures: 2.2776 instead of the wall time of 2.776 s, and a sum
+// Each error affects two figures: 2.2776 instead of the wall time of 2.776 s, and a sum
 // without 0.2247 s. The golden file has the wrong claims with the correct values, the
 // findings, and the engine time of the report.
-func TestThePublishedSumsOfTheBootHaveTwoMistakesAndTheReportTellsBoth(t *testing.T) {
+func TestBothErrorsInThePublishedBootSumsAreReported(t *testing.T) {
 	rec := stored(t, "kata-boot-2018/record")
 	var said strings.Builder
 	for i := range rec.Starts {
@@ -109,7 +110,7 @@ func TestThePublishedSumsOfTheBootHaveTwoMistakesAndTheReportTellsBoth(t *testin
 		follows := recomputed(s)
 		for _, c := range s.Claims {
 			verdict := "follows"
-			if off := math.Abs(float64(c.Value - follows[c.Name])); off > 10e6 && off > float64(follows[c.Name])/100 { // figures that were rounded by hand
+			if off := math.Abs(float64(c.Value - follows[c.Name])); off > 10e6 && off > float64(follows[c.Name])/100 { // tolerates rounding by hand
 				verdict = "does not follow"
 			}
 			fmt.Fprintf(&said, "%s: %s %.4f of %.4f %s\n", s.Name, c.Name, float64(c.Value)/1e9, float64(follows[c.Name])/1e9, verdict)
@@ -125,14 +126,14 @@ func TestThePublishedSumsOfTheBootHaveTwoMistakesAndTheReportTellsBoth(t *testin
 	golden.Same(t, "testdata/boot.txt", said.String())
 }
 
-func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
+func TestISuladPlanCoversEveryTable(t *testing.T) {
 	text := must.Get(os.ReadFile("../plans/isulad-2020.yaml"))(t)
 	p := must.Get(plan.Parse("isulad-2020.yaml", text, all.Instruments))(t)
 	r := load(t, isulad)
 	check.That(t, p.Name == r.Name && len(p.Measure) == 3, "plan %s of %d measures", p.Name, len(p.Measure))
 	for _, table := range r.Tables {
 		check.That(t, slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return gives(r, m.Options.(*lifecycle.Options), table) }),
-			"no measure gives %s", table.ID)
+			"no measure covers %s", table.ID)
 	}
 	for _, m := range p.Measure {
 		l := m.Options.(*lifecycle.Options)

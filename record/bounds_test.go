@@ -40,29 +40,29 @@ func TestTagsBoundValues(t *testing.T) {
 		spoil func(*toyLine)
 		want  string // "" if accepted
 	}{
-		"what is as it should be":          {func(*toyLine) {}, ""},
-		"a number below nothing":           {func(l *toyLine) { l.Count = -1 }, "count is -1 and cannot be negative"},
-		"a number that may be below":       {func(l *toyLine) { l.Signed = -1 }, ""},
-		"memory that is not known":         {func(l *toyLine) { l.Memory = -1 }, ""},
-		"memory below unknown":             {func(l *toyLine) { l.Memory = -2 }, "memory is -2 and cannot be negative; -1 means unknown"},
-		"memory beyond addresses":          {func(l *toyLine) { l.Memory = math.MaxInt64 }, "memory is 9223372036854775807 and must be at most 144115188075855872"},
-		"too little":                       {func(l *toyLine) { l.Port = 0 }, "port is 0 and must be at least 1"},
-		"too much":                         {func(l *toyLine) { l.Port = 1025 }, "port is 1025 and must be at most 1024"},
-		"a NaN share":                      {func(l *toyLine) { l.Share = math.NaN() }, "share is NaN and must be from 0 to 1.05"},
-		"a number without an end":          {func(l *toyLine) { l.Load = math.Inf(1) }, "load is +Inf and must be at least 0"},
-		"a word that is not known":         {func(l *toyLine) { l.Case = "c" }, `case is "c" and must be one of a, b`},
-		"no word":                          {func(l *toyLine) { l.Case = "" }, ""},
-		"a path from somewhere":            {func(l *toyLine) { l.Path = "a" }, "path must begin with"},
-		"a path without an end":            {func(l *toyLine) { l.Path = "/" + strings.Repeat("x", 4096) }, "path is 4097 bytes long: at most 4096"},
-		"a list that is too long":          {func(l *toyLine) { l.Parts = make([]toyPart, 4) }, "4 parts: at most 3 are read"},
-		"an element twice":                 {func(l *toyLine) { l.Parts = append(l.Parts, l.Parts[0]) }, `parts: duplicate name "p"`},
-		"an element without its name":      {func(l *toyLine) { l.Parts[0].Name = "" }, `parts: name "": name is missing`},
-		"an end before its begin":          {func(l *toyLine) { l.Parts[0].End = 4 }, `parts: name "p": end 4 is before at 5`},
-		"an end of another clock":          {func(l *toyLine) { l.Parts[0].End = math.MaxInt64 }, "it comes from another clock"},
-		"a struct behind a pointer":        {func(l *toyLine) { l.Part = &toyPart{Name: "p", At: -1} }, "part: at is -1"},
-		"an object with a long name in it": {func(l *toyLine) { l.Named[strings.Repeat("x", 65)] = 1 }, "named: a name is 65 bytes long"},
-		"an object with too much in it":    {func(l *toyLine) { l.Named["a"], l.Named["b"] = 1, 1 }, "3 named: at most 2"},
-		"an object with less than nothing": {func(l *toyLine) { l.Named["n"] = -1 }, `named: "n" is -1`},
+		"valid line":                      {func(*toyLine) {}, ""},
+		"negative number":                 {func(l *toyLine) { l.Count = -1 }, "count is -1 and cannot be negative"},
+		"number that may be negative":     {func(l *toyLine) { l.Signed = -1 }, ""},
+		"unknown memory":                  {func(l *toyLine) { l.Memory = -1 }, ""},
+		"memory below -1":                 {func(l *toyLine) { l.Memory = -2 }, "memory is -2 and cannot be negative; -1 means unknown"},
+		"memory beyond the address space": {func(l *toyLine) { l.Memory = math.MaxInt64 }, "memory is 9223372036854775807 and must be at most 144115188075855872"},
+		"number below the minimum":        {func(l *toyLine) { l.Port = 0 }, "port is 0 and must be at least 1"},
+		"number above the maximum":        {func(l *toyLine) { l.Port = 1025 }, "port is 1025 and must be at most 1024"},
+		"NaN":                             {func(l *toyLine) { l.Share = math.NaN() }, "share is NaN and must be from 0 to 1.05"},
+		"infinity":                        {func(l *toyLine) { l.Load = math.Inf(1) }, "load is +Inf and must be at least 0"},
+		"unknown word":                    {func(l *toyLine) { l.Case = "c" }, `case is "c" and must be one of a, b`},
+		"empty word":                      {func(l *toyLine) { l.Case = "" }, ""},
+		"relative path":                   {func(l *toyLine) { l.Path = "a" }, "path must begin with"},
+		"too long path":                   {func(l *toyLine) { l.Path = "/" + strings.Repeat("x", 4096) }, "path is 4097 bytes long: at most 4096"},
+		"too long list":                   {func(l *toyLine) { l.Parts = make([]toyPart, 4) }, "4 parts: at most 3 are read"},
+		"duplicate element":               {func(l *toyLine) { l.Parts = append(l.Parts, l.Parts[0]) }, `parts: duplicate name "p"`},
+		"element without its name":        {func(l *toyLine) { l.Parts[0].Name = "" }, `parts: name "": name is missing`},
+		"end before its begin":            {func(l *toyLine) { l.Parts[0].End = 4 }, `parts: name "p": end 4 is before at 5`},
+		"end on another clock":            {func(l *toyLine) { l.Parts[0].End = math.MaxInt64 }, "it comes from another clock"},
+		"struct behind a pointer":         {func(l *toyLine) { l.Part = &toyPart{Name: "p", At: -1} }, "part: at is -1"},
+		"map with a long key":             {func(l *toyLine) { l.Named[strings.Repeat("x", 65)] = 1 }, "named: a name is 65 bytes long"},
+		"map with too many keys":          {func(l *toyLine) { l.Named["a"], l.Named["b"] = 1, 1 }, "3 named: at most 2"},
+		"map with a negative value":       {func(l *toyLine) { l.Named["n"] = -1 }, `named: "n" is -1`},
 	} {
 		l := toyLine{Count: 1, Port: 80, Case: "a", Path: "/", Parts: []toyPart{{Name: "p", At: 5}}, Named: map[string]int64{"n": 1}}
 		c.spoil(&l)
@@ -70,7 +70,7 @@ func TestTagsBoundValues(t *testing.T) {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", claim, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("%s: got %v, not %q", claim, err, c.want)
+			t.Errorf("%s: got %v, want %q", claim, err, c.want)
 		}
 	}
 	if Validate(toyPart{Name: "p"}) != nil || Validate(5) == nil || Validate(nil) == nil {
@@ -102,14 +102,14 @@ func TestInvalidDeclarationsAreErrors(t *testing.T) {
 		line LineType
 		want string
 	}{
-		"of no type":           {Own[noType]("x"), "the first field of record.noType must be: Type record.Type"},
-		"of an int":            {Own[int]("x"), "a line is a struct"},
-		"of a word twice":      {Own[toyLine]("batch"), "declared already"},
-		"of a type twice":      {Own[Batch]("x"), "declared already"},
-		"without a word":       {Own[toyLine](""), "its word must be a single word"},
-		"of an unknown bound":  {Own[badTag]("x"), `badTag.A: unknown word "huge" in the tag`},
-		"after what is not":    {Own[badAfter]("x"), "a is after b, which it does not have"},
-		"without an end to it": {Own[holdsItself]("x"), "contains itself"},
+		"no type field":          {Own[noType]("x"), "the first field of record.noType must be: Type record.Type"},
+		"not a struct":           {Own[int]("x"), "a line is a struct"},
+		"duplicate word":         {Own[toyLine]("batch"), "declared already"},
+		"duplicate type":         {Own[Batch]("x"), "declared already"},
+		"no word":                {Own[toyLine](""), "its word must be a single word"},
+		"unknown bound":          {Own[badTag]("x"), `badTag.A: unknown word "huge" in the tag`},
+		"after an unknown field": {Own[badAfter]("x"), "a is after b, which it does not have"},
+		"recursive type":         {Own[holdsItself]("x"), "contains itself"},
 	} {
 		if _, err := NewLines(c.line); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", claim, err)
@@ -175,7 +175,7 @@ func refused(t *testing.T, line, want string) {
 	}
 }
 
-func TestCompleteThenLongestThenFirstCopyCounts(t *testing.T) {
+func TestBestCopyOfARecordCounts(t *testing.T) {
 	t.Parallel()
 	whole, lines := written(t, few())
 	labelled := whole + `{"type":"label","key":"node","value":"a"}` + "\n"
@@ -187,16 +187,16 @@ func TestCompleteThenLongestThenFirstCopyCounts(t *testing.T) {
 		of    int // index of the expected file
 		nth   int // index of the record in that file
 	}{
-		"of equals the first":            {[]string{whole, whole}, 0, 0},
-		"before what is damaged":         {[]string{damaged, whole}, 1, 0},
-		"before what is cut off":         {[]string{cut, whole, damaged}, 1, 0},
-		"with a label it is fuller":      {[]string{whole, labelled}, 1, 0},
-		"of broken ones the fuller":      {[]string{strings.Join(lines[:3], ""), cut}, 1, 0},
-		"behind another in one file":     {[]string{cut, another + whole}, 1, 1},
-		"twice in one file":              {[]string{cut + whole}, 0, 1},
-		"alone it is not looked at":      {[]string{"", another, whole}, 2, 0},
-		"of what is unseen, the first":   {[]string{"", "", whole}, 2, 0},
-		"of what ends before its header": {[]string{whole, lines[0][:9]}, 0, 0},
+		"first of equal copies":                 {[]string{whole, whole}, 0, 0},
+		"complete before damaged":               {[]string{damaged, whole}, 1, 0},
+		"complete before truncated and damaged": {[]string{cut, whole, damaged}, 1, 0},
+		"longer copy with a label":              {[]string{whole, labelled}, 1, 0},
+		"longer of two truncated copies":        {[]string{strings.Join(lines[:3], ""), cut}, 1, 0},
+		"second record of a file":               {[]string{cut, another + whole}, 1, 1},
+		"two copies in a file":                  {[]string{cut + whole}, 0, 1},
+		"single copy is not read":               {[]string{"", another, whole}, 2, 0},
+		"first of unread copies":                {[]string{"", "", whole}, 2, 0},
+		"copy truncated in its header":          {[]string{whole, lines[0][:9]}, 0, 0},
 	} {
 		var copies Copies
 		for _, text := range c.files {
@@ -213,7 +213,7 @@ func TestCompleteThenLongestThenFirstCopyCounts(t *testing.T) {
 				}
 				of, counts := copies.Counts(file, nth, e.RunID)
 				if of != c.of || counts != (file == c.of && nth == c.nth) {
-					t.Errorf("%s: record %d of file %d: %v, that of file %d counts", name, nth, file, counts, of)
+					t.Errorf("%s: record %d of file %d counts: %v, counting file %d", name, nth, file, counts, of)
 				}
 			}
 		}

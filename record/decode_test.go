@@ -58,7 +58,7 @@ func TestDecoderAgreesWithEncodingJSON(t *testing.T) {
 		}
 	}
 	if len(all) < 15 {
-		t.Errorf("stored records have lines of %v only", all)
+		t.Errorf("stored records only have lines of %v", all)
 	}
 	const begin, end = `{"type":"batch","phase":"measure","round":1,"order":0,"target":"runc","op":"run","lanes":1,"released":5`, `}`
 	golden.Cases(t, "testdata/batches.txt", func(t *testing.T, input string) string {
@@ -97,7 +97,7 @@ func FuzzDecode(f *testing.F) {
 
 // Records of schema 1 as written by released versions. Every later version must open them
 // and write them back unchanged.
-func TestStoredRecordsOpenAndWriteBackTheSame(t *testing.T) {
+func TestStoredRecordsRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"lifecycle":           "Header 1, Target 3, Batch 112, Node 14, Finding 3, End 1",
@@ -119,7 +119,7 @@ func TestStoredRecordsOpenAndWriteBackTheSame(t *testing.T) {
 			must.OK(t, err)
 			check.Equal(t, "content", got, want)
 			if !bytes.Equal(again, text) {
-				t.Error("written again, it is not what it was")
+				t.Error("the record written again differs")
 			}
 		})
 	}

@@ -71,8 +71,8 @@ func count(r *Record) int {
 	return n
 }
 
-// edited is an example ("start", "start 2" for the second of its type) with some values
-// set, as in "processes.0.pid=0 & round=1", or removed: "round=".
+// edited returns an example ("start", "start 2" for the second of its type). Values may
+// be set, as in "processes.0.pid=0 & round=1", or removed, as in "round=".
 func edited(t testing.TB, example, edits string) string {
 	t.Helper()
 	kind, nth, _ := strings.Cut(example, " ")
@@ -128,10 +128,10 @@ func list(n int, element string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 }
 
-// long is a text of n bytes.
+// long returns a text of n bytes.
 func long(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 
-// few are the lines of a short record.
+// few returns the lines of a short record.
 func few() []any {
 	return []any{
 		Header{RunID: "tare-1f", Experiment: "lifecycle"},
@@ -142,7 +142,7 @@ func few() []any {
 	}
 }
 
-func TestExamplesOfThePageAreARecord(t *testing.T) {
+func TestPageExamplesAreARecord(t *testing.T) {
 	t.Parallel()
 	lines := examples(t)
 	got := must.Get(Read(strings.NewReader(strings.Join(lines, "\n") + "\n")))(t)

@@ -21,7 +21,7 @@ func numbered(n int, value string) string {
 	return strings.Join(names, ",")
 }
 
-// hostileLines are long lists that need few bytes in a line but much memory.
+// hostileLines returns lines with long lists that need few bytes but much memory.
 func hostileLines(size int) map[string]string {
 	fill := func(begin, element, end string) string {
 		return begin + strings.Repeat(element+",", max(0, size-len(begin+element+end))/(len(element)+1)) + element + end
@@ -51,7 +51,7 @@ func hostileLines(size int) map[string]string {
 }
 
 // The size of a hostile line's value is checked before it is allocated.
-func TestHostileLinesTakeLittleMemory(t *testing.T) {
+func TestHostileLinesUseLittleMemory(t *testing.T) {
 	const size = 3 << 20 // the longest list that fits into a line has a million elements
 	for name, line := range hostileLines(size) {
 		text := []byte(line)
@@ -59,12 +59,12 @@ func TestHostileLinesTakeLittleMemory(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if _, err := standard().byWord[kind].decode(text); err == nil {
-			t.Errorf("%s: it was let through", name)
+			t.Errorf("%s: accepted", name)
 		}
 		runtime.ReadMemStats(&after)
 		// All allocations, including garbage.
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 2*size {
-			t.Errorf("%s: it took %d KiB for %d of text", name, grown>>10, size>>10)
+			t.Errorf("%s: allocated %d KiB for %d KiB of text", name, grown>>10, size>>10)
 		}
 	}
 }
@@ -124,10 +124,10 @@ func FuzzReader(f *testing.F) {
 
 func checkEnd(t *testing.T, lines int, err error) {
 	if lines == 0 && !errors.Is(err, ErrNotRecord) && !errors.Is(err, ErrNewerSchema) {
-		t.Fatalf("no line and no reason: %v", err)
+		t.Fatalf("neither a line nor a problem: %v", err)
 	}
 	if lines > 0 && !errors.Is(err, io.EOF) {
-		t.Fatalf("a problem was fatal: %v", err)
+		t.Fatalf("fatal problem: %v", err)
 	}
 }
 
@@ -153,7 +153,7 @@ func checkLine(t *testing.T, i int, line any) {
 	for _, sample := range batch.Samples {
 		for _, stamp := range Stamps {
 			if d, ok := sample.Latency(stamp); ok && (d < 0 || d > longestSpan) {
-				t.Fatalf("line %d: a latency of %v", i, d)
+				t.Fatalf("line %d: latency %v", i, d)
 			}
 		}
 	}

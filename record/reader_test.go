@@ -25,32 +25,32 @@ func TestBadLinesAreSkipped(t *testing.T) {
 		problems  []string // a part of each expected problem
 		truncated bool
 	}{
-		"a whole record has no problem":         {headerLine + batch + batch, 2, nil, false},
-		"blank lines mean nothing":              {headerLine + "\n \r\n" + batch, 1, nil, false},
-		"a type that is not first is found":     {headerLine + strings.Replace(batch, `{"type":"batch",`, `{"x":1,"type":"batch",`, 1), 1, nil, false},
-		"an unknown type is passed over":        {headerLine + `{"type":"span","x":1}` + "\n" + batch, 1, nil, false},
-		"an unknown field is passed over":       {headerLine + strings.Replace(batch, `"lanes"`, `"x":{},"lanes"`, 1), 1, nil, false},
-		"text that is not JSON":                 {headerLine + "oops\n" + batch, 1, []string{"line 2: not a JSON object"}, false},
-		"half a line with another behind it":    {headerLine + batch[:50] + "\n" + batch, 1, []string{"line 2: unexpected end"}, false},
-		"an unknown type that is not JSON":      {headerLine + `{"type":"span"` + "\n" + batch, 1, []string{"line 2: not JSON"}, false},
-		"an object without a type":              {headerLine + "{}\n" + batch, 1, []string{"line 2: a JSON object without a type"}, false},
-		"a line of two types":                   {headerLine + `{"type":"node","type":"end","status":"done"}` + "\n", 0, []string{`duplicate field "type"`}, false},
-		"a stamp that is there twice":           {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"returned":9002}]}` + "\n" + batch, 1, []string{`line 2: duplicate field "returned" in one object`}, false},
-		"a stamp that is there twice, escaped":  {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"r\u0065turned":9002}]}` + "\n" + batch, 1, []string{`line 2: duplicate field "returned" in one object`}, false},
-		"a stamp in another case":               {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"Returned":9002}]}` + "\n" + batch, 1, []string{`line 2: unknown field "Returned": the name is "returned"`}, false},
-		"a field that is there twice":           {headerLine + strings.Replace(batch, `"lanes"`, `"op":"stop","lanes"`, 1) + batch, 1, []string{`line 2: duplicate field "op" in one object`}, false},
-		"a value of the wrong kind":             {headerLine + batchPrefix + `[{"start":"soon"}]}` + "\n" + batch, 1, []string{"batch: samples.start cannot hold a string"}, false},
-		"samples that are no list":              {headerLine + batchPrefix + `{}}` + "\n" + batch, 1, []string{"not a list"}, false},
-		"a fraction of a nanosecond":            {headerLine + batchPrefix + `[{"start":1001.5}]}` + "\n", 0, []string{"1001.5"}, false},
-		"a number beyond 64 bits":               {headerLine + batchPrefix + `[{"start":99999999999999999999}]}` + "\n", 0, []string{"99999999999999999999"}, false},
-		"a line longer than the limit":          {headerLine + strings.Repeat("x", MaxLine+1) + "\n" + batch, 1, []string{"line 2: longer than 16 MiB"}, false},
-		"more samples than lanes can be":        {headerLine + batchPrefix + "[" + strings.Repeat("{},", MaxLanes) + "{}]}\n", 0, []string{"more than 10000 samples"}, false},
-		"a batch after the end mark":            {headerLine + `{"type":"end","status":"done"}` + "\n" + batch, 0, []string{"a batch line after the end mark"}, false},
-		"a second record behind the first":      {headerLine + batch + headerLine + batch, 1, []string{"line 3: a second header"}, false},
-		"a cut tail":                            {headerLine + batch + batch[:50], 1, nil, true},
-		"a long cut tail":                       {headerLine + batch + strings.Repeat("x", MaxLine+1), 1, nil, true},
-		"a tail that lacks only its newline":    {headerLine + batch + strings.TrimSuffix(batch, "\n"), 2, nil, true},
-		"garbage before the header is survived": {"oops\n" + headerLine + batch, 1, []string{"line 1:"}, false},
+		"a whole record has no problem":          {headerLine + batch + batch, 2, nil, false},
+		"blank lines are ignored":                {headerLine + "\n \r\n" + batch, 1, nil, false},
+		"type field not first":                   {headerLine + strings.Replace(batch, `{"type":"batch",`, `{"x":1,"type":"batch",`, 1), 1, nil, false},
+		"unknown type is skipped":                {headerLine + `{"type":"span","x":1}` + "\n" + batch, 1, nil, false},
+		"unknown field is skipped":               {headerLine + strings.Replace(batch, `"lanes"`, `"x":{},"lanes"`, 1), 1, nil, false},
+		"text that is not JSON":                  {headerLine + "oops\n" + batch, 1, []string{"line 2: not a JSON object"}, false},
+		"truncated line followed by another":     {headerLine + batch[:50] + "\n" + batch, 1, []string{"line 2: unexpected end"}, false},
+		"an unknown type that is not JSON":       {headerLine + `{"type":"span"` + "\n" + batch, 1, []string{"line 2: not JSON"}, false},
+		"an object without a type":               {headerLine + "{}\n" + batch, 1, []string{"line 2: a JSON object without a type"}, false},
+		"line with two types":                    {headerLine + `{"type":"node","type":"end","status":"done"}` + "\n", 0, []string{`duplicate field "type"`}, false},
+		"duplicate stamp":                        {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"returned":9002}]}` + "\n" + batch, 1, []string{`line 2: duplicate field "returned" in one object`}, false},
+		"duplicate stamp, escaped":               {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"r\u0065turned":9002}]}` + "\n" + batch, 1, []string{`line 2: duplicate field "returned" in one object`}, false},
+		"stamp in different case":                {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"Returned":9002}]}` + "\n" + batch, 1, []string{`line 2: unknown field "Returned": the name is "returned"`}, false},
+		"duplicate field":                        {headerLine + strings.Replace(batch, `"lanes"`, `"op":"stop","lanes"`, 1) + batch, 1, []string{`line 2: duplicate field "op" in one object`}, false},
+		"value of the wrong type":                {headerLine + batchPrefix + `[{"start":"soon"}]}` + "\n" + batch, 1, []string{"batch: samples.start cannot hold a string"}, false},
+		"samples that are not a list":            {headerLine + batchPrefix + `{}}` + "\n" + batch, 1, []string{"not a list"}, false},
+		"a fraction of a nanosecond":             {headerLine + batchPrefix + `[{"start":1001.5}]}` + "\n", 0, []string{"1001.5"}, false},
+		"a number beyond 64 bits":                {headerLine + batchPrefix + `[{"start":99999999999999999999}]}` + "\n", 0, []string{"99999999999999999999"}, false},
+		"a line longer than the limit":           {headerLine + strings.Repeat("x", MaxLine+1) + "\n" + batch, 1, []string{"line 2: longer than 16 MiB"}, false},
+		"more samples than the maximum of lanes": {headerLine + batchPrefix + "[" + strings.Repeat("{},", MaxLanes) + "{}]}\n", 0, []string{"more than 10000 samples"}, false},
+		"a batch after the end mark":             {headerLine + `{"type":"end","status":"done"}` + "\n" + batch, 0, []string{"a batch line after the end mark"}, false},
+		"second record after the first":          {headerLine + batch + headerLine + batch, 1, []string{"line 3: a second header"}, false},
+		"truncated tail":                         {headerLine + batch + batch[:50], 1, nil, true},
+		"long truncated tail":                    {headerLine + batch + strings.Repeat("x", MaxLine+1), 1, nil, true},
+		"tail without a newline":                 {headerLine + batch + strings.TrimSuffix(batch, "\n"), 2, nil, true},
+		"garbage before the header is skipped":   {"oops\n" + headerLine + batch, 1, []string{"line 1:"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := must.Get(Read(strings.NewReader(test.text)))(t)
@@ -62,7 +62,7 @@ func TestBadLinesAreSkipped(t *testing.T) {
 			}
 			for i, want := range test.problems {
 				if !strings.Contains(got.Problems[i].String(), want) {
-					t.Errorf("problem %q does not say %q", got.Problems[i], want)
+					t.Errorf("problem %q lacks %q", got.Problems[i], want)
 				}
 			}
 		})
@@ -90,7 +90,7 @@ func TestCompressionBombIsNotRead(t *testing.T) {
 		t.Errorf("%d lines, truncated %v, %v", n-1, r.Truncated(), r.Problems())
 	}
 	if most := anyRatio + maxRatio*packed.Len() + 1<<20; r.lines.number<<10 > most {
-		t.Errorf("%d blank lines of 1 KiB were read, of %d bytes at most", r.lines.number, most)
+		t.Errorf("%d blank lines of 1 KiB were read, want at most %d bytes", r.lines.number, most)
 	}
 }
 
@@ -105,15 +105,15 @@ func TestOtherFilesAreNotRecords(t *testing.T) {
 		"other JSON Lines":               {"{\"a\":1}\n{\"a\":2}\n", ErrNotRecord, "line 1: a JSON object without a type"},
 		"prose":                          {"Dear reader,\n", ErrNotRecord, "line 1: not a JSON object"},
 		"a long text":                    {strings.Repeat("x\n", 1<<20), ErrNotRecord, "line 1: not a JSON object"},
-		"one endless line":               {strings.Repeat("x", MaxLine+2) + "\n", ErrNotRecord, "line 1: longer than 16 MiB"},
-		"half a header":                  {headerLine[:12], ErrNotRecord, "ends before the header is complete"},
+		"endless line":                   {strings.Repeat("x", MaxLine+2) + "\n", ErrNotRecord, "line 1: longer than 16 MiB"},
+		"truncated header":               {headerLine[:12], ErrNotRecord, "ends before the header is complete"},
 		"a header of schema 0":           {`{"type":"header"}` + "\n", ErrNotRecord, "schema is 0 and must be at least 1"},
-		"a header of a number too large": {`{"type":"header","schema":1,"run_id":"x","environment":{"cpus":1e400}}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: header: environment.cpus cannot hold a number 1e400"},
+		"header with a too large number": {`{"type":"header","schema":1,"run_id":"x","environment":{"cpus":1e400}}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: header: environment.cpus cannot hold a number 1e400"},
 		"a broken header":                {`{"type":"header","schema":1,"run_id":5}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: header: run_id cannot hold a number"},
-		"zstd of nothing":                {string(zstdMagic), ErrNotRecord, "it ends before the header"},
-		"zstd that is damaged":           {string(zstdMagic) + "\x04\x58\xff\xff\xff\xff\xff", ErrNotRecord, "damaged"},
+		"empty zstd":                     {string(zstdMagic), ErrNotRecord, "it ends before the header"},
+		"damaged zstd":                   {string(zstdMagic) + "\x04\x58\xff\xff\xff\xff\xff", ErrNotRecord, "damaged"},
 		"a newer schema":                 {`{"type":"header","schema":7,"tare_version":"v3.1.0"}` + "\n", ErrNewerSchema, "schema 7, supported up to 1; open it with tare v3.1.0 or later"},
-		"a newer, different shape":       {`{"type":"header","schema":7,"environment":[]}` + "\n", ErrNewerSchema, "open it with a later tare"},
+		"newer schema with a different structure": {`{"type":"header","schema":7,"environment":[]}` + "\n", ErrNewerSchema, "open it with a later tare"},
 	} {
 		_, err := Read(strings.NewReader(test.text))
 		if !errors.Is(err, test.cause) || !strings.Contains(err.Error(), test.want) {
@@ -125,7 +125,7 @@ func TestOtherFilesAreNotRecords(t *testing.T) {
 	}
 }
 
-func TestCutCompressedRecordGivesItsWholeBlocks(t *testing.T) {
+func TestTruncatedCompressedRecordKeepsWholeBlocks(t *testing.T) {
 	text, ends := compressed(t)
 	for cut := range text {
 		whole := 0
@@ -161,7 +161,8 @@ func TestDamagedCompressionKeepsTheLinesBefore(t *testing.T) {
 	}
 }
 
-// compressed returns a compressed record and where in it each line's block ends.
+// compressed returns a compressed record and the position at which each line's block
+// ends.
 func compressed(t *testing.T) (text []byte, ends []int) {
 	t.Helper()
 	var b bytes.Buffer
@@ -197,7 +198,7 @@ func TestReasonsDoNotRepeatHugeValues(t *testing.T) {
 	}
 }
 
-func TestReaderStaysAtItsEnd(t *testing.T) {
+func TestReaderReturnsEOFRepeatedly(t *testing.T) {
 	r := NewReader(strings.NewReader(headerLine))
 	must.Get(r.Next())(t)
 	for range 3 {
@@ -225,7 +226,7 @@ func TestReadingUsesConstantMemory(t *testing.T) {
 		}
 	}
 	if grown := heap() - before; grown > 1<<20 {
-		t.Errorf("50 000 batches and as many problems left %d bytes behind", grown)
+		t.Errorf("50 000 batches and as many problems keep %d bytes", grown)
 	}
 	check.Equal(t, "problems", r.ProblemCount(), 50_000)
 }

@@ -48,7 +48,7 @@ func TestTextsNotDeclaredSafeAreRedacted(t *testing.T) {
 		t.Errorf("got %s", a)
 	}
 	if after, _ := json.Marshal(line); string(after) != string(before) {
-		t.Error("the line itself was changed")
+		t.Error("the original line was changed")
 	}
 	if !slices.Contains(r.Removed(), Removed{"text", 3, 5}) {
 		t.Errorf("removed %+v", r.Removed())
@@ -102,7 +102,7 @@ func TestRedactionChangesRunIDsAndKeepsNumericCommits(t *testing.T) {
 		}
 	}
 	if len(ids) != 2 || ids["run7"] {
-		t.Errorf("two redactions name the run %v", ids)
+		t.Errorf("two redactions give the run the same id: %v", ids)
 	}
 }
 
@@ -126,13 +126,13 @@ func TestListOfSafeTexts(t *testing.T) {
 		walk(l.tags)
 	}
 	// Before adding a safe text, check that it does not reveal who measured or where.
-	check.Equal(t, "texts are safe", kept, 87)
+	check.Equal(t, "safe texts", kept, 87)
 	if hidden < kept {
-		t.Errorf("%d fields are looked at", hidden)
+		t.Errorf("only %d fields are redacted", hidden)
 	}
 }
 
-func TestLabelsComeAfterTheEndAndTheLastCounts(t *testing.T) {
+func TestLastLabelAfterTheEndCounts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"/a.jsonl", "/a.jsonl.zst"} {
 		path := t.TempDir() + name

@@ -40,7 +40,7 @@ func TestLinesRoundTrip(t *testing.T) {
 	}
 }
 
-func TestWriteFillsInTypesWithoutTouchingTheCallersValue(t *testing.T) {
+func TestWriteSetsTypesWithoutModifyingTheValue(t *testing.T) {
 	var b strings.Builder
 	w := NewWriter(&b)
 	header, finding := &Header{RunID: "a"}, &Finding{Code: "drift"}
@@ -52,14 +52,14 @@ func TestWriteFillsInTypesWithoutTouchingTheCallersValue(t *testing.T) {
 	}
 	for i, want := range []string{`{"type":"header","schema":1,`, `{"type":"target",`, `{"type":"batch",`, `{"type":"node",`, `{"type":"reading",`, `{"type":"series",`, `{"type":"finding",`, `{"type":"end",`} {
 		if got := strings.Split(b.String(), "\n")[i]; !strings.HasPrefix(got, want) {
-			t.Errorf("line %d begins %.40s, not %s", i+1, got, want)
+			t.Errorf("line %d begins with %.40s, want %s", i+1, got, want)
 		}
 	}
 }
 
-func TestCommandsStayPasteable(t *testing.T) {
+func TestShellOperatorsAreNotEscaped(t *testing.T) {
 	text, _ := written(t, few())
-	check.Contains(t, "the command's && was escaped", text, "ID && true")
+	check.Contains(t, "command", text, "ID && true")
 }
 
 func TestCreateDoesNotOverwrite(t *testing.T) {
@@ -67,10 +67,10 @@ func TestCreateDoesNotOverwrite(t *testing.T) {
 	file := filepath.Join(dir, "old.jsonl")
 	must.OK(t, os.WriteFile(file, []byte("precious"), 0o600))
 	for name, test := range map[string]struct{ path, want string }{
-		"a file is not overwritten":     {file, "exists and is not overwritten; move it away or give another path"},
-		"a folder is not a file":        {dir, "is a folder; give the path of a file"},
-		"a missing folder is not made":  {filepath.Join(dir, "no", "a.jsonl"), "give a file in an existing, writable folder"},
-		"a compressed name is the same": {file, "exists"},
+		"a file is not overwritten":          {file, "exists and is not overwritten; move it away or give another path"},
+		"a folder is not a file":             {dir, "is a folder; give the path of a file"},
+		"missing folder is not created":      {filepath.Join(dir, "no", "a.jsonl"), "give a file in an existing, writable folder"},
+		"compressed file is not overwritten": {file, "exists"},
 	} {
 		_, err := Create(test.path)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.path) {
@@ -89,10 +89,10 @@ func TestWriterRefusesUnreadableLines(t *testing.T) {
 	}{
 		"a record without a header":  {func(*Writer) error { return nil }, Batch{}, "begins with its header"},
 		"a second header":            {headed, Header{}, "has one already"},
-		"a value of another type":    {headed, 5, "int is not a line of a record"},
+		"value of another type":      {headed, 5, "int is not a line of a record"},
 		"a nil line":                 {headed, (*Batch)(nil), "*record.Batch is nil"},
-		"a number that JSON has not": {headed, Node{Busy: math.NaN()}, "unsupported value: NaN"},
-		"a line that is too long":    {headed, Finding{Message: strings.Repeat("x", MaxLine)}, "readers take at most"},
+		"number without a JSON form": {headed, Node{Busy: math.NaN()}, "unsupported value: NaN"},
+		"too long line":              {headed, Finding{Message: strings.Repeat("x", MaxLine)}, "readers take at most"},
 		"a line after Close":         {func(w *Writer) error { return errors.Join(w.Write(Header{}), w.Close()) }, End{}, "is closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestWriterRefusesUnreadableLines(t *testing.T) {
 			check.Error(t, w.Write(test.line), test.want)
 			check.Equal(t, "bytes written", b.Len(), before)
 			if w.Err() != nil {
-				t.Errorf("the mistake of a caller became the destination's: %v", w.Err())
+				t.Errorf("an invalid line is reported as an error of the destination: %v", w.Err())
 			}
 		})
 	}
@@ -125,7 +125,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return n, &os.PathError{Op: "write", Path: "/mnt/r.jsonl", Err: syscall.ENOSPC}
 }
 
-func TestFullDiskCutsTheRecord(t *testing.T) {
+func TestFullDiskTruncatesTheRecord(t *testing.T) {
 	text, split := written(t, few())
 	for _, compress := range []bool{false, true} {
 		for room := len(split[0]); room < len(text); room += 7 {
@@ -164,7 +164,7 @@ func TestFullDiskCutsTheRecord(t *testing.T) {
 			got := must.Get(Read(&disk.Buffer))(t)
 			n := count(got)
 			if n == written+1 && got.Truncated {
-				n-- // all of the failed line but its newline had room
+				n-- // the failed line was written without its newline
 			}
 			if n != written || len(got.Problems) != 0 {
 				t.Fatalf("room %d, compressed %v: %d lines of %d written, problems %v", room, compress, n, written, got.Problems)

@@ -85,7 +85,7 @@ func TestDuckDBQueriesMatchReports(t *testing.T) {
 	rows := duckdb(t, dir, queries[2][1])
 	for _, r := range rows {
 		check.That(t, same(r.MiB, figure.MedianOf(held[r.Target]).Value/1048576, true) && r.Kernel == env.Kernel && r.CPU == env.CPUModel,
-			"%+v is of %v", r, held[r.Target])
+			"%+v has labels %v", r, held[r.Target])
 	}
 	check.That(t, len(rows) == len(held) && len(rows) != 0, "%d rows of %d targets", len(rows), len(held))
 }
@@ -108,7 +108,7 @@ func TestDuckDBFindsNodeOutliers(t *testing.T) {
 	unlike, found := fleet.Unlike(), map[string]bool{}
 	for _, r := range duckdb(t, dir, query[1]) {
 		if found[r.Node] = true; unlike[r.Node] == "" || r.Percent == nil || math.Abs(*r.Percent) < 20 {
-			t.Errorf("%+v is an outlier", r)
+			t.Errorf("unexpected outlier %+v", r)
 		}
 	}
 	check.That(t, len(found) == len(unlike), "found %v of %v", found, unlike)

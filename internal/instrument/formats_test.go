@@ -104,7 +104,7 @@ func TestBenchstatReadsTheSameMedians(t *testing.T) {
 			f := &figures[i]
 			s := benchmath.AssumeNothing.Summary(benchmath.NewSample(samples[k], &benchmath.DefaultThresholds), 0.95)
 			got := s.Center * factors[k]
-			check.That(t, near(got, f.Value), "%v is %v, and the figure %v", k, got, f.Value)
+			check.That(t, near(got, f.Value), "%v is %v, the figure is %v", k, got, f.Value)
 			_, parts := benchfmt.Name(k.name).Parts()
 			for n, l := range f.Labels {
 				key, value, _ := strings.Cut(string(parts[n]), "=")
@@ -143,10 +143,10 @@ func seriesOf(t *testing.T, text string) iter.Seq2[labels.Labels, float64] {
 func TestPrometheusReadsEveryValueWithItsBounds(t *testing.T) {
 	eachPoisoned(t, "openmetrics", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
 		problems, err := promlint.New(strings.NewReader(text)).Lint()
-		check.That(t, err == nil && problems == nil, "promtool would say: %v, %v", problems, err) // the check of promtool check metrics
+		check.That(t, err == nil && problems == nil, "promtool reports: %v, %v", problems, err) // the check of promtool check metrics
 		got, seen := map[string][]float64{}, map[string]bool{}
 		for series, value := range seriesOf(t, text) {
-			check.That(t, !seen[series.String()], "there are two of %s", series)
+			check.That(t, !seen[series.String()], "duplicate %s", series)
 			seen[series.String()] = true
 			name := series.Get("__name__")
 			got[name] = append(got[name], value)
@@ -260,7 +260,7 @@ func TestJUnitFailsLikeTheExitStatus(t *testing.T) {
 		check.That(t, s.Tests == len(s.Cases) && s.Failures == failures && s.Errors == broken && len(s.Cases) > len(figures),
 			"%d tests, %d failures, %d errors of %d cases", s.Tests, s.Failures, s.Errors, len(s.Cases))
 		if cut := rec.End == nil || rec.End.Status != "done"; bad != (failures > 0) || !cut && broken > 0 {
-			t.Errorf("%d failed, findings %v, and there are %d failures, %d errors", failed, found, failures, broken)
+			t.Errorf("%d failed, findings %v, but %d failures, %d errors", failed, found, failures, broken)
 		}
 	})
 }
@@ -306,7 +306,7 @@ func TestBenchmarkFormatsHaveEveryFigureOnce(t *testing.T) {
 	})
 }
 
-// inParquet are the columns in docs/formats.md.
+// inParquet is a row with the columns in docs/formats.md.
 type inParquet struct {
 	Run      *string  `parquet:"run_id,optional"`
 	Quantity *string  `parquet:"quantity,optional"`
@@ -325,7 +325,7 @@ func TestParquetHasEveryFigureRoundAndSample(t *testing.T) {
 		rows := must.Get(parquet.Read[inParquet](bytes.NewReader([]byte(text)), int64(len(text))))(t)
 		j := judged(t, rec)
 		next := func() inParquet {
-			must.That(t, len(rows) != 0, "there are too few rows")
+			must.That(t, len(rows) != 0, "too few rows")
 			r := rows[0]
 			rows = rows[1:]
 			return r
@@ -338,7 +338,7 @@ func TestParquetHasEveryFigureRoundAndSample(t *testing.T) {
 				t.Errorf("%s is %v", called(&f), r.Value)
 			}
 			want := f.Labels.Get("target")
-			check.That(t, want == "" || r.Target != nil && *r.Target == want, "%s is of %v", called(&f), r.Target)
+			check.That(t, want == "" || r.Target != nil && *r.Target == want, "%s has labels %v", called(&f), r.Target)
 			for _, one := range f.Rounds {
 				r := next()
 				check.That(t, *r.Round == int64(one.Round) && *r.Value == one.Value, "%s: round %d is %v", called(&f), *r.Round, *r.Value)
@@ -348,7 +348,7 @@ func TestParquetHasEveryFigureRoundAndSample(t *testing.T) {
 				check.That(t, *r.At == f.Series.Times[i] && *r.Value == f.Series.Values[i], "%s: at %v is %v", called(&f), *r.At, *r.Value)
 			}
 		}
-		check.That(t, len(rows) == 0, "%d rows more", len(rows))
+		check.That(t, len(rows) == 0, "%d more rows", len(rows))
 	})
 }
 
@@ -364,7 +364,7 @@ func TestInstrumentFormatsAreNotHidden(t *testing.T) {
 	for _, one := range all.Instruments {
 		for name := range one.Formats {
 			_, taken := export.FormatOf(name)
-			check.That(t, !taken, "%s has a format %s of its own, which is one of all", one.Name, name)
+			check.That(t, !taken, "%s hides the common format %s", one.Name, name)
 		}
 	}
 }
@@ -390,7 +390,7 @@ func TestJSONFiguresMatchTheirSchema(t *testing.T) {
 	out := together(t, "json", page.Options{}, records...)
 	valid("together", out)
 	wrong := strings.Replace(out, `"bounded": true`, `"bounded": false`, 1)
-	check.That(t, wrong != out && schema.Validate(decoded(jsonschema.UnmarshalJSON(strings.NewReader(wrong)))) != nil, "an interval that is none passes")
+	check.That(t, wrong != out && schema.Validate(decoded(jsonschema.UnmarshalJSON(strings.NewReader(wrong)))) != nil, "an invalid interval is accepted")
 }
 
 func decoded(value any, err error) any {

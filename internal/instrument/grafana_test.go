@@ -25,7 +25,7 @@ import (
 
 const dashboardFile = "../../docs/grafana/tare.json"
 
-// opened is the dashboard in Grafana's own types, which reject unknown fields.
+// opened returns the dashboard in Grafana's own types, which reject unknown fields.
 func opened(text []byte) (*dashboard.Dashboard, error) {
 	runtime := cog.NewRuntime()
 	runtime.RegisterPanelcfgVariant(stat.VariantConfig())
@@ -76,7 +76,7 @@ func TestDashboardMatchesExportedMetrics(t *testing.T) {
 	text := must.Get(os.ReadFile(dashboardFile))(t)
 	d := must.Get(opened(text))(t)
 	_, err := opened([]byte(strings.Replace(string(text), `"lineWidth"`, `"lineWidht"`, 1)))
-	check.That(t, err != nil, "a word that Grafana does not know is taken")
+	check.That(t, err != nil, "a field unknown to Grafana was accepted")
 	series, queries := exported(t), 0
 	for _, p := range d.Panels {
 		if p.Panel == nil {
@@ -85,7 +85,7 @@ func TestDashboardMatchesExportedMetrics(t *testing.T) {
 		for _, target := range p.Panel.Targets {
 			query, ok := target.(*grafana.Dataquery)
 			if !ok {
-				t.Fatalf("%s: a query is %T", *p.Panel.Title, target)
+				t.Fatalf("%s: query of type %T", *p.Panel.Title, target)
 			}
 			queries++
 			has := map[string]bool{}
@@ -98,12 +98,12 @@ func TestDashboardMatchesExportedMetrics(t *testing.T) {
 					}
 				}
 				if found == 0 {
-					t.Errorf("%s: of stored records there is no %s", *p.Panel.Title, v)
+					t.Errorf("%s: no stored record has %s", *p.Panel.Title, v)
 				}
 			}
 			for _, name := range legend.FindAllStringSubmatch(*query.LegendFormat, -1) {
 				if !has[name[1]] && !notOfAll[name[1]] {
-					t.Errorf("%s: its series have no label %s", *p.Panel.Title, name[1])
+					t.Errorf("%s: series without label %s", *p.Panel.Title, name[1])
 				}
 			}
 		}

@@ -49,7 +49,7 @@ func TestTruncatedRecordIsJudgedUpToTheCut(t *testing.T) {
 			check.That(t, j.Record.End == nil && j.Record.ProblemCount == 0 && slices.Contains(codes, finding.CutOff),
 				"%s cut at %d: end %v, %v, findings %q", name, cut, j.Record.End, j.Record.Problems, codes)
 			if n := len(j.Record.Batches); n > 0 && !reflect.DeepEqual(j.Record.Batches, whole.Batches[:n]) {
-				t.Errorf("%s cut at %d: the %d batches are not the first of those written", name, cut, n)
+				t.Errorf("%s cut at %d: the %d batches are not the first ones written", name, cut, n)
 			}
 		}
 	}
@@ -67,12 +67,12 @@ func TestDuplicateLinesCountOnce(t *testing.T) {
 		twice, codes := judgedOf(t, slices.Concat(lines[:last], lines[1:last], lines[last:]))
 		a, b := once.Figures(), twice.Figures()
 		if len(a) != len(b) {
-			t.Errorf("%s: %d figures of twice as many lines, not %d", name, len(b), len(a))
+			t.Errorf("%s: %d figures from duplicated lines, want %d", name, len(b), len(a))
 			continue
 		}
 		for i := range a {
 			if digits(t, a[i]) != digits(t, b[i]) {
-				t.Errorf("%s: %s %s is %s and of doubled lines %s", name, a[i].Quantity, a[i].Labels, digits(t, a[i]), digits(t, b[i]))
+				t.Errorf("%s: %s %s is %s, with duplicated lines %s", name, a[i].Quantity, a[i].Labels, digits(t, a[i]), digits(t, b[i]))
 				break
 			}
 		}
@@ -138,7 +138,7 @@ func TestRedactionKeepsFiguresAndHidesNames(t *testing.T) {
 			before := judged(t, rec)
 			after := judged(t, out)
 			a, b := before.Figures(), after.Figures()
-			must.That(t, len(a) == len(b) && len(a) != 0, "%d figures, and %d after", len(a), len(b))
+			must.That(t, len(a) == len(b) && len(a) != 0, "%d figures, %d after redaction", len(a), len(b))
 			for i := range a {
 				if x, y := digits(t, a[i]), digits(t, b[i]); x != y {
 					t.Fatalf("figure %d, %s, was\n%s\nand is\n%s", i, a[i].Labels, x, y)
@@ -147,14 +147,14 @@ func TestRedactionKeepsFiguresAndHidesNames(t *testing.T) {
 			check.That(t, len(r.Removed()) != 0, "nothing was removed")
 			hidden := *out
 			hidden.Findings = nil
-			for i := range hidden.Targets { // a digest is of a program, not of a machine
+			for i := range hidden.Targets { // a digest identifies a program, not a machine
 				hidden.Targets[i].Digest = ""
 			}
 			text := must.JSON(t, hidden)
 			if at := tells.FindIndex(text); at != nil {
-				t.Errorf("it still tells: %s", text[max(0, at[0]-80):min(len(text), at[1]+80)])
+				t.Errorf("not redacted: %s", text[max(0, at[0]-80):min(len(text), at[1]+80)])
 			}
-			check.Lacks(t, "it still has the run's id", string(text), rec.Header.RunID)
+			check.Lacks(t, "the run id is not redacted", string(text), rec.Header.RunID)
 		})
 	}
 }
@@ -179,8 +179,8 @@ func TestEveryFigureIsInItsCatalogue(t *testing.T) {
 	t.Parallel()
 	files := must.Get(filepath.Glob("*/*.go"))(t)
 	for _, file := range files {
-		if text := must.Read(t, file); !strings.HasSuffix(file, "_test.go") && file != "beside/beside.go" { // those are others' figures
-			check.That(t, !strings.Contains(text, "figure.Figure{Experiment"), "%s makes a figure by hand", file)
+		if text := must.Read(t, file); !strings.HasSuffix(file, "_test.go") && file != "beside/beside.go" { // has published figures
+			check.That(t, !strings.Contains(text, "figure.Figure{Experiment"), "%s creates a figure without its catalogue", file)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func formsOf(rec *record.Record) []string {
 	return slices.DeleteFunc(forms, func(name string) bool { return bare && name == "runtimeclass" })
 }
 
-// goldens are the stored Markdown reports. Some records have more than the default
+// goldens lists the stored Markdown reports. Some records have more than the default
 // report.
 func goldens(t *testing.T) map[string]page.Options {
 	t.Helper()
@@ -164,7 +164,7 @@ func TestReportBeginsAndEndsWithItsSummary(t *testing.T) {
 		text := strings.TrimSuffix(report(t, storedOf(t, name), "text", page.Options{}), "\n")
 		lines := strings.Split(text, "\n")
 		if len(p.Answer) == 0 || !strings.Contains(text, "\n\n"+p.Answer[0]+"\n") {
-			t.Errorf("%s: no sentence stands below the first lines:\n%s", name, text)
+			t.Errorf("%s: no sentence below the first lines:\n%s", name, text)
 			continue
 		}
 		check.Equal(t, name+": the last line", lines[len(lines)-1], "→ "+p.Answer[0])
@@ -228,7 +228,7 @@ func TestReportsAreDeterministic(t *testing.T) {
 			first := report(t, rec, format, page.Options{Width: 100, Verbose: true})
 			for range 3 {
 				check.That(t, report(t, rec, format, page.Options{Width: 100, Verbose: true}) == first,
-					"%s as %s differs from one time to the next", name, format)
+					"%s as %s is not deterministic", name, format)
 			}
 		}
 	}
@@ -237,7 +237,7 @@ func TestReportsAreDeterministic(t *testing.T) {
 // harmful is hostile text for any field with external content.
 const harmful = "x\x1b[31m<b>|`x`[link](u)\n# heading\u202e=1+1"
 
-// poisoned is a stored record with hostile text in every possible field.
+// poisoned returns a stored record with hostile text in every possible field.
 func poisoned(t *testing.T, name string) *record.Record {
 	t.Helper()
 	rec := load(t, name)
@@ -256,9 +256,9 @@ func TestFormatsEscapeTerminalControls(t *testing.T) {
 					continue // not printed to a terminal
 				}
 				obeyed := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) })
-				must.That(t, obeyed < 0, "%s as %s: a control character is passed on: %q", name, format, out[max(obeyed, 0):min(len(out), obeyed+20)])
+				must.That(t, obeyed < 0, "%s as %s: unescaped control character: %q", name, format, out[max(obeyed, 0):min(len(out), obeyed+20)])
 				check.That(t, strings.Contains(out, "heading") || len(out) <= len(`{"results": []}`)+10,
-					"%s as %s: nothing hostile got as far as the report, so nothing was tested", name, format)
+					"%s as %s: no hostile text in the report, nothing was tested", name, format)
 			}
 		}
 	}
@@ -276,15 +276,15 @@ func TestMarkdownEscapesForeignText(t *testing.T) {
 				continue // shown verbatim
 			}
 			for _, bad := range []string{"<b>", "`x`", "[link]", "x|"} {
-				check.That(t, !strings.Contains(strings.ReplaceAll(line, `\[link\]`, ""), bad), "%s: %q stands in it as it came: %s", name, bad, line)
+				check.That(t, !strings.Contains(strings.ReplaceAll(line, `\[link\]`, ""), bad), "%s: unescaped %q: %s", name, bad, line)
 			}
-			check.That(t, !strings.HasPrefix(line, "# "), "%s: a heading of others: %s", name, line)
+			check.That(t, !strings.HasPrefix(line, "# "), "%s: heading from the record: %s", name, line)
 			if !strings.HasPrefix(line, "|") {
 				columns = 0
 				continue
 			}
 			n := strings.Count(line, "|") - strings.Count(line, `\|`)
-			check.That(t, columns == 0 || n == columns, "%s: a row of %d bars in a table of %d: %s", name, n, columns, line)
+			check.That(t, columns == 0 || n == columns, "%s: row of %d columns in a table of %d: %s", name, n, columns, line)
 			columns = n
 		}
 	}
@@ -335,12 +335,12 @@ func TestMachineFormatsHaveEveryFigure(t *testing.T) {
 		for _, row := range rows[1:] {
 			for i, cell := range row {
 				if cell != "" && strings.ContainsAny(cell[:1], "=+@") {
-					t.Errorf("%s: %s holds a formula: %q", name, rows[0][i], cell)
+					t.Errorf("%s: %s has a formula: %q", name, rows[0][i], cell)
 				}
 			}
 		}
 		for _, f := range figures {
-			check.That(t, f.Experiment == rec.Header.Experiment && f.Quantity != "" && f.Unit != "", "%s: half a figure: %+v", name, f)
+			check.That(t, f.Experiment == rec.Header.Experiment && f.Quantity != "" && f.Unit != "", "%s: incomplete figure: %+v", name, f)
 			for i, r := range f.Rounds {
 				check.That(t, i == 0 || r.Round > f.Rounds[i-1].Round, "%s: %s %s: rounds are not in order: %v", name, f.Quantity, f.Labels, f.Rounds)
 			}
@@ -355,7 +355,7 @@ func TestFigureNamesAreUnique(t *testing.T) {
 		seen := map[string]bool{}
 		for _, f := range j.Figures() {
 			called := f.Quantity + " " + f.Labels.String()
-			check.That(t, !seen[called], "%s: there are two of %s", name, called)
+			check.That(t, !seen[called], "%s: duplicate figure %s", name, called)
 			seen[called] = true
 		}
 	}

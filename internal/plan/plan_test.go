@@ -29,7 +29,7 @@ const everything = "testdata/everything.plan"
 func ready(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../plans/*.yaml")
-	must.That(t, err == nil && len(files) != 0, "no ready plans: %v", err)
+	must.That(t, err == nil && len(files) != 0, "no shipped plans: %v", err)
 	return files
 }
 
@@ -41,40 +41,40 @@ func load(path string) (*Plan, error) {
 	return Parse(path, text, all.Instruments)
 }
 
-// Each testdata/<mistake>.yaml has mistakes, and <mistake>.golden has Parse's exact error
-// text, because users act on it.
-func TestMistakesAreShownWhereTheyAre(t *testing.T) {
+// Each testdata/<case>.yaml is invalid, and <case>.golden has Parse's exact error text,
+// because users act on it.
+func TestPlanErrorsHavePositions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
 	must.That(t, err == nil && len(files) != 0, "no test files: %v", err)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			_, err := load(file)
-			must.That(t, err != nil, "no mistake was found")
+			must.That(t, err != nil, "no error")
 			got := strings.ReplaceAll(err.Error(), "testdata/", "") + "\n"
 			golden.Same(t, strings.TrimSuffix(file, ".yaml")+".golden", got)
 		})
 	}
 }
 
-func TestEveryReadyPlanLoadsAndKeepsToTheSchema(t *testing.T) {
+func TestShippedPlansMatchTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
 	for _, file := range append(ready(t), everything) {
 		p := must.Get(load(file))(t)
 		if file != everything && (p.Name != strings.TrimSuffix(filepath.Base(file), ".yaml") || p.Description == "") {
-			t.Errorf("%s: its name is %q, and it is for %q", file, p.Name, p.Description)
+			t.Errorf("%s: name %q, description %q", file, p.Name, p.Description)
 		}
 		err := schema.Validate(document(t, file))
 		check.That(t, err == nil, "%s: %v", file, err)
 	}
 }
 
-func TestTheSchemaRefusesWhatParseRefuses(t *testing.T) {
+func TestSchemaRefusesInvalidPlans(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
 	for _, name := range []string{"unknown-fields", "values-out-of-range", "overhead-out-of-range", "storage-out-of-range", "bpf-out-of-range", "items-of-the-wrong-kind", "version-newer", "measure-missing"} {
-		check.That(t, schema.Validate(document(t, "testdata/"+name+".yaml")) != nil, "%s keeps to the schema", name)
+		check.That(t, schema.Validate(document(t, "testdata/"+name+".yaml")) != nil, "%s is valid by the schema", name)
 	}
 }
 
@@ -98,7 +98,7 @@ func document(t *testing.T, file string) any {
 	return must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 }
 
-func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
+func TestEveryFieldRoundTripsThroughARecord(t *testing.T) {
 	t.Parallel()
 	p := must.Get(load(everything))(t)
 	for k, m := range p.Measure {
@@ -109,8 +109,8 @@ func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 		var defaults map[string]json.RawMessage
 		must.OK(t, json.Unmarshal(plain, &defaults))
 		for key := range option.Describe(m.Set)["properties"].(option.Schema) {
-			if fields[key] == nil || bytes.Equal(fields[key], defaults[key]) && key != "heavy" && key != "services" { // which these programs cannot have
-				t.Errorf("%s.%s was not read: %s", m.Name, key, fields[key])
+			if fields[key] == nil || bytes.Equal(fields[key], defaults[key]) && key != "heavy" && key != "services" { // options of the reference datapath only
+				t.Errorf("%s.%s was not parsed: %s", m.Name, key, fields[key])
 			}
 		}
 		read := all.Instruments[k].New()
@@ -124,15 +124,15 @@ func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
+func TestOmittedFieldsHaveDefaults(t *testing.T) {
 	t.Parallel()
 	for _, i := range all.Instruments {
 		for name, text := range map[string]string{
-			"no value":       "version: 1\nmeasure:\n- x:\n",
-			"an empty one":   "version: 1\nmeasure: [x: {}]\n",
-			"written flow":   "{version: 1, measure: [{x: {}}]}",
+			"null":           "version: 1\nmeasure:\n- x:\n",
+			"empty mapping":  "version: 1\nmeasure: [x: {}]\n",
+			"flow style":     "{version: 1, measure: [{x: {}}]}",
 			"after a BOM":    "\uFEFFversion: 1\nmeasure:\n- x:\n",
-			"DOS lines":      "version: 1\r\nmeasure:\r\n- x:\r\n",
+			"CRLF":           "version: 1\r\nmeasure:\r\n- x:\r\n",
 			"document marks": "---\nversion: 1\nmeasure:\n- x:\n...\n",
 			"comments":       "# a\n\nversion: 1 # b\nmeasure: # c\n# d\n- x: # e\n",
 		} {
@@ -145,18 +145,18 @@ func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestMistakesAreValues(t *testing.T) {
+func TestPlanErrorsAreFieldErrors(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {rounds: 0}]"), all.Instruments)
 	one, ok := errors.AsType[*option.FieldError](err)
 	check.That(t, ok && one.Field == "rounds" && one.Place == (option.Place{File: "a.yaml", Line: 2, Column: 31}), "got %+v", one)
 	_, err = Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {ops: ["+strings.Repeat("x,", 1000)+"]}]"), all.Instruments)
 	if text := err.Error(); strings.Count(text, "\n") != 20 || !strings.HasSuffix(text, "a.yaml: and 980 more mistakes") {
-		t.Errorf("thousands are not cut short: %q", text[len(text)-60:])
+		t.Errorf("a thousand errors are not truncated: %q", text[len(text)-60:])
 	}
 }
 
-func TestLoadSaysWhatItTriedToRead(t *testing.T) {
+func TestLoadErrorNamesThePath(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
 		"testdata/none.yaml": "give the path of a plan file", "testdata": "give the path of a plan file", "/dev/zero": "/dev/zero:1:1: the plan is larger than 1 MiB",
@@ -178,9 +178,9 @@ func FuzzParse(f *testing.F) {
 		p, err := Parse("fuzz.yaml", text, all.Instruments)
 		if err != nil {
 			var all option.FieldErrors
-			must.That(t, errors.As(err, &all) && len(all) != 0, "%v is no list of mistakes", err)
+			must.That(t, errors.As(err, &all) && len(all) != 0, "%v is not option.FieldErrors", err)
 			for _, e := range all {
-				must.That(t, e.Place.Line >= 1 && e.Place.Column >= 1 && e.Message != "", "a mistake without its place: %+v", e)
+				must.That(t, e.Place.Line >= 1 && e.Place.Column >= 1 && e.Message != "", "error without a position: %+v", e)
 			}
 			return
 		}
@@ -188,7 +188,7 @@ func FuzzParse(f *testing.F) {
 			stored := must.JSON(t, m.Options)
 			read := reflect.New(reflect.TypeOf(m.Options).Elem()).Interface()
 			err := json.Unmarshal(stored, read)
-			must.That(t, err == nil && reflect.DeepEqual(read, any(m.Options)), "%+v is %+v after JSON: %v", m.Options, read, err)
+			must.That(t, err == nil && reflect.DeepEqual(read, any(m.Options)), "%+v round-trips to %+v: %v", m.Options, read, err)
 			wrong := option.Mistakes(m.Options)
 			must.That(t, len(wrong) == 0, "%v", wrong)
 		}
@@ -197,7 +197,7 @@ func FuzzParse(f *testing.F) {
 
 // The plan in a record parses to the same plan. The exception is a device to overwrite,
 // which is only accepted on the command line.
-func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
+func TestPlanOfARecordRepeatsTheRun(t *testing.T) {
 	t.Parallel()
 	files := must.Get(filepath.Glob("../../record/testdata/v1/*.jsonl"))(t)
 	lines := must.Get(all.Instruments.Lines())(t)
@@ -213,10 +213,10 @@ func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 		want := i.New()
 		must.OK(t, option.Unmarshal(rec.Header.Plan, want))
 		check.That(t, len(p.Measure) == 1 && p.Measure[0].Name == i.Name && reflect.DeepEqual(p.Measure[0].Options, want),
-			"%s asked for\n%+v, and again for\n%+v", file, want, p.Measure)
+			"%s: plan in the record\n%+v, parsed again\n%+v", file, want, p.Measure)
 		again[i.Name] = true
 	}
-	check.That(t, len(again) == len(all.Instruments), "only of %v", again)
+	check.That(t, len(again) == len(all.Instruments), "only these instruments have records: %v", again)
 	h := record.Header{Experiment: "storage", Plan: json.RawMessage(`{"volumes":["bind"],"i_know_this_destroys":["/dev/sdz"]}`), Environment: record.Environment{Kernel: "6"}}
 	p, err := ofRecord("r", &h)
 	check.That(t, err == nil && len(p.Measure[0].Options.(*storage.Options).Destroys) == 0, "%v, %+v", err, p)
@@ -231,8 +231,8 @@ func ofRecord(name string, h *record.Header) (*Plan, error) {
 	return Parse(name, text, all.Instruments)
 }
 
-// The findings of its report depend on one limit, which the plan must set.
-func TestPodsOfTheKataPlanAreLimitedAsItPromises(t *testing.T) {
+// The findings of the report depend on the pods' limits, which the plan must set.
+func TestKataPlanLimitsItsPods(t *testing.T) {
 	t.Parallel()
 	p := must.Get(load("../../plans/kata-overhead.yaml"))(t)
 	pod := p.Measure[0].Options.(*overhead.Options).Limits.Pod()

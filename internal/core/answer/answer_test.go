@@ -28,16 +28,16 @@ func TestSentenceMatchesTheVerdict(t *testing.T) {
 	same := Named{"runc-new", took(24.5, 0.01, -0.02, 0.03, stat.Same)}
 	busy := []record.Finding{{Code: finding.Pressure}, {Code: finding.Pressure}, {Code: finding.FewRounds}, {Code: "other"}}
 	for _, c := range []struct{ claim, want, got string }{
-		{"the best comes first, and what has no figure is left out", "crun 13.7 ms (0.56×), runc 24.4 ms (baseline), docker/runc 294 ms (6.8×)", Values(Known([]Named{slow, unknown, runc, crun}), "runc")},
-		{"one alone has no baseline", "runc 24.4 ms", Values([]Named{runc}, "runc")},
-		{"without a verdict there is no ratio", "kata 30.0 ms (no difference shown)", Values([]Named{open}, "runc")},
-		{"the same is within the margin", "runc-new 24.5 ms (the same within 5 %)", Values([]Named{same}, "runc")},
-		{"of two the faster one is the subject", "crun is 1.8× as fast [1.5, 2.3]", Pair(crun, runc, "fast")},
-		{"also where that is the baseline", "runc is 6.8× as fast [6.1, 7.6]", Pair(slow, runc, "fast")},
-		{"two without a verdict are not compared in figures", "no difference shown", Pair(open, runc, "fast")},
-		{"what spoils it is said once", " (the machine was busy, too few rounds)", Spoiled(busy)},
-		{"nothing spoils it", "", Spoiled(nil)},
-		{"a failure has its reason", "kata: run failed, 3 of 3: exit status 1: no space left", Failed([]record.Finding{
+		{"best first, targets without figures omitted", "crun 13.7 ms (0.56×), runc 24.4 ms (baseline), docker/runc 294 ms (6.8×)", Values(Known([]Named{slow, unknown, runc, crun}), "runc")},
+		{"single target has no baseline", "runc 24.4 ms", Values([]Named{runc}, "runc")},
+		{"no ratio without a verdict", "kata 30.0 ms (no difference shown)", Values([]Named{open}, "runc")},
+		{"same within the margin", "runc-new 24.5 ms (the same within 5 %)", Values([]Named{same}, "runc")},
+		{"faster of two targets is the subject", "crun is 1.8× as fast [1.5, 2.3]", Pair(crun, runc, "fast")},
+		{"faster baseline is the subject", "runc is 6.8× as fast [6.1, 7.6]", Pair(slow, runc, "fast")},
+		{"no comparison of two targets without a verdict", "no difference shown", Pair(open, runc, "fast")},
+		{"each caveat is printed once", " (the machine was busy, too few rounds)", Spoiled(busy)},
+		{"no caveats", "", Spoiled(nil)},
+		{"failure with its reason", "kata: run failed, 3 of 3: exit status 1: no space left", Failed([]record.Finding{
 			{Code: finding.Failed, Target: "runc", Op: "run", Lanes: 1, Message: "the first: another"},
 			{Code: finding.Failed, Target: "kata", Op: "run", Lanes: 1, Message: "3 of 3 failed, warm-up included; the first: exit status 1: no space left"},
 		}, "kata", "run", 1, &figure.Figure{Failed: 3, Total: 3})},

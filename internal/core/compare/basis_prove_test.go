@@ -64,7 +64,7 @@ func TestVerdictsAreRarelyFalse(t *testing.T) {
 	gate := func(old, new, earlier []Run, plainly bool) {
 		c := must.Get(New([]Side{{"old", old}, {"new", new}}, Options{Filter: "target:crun", Earlier: earlier}))(t)
 		g := must.Get(c.Gate(0.05))(t)
-		if plainly { // as if single runs were enough
+		if plainly { // treats single runs as a sufficient basis
 			g.Decision = stat.Passed
 			var sides []stat.Sides
 			for _, p := range c.pairs {
@@ -81,7 +81,7 @@ func TestVerdictsAreRarelyFalse(t *testing.T) {
 	for k, s := range []spread{
 		{"runs differ by 3 %", 0.03, 0, false}, {"runs differ by 5 %", 0.05, 0, false}, {"runs differ by 10 %", 0.10, 0, false},
 		{"each figure by 3 %", 0, 0.03, false}, {"each figure by 5 %", 0, 0.05, false}, {"each figure by 10 %", 0, 0.10, false},
-		{"changing load", 0, 0.01, true}, {"changing load, runs differ by 5 %", 0.05, 0.01, true}, {"nothing differs", 0, 0, false},
+		{"load varies", 0, 0.01, true}, {"changing load, runs differ by 5 %", 0.05, 0.01, true}, {"nothing differs", 0, 0, false},
 	} {
 		for _, way := range []string{"plainly", "control", "earlier", "runs"} {
 			var share [2][2]float64
@@ -108,7 +108,7 @@ func TestVerdictsAreRarelyFalse(t *testing.T) {
 			name := map[string]string{"plainly": s.name}[way]
 			fmt.Fprintf(&table, "%-36s%-12s%8.1f %%%8.1f %%%10.1f %%%10.1f %%\n", name, way, share[0][0], share[0][1], share[1][0], share[1][1])
 			if way != "plainly" && (share[0][0] > 5 || share[1][1] > 2) {
-				t.Errorf("%s, %s: equal runs are worse in %.1f %%, runs that are 10 %% worse pass in %.1f %%", s.name, way, share[0][0], share[1][1])
+				t.Errorf("%s, %s: %.1f %% of equal runs are worse, %.1f %% of runs that are 10 %% slower pass", s.name, way, share[0][0], share[1][1])
 			}
 		}
 	}

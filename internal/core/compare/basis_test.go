@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// controlled is a record of crun and two controls. Each has its own latency level and
-// enough operations for a spread.
+// controlled returns a record of crun and two controls. Each has its own latency level
+// and enough operations for a spread.
 func controlled(id string, host, floor, crun float64, change func(*Run)) Run {
 	r := machine(id, map[string]float64{"crun": crun}, nil)
 	target := r.Targets[0]
@@ -62,34 +62,34 @@ func TestVerdictNeedsABasis(t *testing.T) {
 		want     stat.Decision
 		says     string
 	}{
-		{"one run a side without a control has none", []Run{machine("a", map[string]float64{"runc": 100}, nil)}, []Run{machine("b", map[string]float64{"runc": 130}, nil)}, Options{}, stat.NotDecided, "without a control in both"},
-		{"two runs a side have none", three("", "a", map[string]float64{"runc": 100}, nil).Runs[:2], three("", "b", map[string]float64{"runc": 130}, nil).Runs[:2], Options{}, stat.NotDecided, "without a control in both"},
-		{"three runs a side have one", three("", "a", map[string]float64{"runc": 100}, nil).Runs, three("", "b", map[string]float64{"runc": 130}, nil).Runs, Options{Filter: "quantity:latency"}, stat.Regressed, "one per run"},
-		{"a control in both is one", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{}, stat.Regressed, "shift of target ÷ control"},
-		{"and shows that nothing became worse", []Run{base}, []Run{controlled("b", 1, 10, 101, nil)}, Options{}, stat.Passed, ""},
-		{"a machine that changed decides nothing", []Run{base}, []Run{controlled("b", 1, 13.1, 131, nil)}, Options{}, stat.NotDecided, "the machine changed (floor +31.0 %)"},
-		{"the control that moved the furthest counts", []Run{base}, []Run{controlled("b", 0.8, 10.2, 100, nil)}, Options{}, stat.NotDecided, "the machine changed (host -20.0 %)"},
-		{"a named control takes their place", []Run{base}, []Run{controlled("b", 1, 13.1, 100, nil)}, Options{Control: "host"}, stat.Passed, ""},
-		{"a control that one side lacks is none", []Run{base}, []Run{controlled("b", 1, 10, 100, nil)}, Options{Control: "runc"}, stat.NotDecided, "without a control in both"},
-		{"what moved the control with the kernel is no basis", []Run{base}, []Run{controlled("b", 1, 10, 130, func(r *Run) { r.Header.Environment.Kernel = "6.2" })}, Options{Unlike: true}, stat.NotDecided, "without a control in both"},
-		{"one figure of a control does not show how runs differ", []Run{controlled("a", 1, 10, 100, onlyRun)}, []Run{controlled("b", 1, 10, 130, onlyRun)}, Options{Control: "floor"}, stat.NotDecided, "a single control figure does not show the spread between runs"},
-		{"two do", []Run{controlled("a", 1, 10, 100, onlyRun)}, []Run{controlled("b", 1, 10, 130, onlyRun)}, Options{}, stat.Regressed, "target ÷ control"},
-		{"a round of 0 has no ratio to a control", []Run{base}, []Run{controlled("b", 1, 10, 130, zero)}, Options{Filter: "op:stop"}, stat.NotDecided, "rounds of 0 have no ratio"},
-		{"a disturbed side decides nothing", []Run{base}, []Run{controlled("b", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
-		{"nor does the base", []Run{controlled("a", 1, 10, 100, found(pressure))}, []Run{controlled("b", 1, 10, 130, nil)}, Options{}, stat.NotDecided, "old was disturbed: tasks waited"},
-		{"nor does a disturbed last run of two", []Run{base}, []Run{controlled("b", 1, 10, 130, nil), controlled("c", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
-		{"a finding on an operation is of that alone", []Run{base}, []Run{controlled("b", 1, 10, 130, found(drift))}, Options{Filter: "op:run"}, stat.NotDecided, "it drifted"},
-		{"and leaves others their verdict", []Run{base}, []Run{controlled("b", 1, 10, 130, found(drift))}, Options{Filter: "op:stop"}, stat.Regressed, "it drifted"},
-		{"one disturbed run of three decides nothing else", three("", "a", map[string]float64{"runc": 100}, nil).Runs, append(three("", "b", map[string]float64{"runc": 130}, nil).Runs[:2], machine("b9", map[string]float64{"runc": 131}, found(pressure))), Options{Filter: "quantity:latency"}, stat.Regressed, "1 of 3"},
-		{"earlier runs that scatter widen the interval", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{Earlier: []Run{controlled("e1", 1, 10, 80, nil), controlled("e2", 1, 10, 100, nil), controlled("e3", 1, 10, 125, nil)}}, stat.NotDecided, "margin +5.00%"},
-		{"earlier runs that agree do not", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{Earlier: []Run{controlled("e1", 1, 10, 99.8, nil), controlled("e2", 1, 10, 100, nil), controlled("e3", 1, 10, 100.2, nil)}}, stat.Regressed, ""},
-		{"those of another machine do not count", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{Earlier: []Run{controlled("e1", 1, 10, 80, other), controlled("e2", 1, 10, 100, other), controlled("e3", 1, 10, 125, other)}}, stat.Regressed, ""},
+		{"one run per side without a control is no basis", []Run{machine("a", map[string]float64{"runc": 100}, nil)}, []Run{machine("b", map[string]float64{"runc": 130}, nil)}, Options{}, stat.NotDecided, "without a control in both"},
+		{"two runs per side are no basis", three("", "a", map[string]float64{"runc": 100}, nil).Runs[:2], three("", "b", map[string]float64{"runc": 130}, nil).Runs[:2], Options{}, stat.NotDecided, "without a control in both"},
+		{"three runs per side are a basis", three("", "a", map[string]float64{"runc": 100}, nil).Runs, three("", "b", map[string]float64{"runc": 130}, nil).Runs, Options{Filter: "quantity:latency"}, stat.Regressed, "one per run"},
+		{"control on both sides is a basis", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{}, stat.Regressed, "shift of target ÷ control"},
+		{"with a control, equal runs pass", []Run{base}, []Run{controlled("b", 1, 10, 101, nil)}, Options{}, stat.Passed, ""},
+		{"changed machine is not decided", []Run{base}, []Run{controlled("b", 1, 13.1, 131, nil)}, Options{}, stat.NotDecided, "the machine changed (floor +31.0 %)"},
+		{"control with the largest shift counts", []Run{base}, []Run{controlled("b", 0.8, 10.2, 100, nil)}, Options{}, stat.NotDecided, "the machine changed (host -20.0 %)"},
+		{"named control replaces the default ones", []Run{base}, []Run{controlled("b", 1, 13.1, 100, nil)}, Options{Control: "host"}, stat.Passed, ""},
+		{"control on one side is no basis", []Run{base}, []Run{controlled("b", 1, 10, 100, nil)}, Options{Control: "runc"}, stat.NotDecided, "without a control in both"},
+		{"control on a different kernel is no basis", []Run{base}, []Run{controlled("b", 1, 10, 130, func(r *Run) { r.Header.Environment.Kernel = "6.2" })}, Options{Unlike: true}, stat.NotDecided, "without a control in both"},
+		{"single control figure is no basis", []Run{controlled("a", 1, 10, 100, onlyRun)}, []Run{controlled("b", 1, 10, 130, onlyRun)}, Options{Control: "floor"}, stat.NotDecided, "a single control figure does not show the spread between runs"},
+		{"two control figures are a basis", []Run{controlled("a", 1, 10, 100, onlyRun)}, []Run{controlled("b", 1, 10, 130, onlyRun)}, Options{}, stat.Regressed, "target ÷ control"},
+		{"round of 0 has no ratio to a control", []Run{base}, []Run{controlled("b", 1, 10, 130, zero)}, Options{Filter: "op:stop"}, stat.NotDecided, "rounds of 0 have no ratio"},
+		{"disturbed new side is not decided", []Run{base}, []Run{controlled("b", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
+		{"disturbed old side is not decided", []Run{controlled("a", 1, 10, 100, found(pressure))}, []Run{controlled("b", 1, 10, 130, nil)}, Options{}, stat.NotDecided, "old was disturbed: tasks waited"},
+		{"one disturbed run of two is not decided", []Run{base}, []Run{controlled("b", 1, 10, 130, nil), controlled("c", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
+		{"operation with a finding is not decided", []Run{base}, []Run{controlled("b", 1, 10, 130, found(drift))}, Options{Filter: "op:run"}, stat.NotDecided, "it drifted"},
+		{"finding on another operation does not affect the verdict", []Run{base}, []Run{controlled("b", 1, 10, 130, found(drift))}, Options{Filter: "op:stop"}, stat.Regressed, "it drifted"},
+		{"one disturbed run of three does not affect the verdict", three("", "a", map[string]float64{"runc": 100}, nil).Runs, append(three("", "b", map[string]float64{"runc": 130}, nil).Runs[:2], machine("b9", map[string]float64{"runc": 131}, found(pressure))), Options{Filter: "quantity:latency"}, stat.Regressed, "1 of 3"},
+		{"scattered earlier runs widen the interval", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{Earlier: []Run{controlled("e1", 1, 10, 80, nil), controlled("e2", 1, 10, 100, nil), controlled("e3", 1, 10, 125, nil)}}, stat.NotDecided, "margin +5.00%"},
+		{"consistent earlier runs keep the interval", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{Earlier: []Run{controlled("e1", 1, 10, 99.8, nil), controlled("e2", 1, 10, 100, nil), controlled("e3", 1, 10, 100.2, nil)}}, stat.Regressed, ""},
+		{"earlier runs of another machine are ignored", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{Earlier: []Run{controlled("e1", 1, 10, 80, other), controlled("e2", 1, 10, 100, other), controlled("e3", 1, 10, 125, other)}}, stat.Regressed, ""},
 	} {
 		c := must.Get(New([]Side{{"old", tt.old}, {"new", tt.new}}, tt.options))(t)
 		compared := draw(t, c.Page())
 		for _, f := range c.Figures() {
 			if v := f.Versus; v != nil && tt.want == stat.NotDecided && tt.options.Earlier == nil && v.Verdict != stat.Undecided {
-				t.Errorf("%s: the comparison says %+v", tt.name, v)
+				t.Errorf("%s: got the comparison %+v", tt.name, v)
 			}
 		}
 		g := must.Get(c.Gate(0.05))(t)
@@ -149,10 +149,10 @@ func TestDisturbedRunsHaveNoVerdict(t *testing.T) {
 		from, to int
 		worse    bool
 	}{
-		"no run was disturbed":           {0, 0, true},
-		"a few of a level were":          {30, 34, true},
-		"most of the later level were":   {25, 40, false},
-		"most of the earlier level were": {0, 20, false},
+		"no disturbed run":                         {0, 0, true},
+		"few disturbed runs of a level":            {30, 34, true},
+		"most runs of the later level disturbed":   {25, 40, false},
+		"most runs of the earlier level disturbed": {0, 20, false},
 	} {
 		h := latencies(t, past(40, func(i int, r *Run) float64 {
 			if i >= tt.from && i < tt.to {
@@ -191,11 +191,11 @@ func TestTimesWithDifferentEndStampsAreComparedByCall(t *testing.T) {
 		want  stat.Decision
 		says  string
 	}{
-		"both end with the first instruction":                {"first", 1, stat.Regressed, ""},
-		"the calls took the same":                            {"returned", 1 / 1.3, stat.Passed, "times until the call returned are compared"},
-		"the calls took longer":                              {"returned", 1, stat.Regressed, "times until the call returned are compared"},
-		"when calls returned is not known, so nothing is":    {"returned", 0, stat.NotDecided, "different stamps (first, returned)"},
-		"a time that ends with neither is another operation": {"ready", 0, stat.NotDecided, "different stamps (first, ready)"},
+		"both end at the first instruction": {"first", 1, stat.Regressed, ""},
+		"equal call times":                  {"returned", 1 / 1.3, stat.Passed, "times until the call returned are compared"},
+		"longer call times":                 {"returned", 1, stat.Regressed, "times until the call returned are compared"},
+		"unknown call times":                {"returned", 0, stat.NotDecided, "different stamps (first, returned)"},
+		"different end stamp":               {"ready", 0, stat.NotDecided, "different stamps (first, ready)"},
 	} {
 		both := "first"
 		old, new := map[string]float64{"runc": 100}, map[string]float64{"runc": 130}
@@ -225,12 +225,12 @@ func TestUpperBoundVerdicts(t *testing.T) {
 		latency, request stat.Decision
 		says             []string
 	}{
-		"5 to 30": {5, 30, known, known, stat.Different, stat.Regressed, stat.Passed, []string{"+500", "worse"}},
-		"5 to 30 or less is not worse: it may be 4":   {5, 30, known, bounded, stat.Undecided, stat.NotDecided, stat.NotDecided, []string{"≤ 30", "~ ≤ +500", "not decided", "proves"}},
-		"50 to 30 or less is better, and more or not": {50, 30, known, bounded, stat.Different, stat.Passed, stat.Regressed, []string{"≤ -40", "better"}},
-		"30 or less to 50 is worse":                   {30, 50, bounded, known, stat.Different, stat.Regressed, stat.Passed, []string{"≥ +66.7", "worse"}},
-		"30 or less to 5 may be as much":              {30, 5, bounded, known, stat.Undecided, stat.NotDecided, stat.NotDecided, []string{"~ ≥ -83", "not decided"}},
-		"two upper bounds are not compared":           {30, 50, bounded, bounded, "", stat.NotDecided, stat.NotDecided, []string{"≤ 30", "≤ 50"}},
+		"5 to 30":                        {5, 30, known, known, stat.Different, stat.Regressed, stat.Passed, []string{"+500", "worse"}},
+		"5 to 30 or less is not decided": {5, 30, known, bounded, stat.Undecided, stat.NotDecided, stat.NotDecided, []string{"≤ 30", "~ ≤ +500", "not decided", "proves"}},
+		"50 to 30 or less is better for latencies, worse for rates": {50, 30, known, bounded, stat.Different, stat.Passed, stat.Regressed, []string{"≤ -40", "better"}},
+		"30 or less to 50 is worse":                                 {30, 50, bounded, known, stat.Different, stat.Regressed, stat.Passed, []string{"≥ +66.7", "worse"}},
+		"30 or less to 5 is not decided":                            {30, 5, bounded, known, stat.Undecided, stat.NotDecided, stat.NotDecided, []string{"~ ≥ -83", "not decided"}},
+		"two upper bounds are not compared":                         {30, 50, bounded, bounded, "", stat.NotDecided, stat.NotDecided, []string{"≤ 30", "≤ 50"}},
 	} {
 		sides := []Side{three("old", "a", map[string]float64{"runc": tt.old}, tt.ofOld), three("new", "b", map[string]float64{"runc": tt.new}, tt.ofNew)}
 		c := compared(t, Options{}, sides...)
@@ -241,10 +241,10 @@ func TestUpperBoundVerdicts(t *testing.T) {
 		g := must.Get(c.Gate(0.05))(t)
 		latency, request := figure.Find(g.Figures, "latency"), figure.Find(g.Figures, "requests")
 		if latency.Verdict != string(tt.latency) || request.Verdict != string(tt.request) {
-			t.Errorf("%s: of less %s (%s), of more %s (%s)", name, latency.Verdict, latency.Reasons, request.Verdict, request.Reasons)
+			t.Errorf("%s: latency %s (%s), requests %s (%s)", name, latency.Verdict, latency.Reasons, request.Verdict, request.Reasons)
 		}
 		if text := draw(t, g.Page()); strings.Contains(text, "≤ 30") != (latency.AtMost && tt.new == 30) {
-			t.Errorf("%s: the gate says\n%s", name, text)
+			t.Errorf("%s: page of the gate:\n%s", name, text)
 		}
 	}
 }
@@ -265,10 +265,10 @@ func TestUpperBoundIsWorseOnlyIfProven(t *testing.T) {
 		verdict       string
 		marks         [2]bool // upper-bound marks before and after
 	}{
-		"both known":                        {false, false, "worse", [2]bool{}},
-		"what is more may be less":          {false, true, "not decided", [2]bool{false, true}},
-		"more than what was at most so":     {true, false, "worse", [2]bool{true, false}},
-		"of two upper bounds it is unknown": {true, true, "not decided", [2]bool{true, true}},
+		"both known":                    {false, false, "worse", [2]bool{}},
+		"upper bound after the change":  {false, true, "not decided", [2]bool{false, true}},
+		"upper bound before the change": {true, false, "worse", [2]bool{true, false}},
+		"two upper bounds":              {true, true, "not decided", [2]bool{true, true}},
 	} {
 		runs := past(40, func(i int, r *Run) float64 {
 			if i < 25 && tt.before || i >= 25 && tt.after {
@@ -282,14 +282,14 @@ func TestUpperBoundIsWorseOnlyIfProven(t *testing.T) {
 			t.Errorf("%s: %+v", name, levels)
 		}
 		if text := draw(t, h.Page()); strings.Contains(text, "≤") != (tt.before || tt.after) {
-			t.Errorf("%s: it says\n%s", name, text)
+			t.Errorf("%s: page:\n%s", name, text)
 		}
 	}
 }
 
 func TestNodeUpperBoundsHaveNoDistribution(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]int{"all are known": -1, "one is an upper bound": 7} {
+	for name, of := range map[string]int{"all known": -1, "one upper bound": 7} {
 		n, out := over(t, many(40, func(i int) func(*Run) {
 			return func(r *Run) {
 				if i == of {

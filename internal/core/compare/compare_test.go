@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// machine is a record of targets with latencies around given levels. change may modify
-// its environment.
+// machine returns a record of targets with latencies around given levels. change may
+// modify its environment.
 func machine(id string, targets map[string]float64, change func(*Run)) Run {
 	r := Run{Header: record.Header{RunID: id, Experiment: "lifecycle", Version: "v1", Plan: json.RawMessage(`{"lanes":[1],"limits":{"memory":1,"pids":2},"rounds":12}`),
 		Environment: record.Environment{Kernel: "6.1.0", Arch: "amd64", CPUModel: "EPYC", CPUs: 4, Memory: 1 << 30}}}
@@ -44,7 +44,7 @@ func machine(id string, targets map[string]float64, change func(*Run)) Run {
 
 func one(name string, runs ...Run) Side { return Side{Name: name, Runs: runs} }
 
-// three is a side of three runs that vary by 0.1 %.
+// three returns a side of three runs that vary by 0.1 %.
 func three(name, id string, targets map[string]float64, change func(*Run)) Side {
 	side := Side{Name: name}
 	for i := range 3 {
@@ -80,34 +80,34 @@ func TestDifferencesDetermineTheWarnings(t *testing.T) {
 		verdict stat.Verdict
 		says    string
 	}{
-		{"alike records need no leave", nil, "", stat.Different, "worse"},
-		{"two machines never give a verdict on a runtime", func(r *Run) { r.Header.Environment.CPUModel = "Neoverse" }, "CPU: EPYC (old), Neoverse (new)", stat.Undecided, "no verdict: the records differ in their machine"},
-		{"nor where tare is another, too", func(r *Run) { r.Header.Environment.CPUModel, r.Header.Version = "Neoverse", "v2" }, "tare: v1", stat.Undecided, "no verdict: the records differ in their machine"},
-		{"two architectures neither", func(r *Run) { r.Header.Environment.Arch = "arm64" }, "arch: amd64", stat.Undecided, "no verdict"},
-		{"an unknown machine is unlike a known one", func(r *Run) { r.Header.Environment = record.Environment{} }, "machine", stat.Undecided, "no verdict"},
-		{"one machine with two kernels gives one on the kernel", func(r *Run) {
+		{"similar records are compared", nil, "", stat.Different, "worse"},
+		{"different machines have no verdict", func(r *Run) { r.Header.Environment.CPUModel = "Neoverse" }, "CPU: EPYC (old), Neoverse (new)", stat.Undecided, "no verdict: the records differ in their machine"},
+		{"different machines and tare versions have no verdict", func(r *Run) { r.Header.Environment.CPUModel, r.Header.Version = "Neoverse", "v2" }, "tare: v1", stat.Undecided, "no verdict: the records differ in their machine"},
+		{"different architectures have no verdict", func(r *Run) { r.Header.Environment.Arch = "arm64" }, "arch: amd64", stat.Undecided, "no verdict"},
+		{"unknown and known machine have no verdict", func(r *Run) { r.Header.Environment = record.Environment{} }, "machine", stat.Undecided, "no verdict"},
+		{"different kernels on a machine: verdict on the kernel", func(r *Run) {
 			r.Header.Environment.Kernel, r.Header.Environment.Memory = "6.18.0", r.Header.Environment.Memory-1<<20
 		}, "kernel: 6.1.0 (old), 6.18.0 (new)", stat.Different, "verdicts are on kernel"},
-		{"another version gives one on the version", func(r *Run) { r.Targets[0].Version = "1.1" }, "runc version: 1.0", stat.Different, "verdicts are on version"},
-		{"two changes at once give one on both", func(r *Run) { r.Targets[0].Version, r.Header.Environment.Kernel = "1.1", "6.2" }, "kernel", stat.Different, "verdicts are on kernel and version"},
-		{"what is configured otherwise gives one on that", func(r *Run) { r.Targets[0].Config = map[string]string{"sandbox_cgroup_only": "true"} }, "runc sandbox_cgroup_only: ? (old), true (new)", stat.Different, "verdicts are on configuration"},
-		{"other options give one on those", func(r *Run) {
+		{"different versions: verdict on the version", func(r *Run) { r.Targets[0].Version = "1.1" }, "runc version: 1.0", stat.Different, "verdicts are on version"},
+		{"different versions and kernels: verdict on both", func(r *Run) { r.Targets[0].Version, r.Header.Environment.Kernel = "1.1", "6.2" }, "kernel", stat.Different, "verdicts are on kernel and version"},
+		{"different configuration: verdict on the configuration", func(r *Run) { r.Targets[0].Config = map[string]string{"sandbox_cgroup_only": "true"} }, "runc sandbox_cgroup_only: ? (old), true (new)", stat.Different, "verdicts are on configuration"},
+		{"different options: verdict on the options", func(r *Run) {
 			r.Header.Plan = json.RawMessage(`{"lanes":[1],"limits":{"memory":2,"pids":2},"rounds":12}`)
 		}, "option limits", stat.Different, "verdicts are on options"},
-		{"what was cold and what was warm differ in that", func(r *Run) {
+		{"cold and warm: verdict on the options", func(r *Run) {
 			r.Header.Plan = json.RawMessage(`{"lanes":[1],"limits":{"memory":1,"pids":2},"rounds":12,"cache":"cold"}`)
 		}, `option cache: not given (old), "cold" (new)`, stat.Different, "verdicts are on options"},
-		{"more rounds and other sweeps are no difference", func(r *Run) {
+		{"different rounds and sweeps are no difference", func(r *Run) {
 			r.Header.Plan = json.RawMessage(`{"lanes":[1,50],"limits":{"memory":1,"pids":2},"rounds":40,"seed":7}`)
 		}, "", stat.Different, "worse"},
-		{"the order of an option's keys and the form of its numbers are no difference", func(r *Run) {
+		{"key order and number format of options are no difference", func(r *Run) {
 			r.Header.Plan = json.RawMessage(`{"limits":{"pids":2,"memory":1.0},"lanes":[1],"rounds":12}`)
 		}, "", stat.Different, "worse"},
-		{"what was timed otherwise cannot be compared", func(r *Run) { r.Targets[0].Operations = map[string]record.Operation{"run": {Done: "first"}} }, "runc run", stat.Undecided, "no verdict: the records differ in their definition"},
-		{"another path is not another definition", func(r *Run) {
+		{"different definition has no verdict", func(r *Run) { r.Targets[0].Operations = map[string]record.Operation{"run": {Done: "first"}} }, "runc run", stat.Undecided, "no verdict: the records differ in their definition"},
+		{"different path is no difference", func(r *Run) {
 			r.Targets[0].Path, r.Targets[0].Operations = "/new/runc", map[string]record.Operation{"run": {Command: "/new/runc run", Done: "returned"}}
 		}, "", stat.Different, "worse"},
-		{"another tare may measure otherwise", func(r *Run) { r.Header.Version = "v2" }, "tare: v1 (old), v2 (new)", stat.Undecided, "no verdict"},
+		{"different tare versions have no verdict", func(r *Run) { r.Header.Version = "v2" }, "tare: v1 (old), v2 (new)", stat.Undecided, "no verdict"},
 	} {
 		sides := []Side{three("old", "a", map[string]float64{"runc": 100}, nil), three("new", "b", map[string]float64{"runc": 110}, tt.change)}
 		_, err := New(sides, Options{})
@@ -124,7 +124,7 @@ func TestDifferencesDetermineTheWarnings(t *testing.T) {
 		}
 		text := draw(t, c.Page())
 		if !strings.Contains(text, tt.says) || strings.Contains(text, "unlike records") != (tt.refused != "") || len(c.Findings()) > 0 != (tt.refused != "") {
-			t.Errorf("%s: it says\n%s", tt.name, text)
+			t.Errorf("%s: page:\n%s", tt.name, text)
 		}
 	}
 }
@@ -146,12 +146,12 @@ func TestRecordsOfUnknownMachinesAreCompared(t *testing.T) {
 		refused  string
 		unknown  bool
 	}{
-		{"neither is known, which is said once", on(""), on(""), "", true},
-		{"a label names the machine", on("a"), on("a"), "", false},
-		{"also beside a known machine", named, on("a"), "", false},
-		{"two labels are two machines", on("a"), on("b"), "machine: a (old), b (new)", false},
-		{"one label is none for the other", on("a"), on(""), "machine: a (old), ? (new)", true},
-		{"two labels part known machines, too", named, func(r *Run) { r.Labels = figure.Of("machine", "b") }, "machine: a (old), b (new)", false},
+		{"both unknown, reported once", on(""), on(""), "", true},
+		{"machine named by a label", on("a"), on("a"), "", false},
+		{"known machine with the same label", named, on("a"), "", false},
+		{"different labels are different machines", on("a"), on("b"), "machine: a (old), b (new)", false},
+		{"label on one side only", on("a"), on(""), "machine: a (old), ? (new)", true},
+		{"known machines with different labels", named, func(r *Run) { r.Labels = figure.Of("machine", "b") }, "machine: a (old), b (new)", false},
 	} {
 		sides := []Side{three("old", "a", map[string]float64{"runc": 100}, tt.old), three("new", "b", map[string]float64{"runc": 110}, tt.new)}
 		c, err := New(sides, Options{})
@@ -161,7 +161,7 @@ func TestRecordsOfUnknownMachinesAreCompared(t *testing.T) {
 		}
 		must.OK(t, err)
 		text := draw(t, c.Page())
-		check.That(t, strings.Count(text, "is unknown") == map[bool]int{true: 1}[tt.unknown] && strings.Contains(text, "worse p<"), "%s: it says\n%s", tt.name, text)
+		check.That(t, strings.Count(text, "is unknown") == map[bool]int{true: 1}[tt.unknown] && strings.Contains(text, "worse p<"), "%s: page:\n%s", tt.name, text)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestWorseFollowsTheFiguresDirection(t *testing.T) {
 	tables, _, _ = strings.Cut(tables, "→ ")
 	latency, requests, _ := strings.Cut(tables, "lifecycle requests")
 	if !strings.Contains(latency, "worse") || strings.Contains(latency, "better") || !strings.Contains(requests, "better") || strings.Contains(requests, "worse") {
-		t.Errorf("it says\n%s", text)
+		t.Errorf("page:\n%s", text)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestFiguresOfOneSideAreListed(t *testing.T) {
 	text := draw(t, c.Page())
 	check.Contains(t, "text", text, "on one side only", "only in old  latency   target=kata", "only in new  latency   target=crun")
 	if all := c.Figures(); figure.Find(all, "latency", "target", "kata").Reasons == nil || figure.Find(all, "latency", "target", "crun").Reasons == nil {
-		t.Error("they are not among the figures")
+		t.Error("figures of one side have no reasons")
 	}
 }
 
@@ -201,17 +201,17 @@ func TestProjectionsMatchBenchstat(t *testing.T) {
 		wrong   string
 	}{
 		{"targets of one record share their rounds", []Side{one("a", record)}, Options{Col: "target"}, "runc kata crun", 4, figure.OfPairs, ""},
-		{"an order in brackets chooses, too", []Side{one("a", record)}, Options{Col: "target@(kata runc)"}, "kata runc", 2, figure.OfPairs, ""},
-		{"an order by name", []Side{one("a", record)}, Options{Col: "target@alpha"}, "crun kata runc", 4, figure.OfPairs, ""},
-		{"a filter leaves out", []Side{one("a", record)}, Options{Col: "target", Filter: "quantity:latency -target:crun"}, "runc kata", 1, figure.OfPairs, ""},
-		{"a filter takes expressions", []Side{one("a", record)}, Options{Col: "target", Filter: "quantity:/^late/ AND (target:runc OR target:crun)"}, "runc crun", 1, figure.OfPairs, ""},
-		{"a table for each architecture compares within", []Side{one("x", record), one("y", other)}, Options{Col: "target@(runc kata)", Table: "arch"}, "runc kata", 4, figure.OfPairs, ""},
-		{"a header's field can be a column", []Side{one("x", record), one("y", other)}, Options{Col: "arch", Unlike: true}, "amd64 arm64", 4, figure.OfRounds, ""},
-		{"a row that holds two figures is refused", []Side{one("a", record)}, Options{Row: "op", Table: "lanes", Col: "side"}, "", 0, "", "share a cell"},
-		{"an unknown key is refused", []Side{one("a", record)}, Options{Col: "speed"}, "", 0, "", `--col: unknown key "speed"; the keys are target, op`},
-		{"benchstat's own keys are no keys here", []Side{one("a", record)}, Options{Row: ".fullname"}, "", 0, "", `--row: unknown key ".fullname"; the keys are target, op`},
-		{"a broken filter is refused", []Side{one("a", record)}, Options{Filter: "target:("}, "", 0, "", "--filter: "},
-		{"a filter that leaves nothing is refused", []Side{one("a", record)}, Options{Col: "target", Filter: "op:stop"}, "", 0, "", "nothing to compare"},
+		{"values in brackets select and order", []Side{one("a", record)}, Options{Col: "target@(kata runc)"}, "kata runc", 2, figure.OfPairs, ""},
+		{"alphabetical order", []Side{one("a", record)}, Options{Col: "target@alpha"}, "crun kata runc", 4, figure.OfPairs, ""},
+		{"filter excludes", []Side{one("a", record)}, Options{Col: "target", Filter: "quantity:latency -target:crun"}, "runc kata", 1, figure.OfPairs, ""},
+		{"filter with expressions", []Side{one("a", record)}, Options{Col: "target", Filter: "quantity:/^late/ AND (target:runc OR target:crun)"}, "runc crun", 1, figure.OfPairs, ""},
+		{"table per architecture compares within it", []Side{one("x", record), one("y", other)}, Options{Col: "target@(runc kata)", Table: "arch"}, "runc kata", 4, figure.OfPairs, ""},
+		{"header field as a column", []Side{one("x", record), one("y", other)}, Options{Col: "arch", Unlike: true}, "amd64 arm64", 4, figure.OfRounds, ""},
+		{"two figures in a cell are refused", []Side{one("a", record)}, Options{Row: "op", Table: "lanes", Col: "side"}, "", 0, "", "share a cell"},
+		{"unknown key is refused", []Side{one("a", record)}, Options{Col: "speed"}, "", 0, "", `--col: unknown key "speed"; the keys are target, op`},
+		{"benchstat's own keys are refused", []Side{one("a", record)}, Options{Row: ".fullname"}, "", 0, "", `--row: unknown key ".fullname"; the keys are target, op`},
+		{"invalid filter is refused", []Side{one("a", record)}, Options{Filter: "target:("}, "", 0, "", "--filter: "},
+		{"filter without matches is refused", []Side{one("a", record)}, Options{Col: "target", Filter: "op:stop"}, "", 0, "", "nothing to compare"},
 		{"the same run twice is refused", []Side{one("a", record), one("b", record)}, Options{}, "", 0, "", "a and b have the same run"},
 	} {
 		c, err := New(tt.sides, tt.options)
@@ -227,7 +227,7 @@ func TestProjectionsMatchBenchstat(t *testing.T) {
 	}
 }
 
-func TestRecordsOfASideCountOnceEach(t *testing.T) {
+func TestEachRunOfASideCountsOnce(t *testing.T) {
 	t.Parallel()
 	var old, new []Run
 	for i, level := range []float64{100, 103, 98, 101, 99} {
@@ -237,20 +237,20 @@ func TestRecordsOfASideCountOnceEach(t *testing.T) {
 	c := compared(t, Options{Filter: "quantity:latency"}, one("old", old...), one("new", new...))
 	f := figure.Find(c.Figures(), "latency", "side", "new")
 	if v := f.Versus; v.Of != figure.OfRuns || v.Shift.N != 5 || v.Verdict == stat.Different || len(f.Rounds) != 60 || f.N != 5 {
-		t.Errorf("five runs that scatter by more than they differ give %+v of %d values", f.Versus, len(f.Rounds))
+		t.Errorf("five runs that scatter more than they differ: %+v of %d values", f.Versus, len(f.Rounds))
 	}
 	if text := draw(t, c.Page()); strings.Contains(text, "unknown") || strings.Contains(text, "not known") || !strings.Contains(text, "one per run") {
-		t.Errorf("it says\n%s", text)
+		t.Errorf("page:\n%s", text)
 	}
 	cold := machine("c", map[string]float64{"runc": 100}, func(r *Run) {
 		r.Header.Plan = json.RawMessage(`{"lanes":[1],"limits":{"memory":1,"pids":2},"cache":"cold"}`)
 	})
 	if _, err := New([]Side{one("old", old[0], cold), one("new", new...)}, Options{}); !errors.Is(err, ErrUnlike) {
-		t.Errorf("a warm run and a cold one are one side: %v", err)
+		t.Errorf("warm and cold run on one side: %v", err)
 	}
 	single, err := New([]Side{one("old", old[0]), one("new", new[0])}, Options{Filter: "quantity:latency"})
 	if err != nil || single.Tables[0].Rows[0].Of[1].Versus.Verdict != stat.Undecided {
-		t.Errorf("one run a side says that they differ: %v", err)
+		t.Errorf("one run per side has a difference: %v", err)
 	}
 }
 
@@ -264,17 +264,17 @@ func TestGate(t *testing.T) {
 		want   stat.Decision
 		why    string
 	}{
-		{"less than the margin passes", three("new", "b", map[string]float64{"runc": 101}, nil), "quantity:latency", stat.Passed, "margin +5.00%"},
+		{"less than the margin is passed", three("new", "b", map[string]float64{"runc": 101}, nil), "quantity:latency", stat.Passed, "margin +5.00%"},
 		{"more than the margin is worse", three("new", "b", map[string]float64{"runc": 110}, nil), "quantity:latency", stat.Regressed, "margin +5.00%"},
-		{"where more is better, less is worse", three("new", "b", map[string]float64{"runc": 90}, nil), "quantity:requests", stat.Regressed, "margin -5.00%"},
-		{"where less is better, less is not", three("new", "b", map[string]float64{"runc": 90}, nil), "quantity:latency", stat.Passed, ""},
-		{"a new version is what is asked about", three("new", "b", map[string]float64{"runc": 110}, func(r *Run) { r.Targets[0].Version = "2" }), "quantity:latency", stat.Regressed, ""},
-		{"another machine decides nothing", three("new", "b", map[string]float64{"runc": 110}, func(r *Run) { r.Header.Environment.Arch = "arm64" }), "quantity:latency", stat.NotDecided, "no verdict"},
-		{"at the margin is not decided", three("new", "b", map[string]float64{"runc": 105.05}, nil), "quantity:latency", stat.NotDecided, ""},
-		{"a figure that is missing is not decided, and named", three("new", "b", map[string]float64{"runc": 100}, func(r *Run) {
+		{"decrease is worse if more is better", three("new", "b", map[string]float64{"runc": 90}, nil), "quantity:requests", stat.Regressed, "margin -5.00%"},
+		{"decrease is passed if less is better", three("new", "b", map[string]float64{"runc": 90}, nil), "quantity:latency", stat.Passed, ""},
+		{"different version is decided", three("new", "b", map[string]float64{"runc": 110}, func(r *Run) { r.Targets[0].Version = "2" }), "quantity:latency", stat.Regressed, ""},
+		{"different machine is not decided", three("new", "b", map[string]float64{"runc": 110}, func(r *Run) { r.Header.Environment.Arch = "arm64" }), "quantity:latency", stat.NotDecided, "no verdict"},
+		{"close to the margin is not decided", three("new", "b", map[string]float64{"runc": 105.05}, nil), "quantity:latency", stat.NotDecided, ""},
+		{"missing figure is named and not decided", three("new", "b", map[string]float64{"runc": 100}, func(r *Run) {
 			r.Figures[0].Labels = r.Figures[0].Labels.With("op", "stop")
 		}), "quantity:(latency OR requests)", stat.NotDecided, "only in old"},
-		{"more failures are not passed", three("new", "b", map[string]float64{"runc": 100}, func(r *Run) { r.Figures[0].Failed, r.Figures[0].Total = 1, 13 }), "quantity:latency", stat.NotDecided, "3 of 39"},
+		{"more failures are not decided", three("new", "b", map[string]float64{"runc": 100}, func(r *Run) { r.Figures[0].Failed, r.Figures[0].Total = 1, 13 }), "quantity:latency", stat.NotDecided, "3 of 39"},
 	} {
 		c, err := New([]Side{old, tt.new}, Options{Filter: tt.metric, Unlike: strings.Contains(tt.why, "no verdict"), Versions: true})
 		if err != nil {
@@ -286,7 +286,7 @@ func TestGate(t *testing.T) {
 			continue
 		}
 		if text := draw(t, g.Page()); !strings.Contains(text, tt.why) || !strings.Contains(text, "gate: "+string(tt.want)) {
-			t.Errorf("%s: it says\n%s", tt.name, text)
+			t.Errorf("%s: page:\n%s", tt.name, text)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func TestGeometricMeanUsesTheShownShifts(t *testing.T) {
 		}
 		mean := table.Means[1]
 		if want := math.Cbrt(product); len(table.Rows) != 3 || mean.Rows != 3 || math.Abs(mean.Ratio-want) > 1e-9 || math.Abs(math.Cbrt(medians)-want) < 0.005 {
-			t.Errorf("%s: %+v, and its shifts come to %v, its medians to %v", table.Title, mean, want, math.Cbrt(medians))
+			t.Errorf("%s: got %+v, want %v from the shifts; the medians give %v", table.Title, mean, want, math.Cbrt(medians))
 		}
 		if f := figure.Find(c.Figures(), "geomean-ratio", "of", table.Title); f.Value != mean.Ratio {
 			t.Errorf("%s is exported as %+v", table.Title, f)

@@ -58,30 +58,30 @@ func TestHistoryFindsChanges(t *testing.T) {
 		worse  bool
 		says   []string
 	}{
-		{"nothing changed", past(40, func(int, *Run) float64 { return 1 }), "*", "", 2, false, []string{"No change was detected in 2 series over 40 points; the most stable series would have shown a change of ", "changes: none", "40 runs of 40 points", "· 2 series ·", "ordered by label commit"}},
-		{"few points show nothing, and that is said", past(7, func(i int, _ *Run) float64 { return step(i, 3) }), "*", "", 2, false, []string{"No change is detectable in 7 runs of 7 points: ", "changes: too few points to detect any, however large", "each of 2 series needs 15 points", "a single series needs 14: select fewer with --filter"}},
-		{"a step has its commits, and is worse by the figure's direction", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "", 1, true, []string{"run of runc became worse between 24 and 25: 100 ns to 110 ns (+9.7 %", "24 and 25", "worse p<0.001", "│"}},
-		{"what is better when more is better for it", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:requests", "", 1, false, []string{"run of runc became better between 24 and 25", "better"}},
-		{"of nothing a share is not known, but that it is worse", past(40, func(i int, _ *Run) float64 { return float64(max(i-24, 0) / max(i-24, 1)) }), "quantity:latency", "", 1, true, []string{"24 and 25", "worse p<0.001", "number of series (1)"}},
-		{"of few points nothing is looked for", past(3, func(i int, _ *Run) float64 { return 1 }), "quantity:latency", "", 1, false, []string{"no series has the"}},
-		{"a change that was known before does not count", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "30", 1, false, []string{"24 and 25", "exit status covers changes at 30 and later"}},
-		{"hashes have no order, so time has", past(40, func(i int, r *Run) float64 {
+		{"no change", past(40, func(int, *Run) float64 { return 1 }), "*", "", 2, false, []string{"No change was detected in 2 series over 40 points; the most stable series would have shown a change of ", "changes: none", "40 runs of 40 points", "· 2 series ·", "ordered by label commit"}},
+		{"too few points are reported", past(7, func(i int, _ *Run) float64 { return step(i, 3) }), "*", "", 2, false, []string{"No change is detectable in 7 runs of 7 points: ", "changes: too few points to detect any, however large", "each of 2 series needs 15 points", "a single series needs 14: select fewer with --filter"}},
+		{"increase of a latency is worse", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "", 1, true, []string{"run of runc became worse between 24 and 25: 100 ns to 110 ns (+9.7 %", "24 and 25", "worse p<0.001", "│"}},
+		{"increase of a rate is better", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:requests", "", 1, false, []string{"run of runc became better between 24 and 25", "better"}},
+		{"increase from zero is worse without a percentage", past(40, func(i int, _ *Run) float64 { return float64(max(i-24, 0) / max(i-24, 1)) }), "quantity:latency", "", 1, true, []string{"24 and 25", "worse p<0.001", "number of series (1)"}},
+		{"three points are not searched", past(3, func(i int, _ *Run) float64 { return 1 }), "quantity:latency", "", 1, false, []string{"no series has the"}},
+		{"change before --since does not count", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "30", 1, false, []string{"24 and 25", "exit status covers changes at 30 and later"}},
+		{"commit hashes are ordered by time", past(40, func(i int, r *Run) float64 {
 			r.Labels = figure.Of("commit", fmt.Sprintf("%xa", i*7919%40))
 			return step(i, 25)
 		}), "quantity:latency", "", 1, true, []string{"ordered by time, since label commit is not always a number"}},
-		{"runs of one commit are one point", past(80, func(i int, r *Run) float64 {
+		{"runs of a commit are one point", past(80, func(i int, r *Run) float64 {
 			r.Labels = figure.Of("commit", fmt.Sprint(i/2))
 			return step(i, 50)
 		}), "quantity:latency", "", 1, true, []string{"80 runs of 40 points", "24 and 25"}},
-		{"numbers are the order whenever they were measured", past(40, func(i int, r *Run) float64 {
+		{"commit numbers are the order, regardless of time", past(40, func(i int, r *Run) float64 {
 			r.Header.Started = r.Header.Started.Add(-2 * time.Duration(i) * time.Hour)
 			return step(i, 25)
 		}), "quantity:latency", "", 1, true, []string{"24 and 25", "worse"}},
-		{"versions are the question where commits are named", past(40, func(i int, r *Run) float64 {
+		{"versions may change with the commit", past(40, func(i int, r *Run) float64 {
 			r.Targets[0].Version = fmt.Sprint(i)
 			return step(i, 25)
 		}), "quantity:latency", "", 1, true, []string{"24 and 25"}},
-		{"without commits they are series of their own", past(40, func(i int, r *Run) float64 {
+		{"versions without commits are separate series", past(40, func(i int, r *Run) float64 {
 			r.Labels, r.Targets[0].Version = nil, fmt.Sprint(i/25)
 			return step(i, 25)
 		}), "quantity:latency", "", 2, false, []string{"changes: none", "unlike records", "runc version 1", "ordered by time, since some records have no label commit"}},
@@ -95,7 +95,7 @@ func TestHistoryFindsChanges(t *testing.T) {
 		if len(h.Series) != tt.series || h.Worse() != tt.worse {
 			t.Errorf("%s: %d series, worse: %v\n%s", tt.name, len(h.Series), h.Worse(), text)
 		}
-		check.Contains(t, fmt.Sprintf("%s: it does not say", tt.name), text, tt.says...)
+		check.Contains(t, fmt.Sprintf("%s: page", tt.name), text, tt.says...)
 	}
 }
 
@@ -107,10 +107,10 @@ func TestRunWithoutDateIsNotSortedByTime(t *testing.T) {
 		runs    int // 0 if refused
 		says    string
 	}{
-		"time":                 {false, 2, 18, "18 runs of 18 points · 2 series · ordered by time, since some records have no label commit\nleft out for lack of a date: r3, r4; give every record a number"},
-		"nothing at all":       {false, 20, 0, "no run has a date to sort by: give every record a number"},
-		"numbers of commits":   {true, 2, 20, "20 runs of 20 points"},
-		"time, which all have": {false, 0, 20, "20 runs of 20 points"},
+		"time":                    {false, 2, 18, "18 runs of 18 points · 2 series · ordered by time, since some records have no label commit\nleft out for lack of a date: r3, r4; give every record a number"},
+		"neither date nor number": {false, 20, 0, "no run has a date to sort by: give every record a number"},
+		"commit numbers":          {true, 2, 20, "20 runs of 20 points"},
+		"time, all dated":         {false, 0, 20, "20 runs of 20 points"},
 	} {
 		h, err := NewHistory(past(20, func(i int, r *Run) float64 {
 			if !tt.commits {
@@ -155,7 +155,7 @@ func TestDifferentRecordsAreSeparateSeries(t *testing.T) {
 		}))
 		for _, s := range h.Series {
 			if s.Changes != nil || slices.Max(s.Values) > 1.5*slices.Min(s.Values) {
-				t.Errorf("%s: one series has both: %v", name, s.Values)
+				t.Errorf("%s: a series mixes different records: %v", name, s.Values)
 			}
 		}
 		if len(h.Series) < 2 || h.Worse() || len(h.Findings()) == 0 {

@@ -46,7 +46,7 @@ func TestNodeDifferencesAreGrouped(t *testing.T) {
 	})...)
 	for want, n := range map[string]int{"kernel is confounded with OS": 1, "differs from node to node: kernel build": 1, "6.18.0": 1, "EPYC": 0, "Debian": 0, "outliers: none": 1} {
 		if got := strings.Count(out, want); got != n {
-			t.Errorf("%q is there %d times, not %d\n%s", want, got, n, out)
+			t.Errorf("%q occurs %d times, want %d\n%s", want, got, n, out)
 		}
 	}
 	if _, out := over(t, many(3, func(int) func(*Run) { return nil })...); !strings.Contains(out, "the nodes are alike") || !strings.Contains(out, "not detectable with fewer than 10 nodes") {
@@ -58,7 +58,7 @@ func TestOtherMeasurementsHaveTheirOwnPage(t *testing.T) {
 	t.Parallel()
 	n, _ := over(t, many(6, func(i int) func(*Run) {
 		return func(r *Run) {
-			limits, rounds := i%2, i // rounds affect the amount of measurements, not their meaning
+			limits, rounds := i%2, i // rounds change how much is measured, not what
 			r.Header.Plan = json.RawMessage(fmt.Sprintf(`{"title":"plan %d","lanes":[1],"limits":{"memory":%d},"rounds":%d}`, limits, limits, rounds))
 		}
 	})...)
@@ -112,7 +112,7 @@ func TestRarePropertyIsReportedForAnOutlier(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	check.Contains(t, "Advice", all[0].Advice, "governor powersave (1 of 40 nodes)", "throttled: for", "failed 3/12 (1 of 40 nodes)")
-	check.Lacks(t, "what all have is unlike", all[0].Advice, "everywhere")
+	check.Lacks(t, "advice", all[0].Advice, "everywhere")
 	for _, format := range page.Formats {
 		var out strings.Builder
 		if err := page.Write(&out, format, n.Pages(), page.Options{}); err != nil || strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "powersave") {
@@ -139,7 +139,7 @@ func TestManyRunsHaveFewKinds(t *testing.T) {
 	}
 	c := compared(t, Options{Unlike: true}, side("old", "6.1.0"), side("new", "6.18.0"))
 	if len(c.unlike) > 16 {
-		t.Errorf("%d pairs of runs were set beside each other", len(c.unlike))
+		t.Errorf("compared %d pairs of runs, want at most 16", len(c.unlike))
 	}
 	for _, want := range []string{"on kernel and system, in which the records differ"} {
 		check.Equal(t, "verdicts", strings.Join(c.Tables[0].Rows[0].Of[1].Reasons, " "), want)
@@ -153,9 +153,9 @@ func TestRecordsOfOneMachineAreNotNodes(t *testing.T) {
 		cpus    [2]int
 		want    string
 	}{
-		"called by a label":             {false, [2]string{"6.1", "6.1"}, [2]int{2, 2}, "over 2 nodes"},
-		"called by files, of a machine": {true, [2]string{"6.1", "6.1"}, [2]int{2, 2}, "over 2 records"},
-		"called by files, of two":       {true, [2]string{"6.1", "6.1"}, [2]int{2, 4}, "over 2 nodes"},
+		"named by a label":                   {false, [2]string{"6.1", "6.1"}, [2]int{2, 2}, "over 2 nodes"},
+		"named by files, same machine":       {true, [2]string{"6.1", "6.1"}, [2]int{2, 2}, "over 2 records"},
+		"named by files, different machines": {true, [2]string{"6.1", "6.1"}, [2]int{2, 4}, "over 2 nodes"},
 	} {
 		n := must.Get(NewNodes("node", Headline))(t)
 		n.Unnamed = c.unnamed

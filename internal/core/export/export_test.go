@@ -40,16 +40,16 @@ func TestKeysAreEscaped(t *testing.T) {
 	}
 }
 
-func TestColdRunIsInItsPlan(t *testing.T) {
+func TestColdCacheIsReadFromThePlan(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ plan, want string }{
-		"cold":                             {`{"cache":"cold","rounds":3}`, "cold"},
-		"warm":                             {`{"rounds":3}`, ""},
-		"an option of something else":      {`{"cache":"direct"}`, ""},
-		"beside what is of another form":   {`{"title":1,"seed":"x","rounds":{},"cache":"cold"}`, "cold"},
-		"what is no word":                  {`{"cache":{"cold":1}}`, ""},
-		"a record without a plan, of old":  {``, ""},
-		"a record whose plan is something": {`"cold"`, ""},
+		"cold":                               {`{"cache":"cold","rounds":3}`, "cold"},
+		"warm":                               {`{"rounds":3}`, ""},
+		"cache option of another instrument": {`{"cache":"direct"}`, ""},
+		"invalid other options":              {`{"title":1,"seed":"x","rounds":{},"cache":"cold"}`, "cold"},
+		"not a string":                       {`{"cache":{"cold":1}}`, ""},
+		"old record without a plan":          {``, ""},
+		"plan is not an object":              {`"cold"`, ""},
 	} {
 		got := (&record.Header{Plan: json.RawMessage(tt.plan)}).Planned().Cache
 		check.That(t, string(got) == tt.want, "%s: got %q, want %q", name, got, tt.want)
@@ -86,7 +86,7 @@ func TestEveryFormatDistinguishesColdAndWarmRuns(t *testing.T) {
 			rec := &record.Record{Header: record.Header{RunID: "a", Experiment: "lifecycle", Plan: plan}}
 			must.OK(t, f.Write(&out, []Document{{Record: rec, Figures: figures}}))
 			has := strings.Contains(out.String(), says[f.Name])
-			check.That(t, says[f.Name] != "" && has == (cache == "cold"), "%s of a run with cache %q says\n%s", f.Name, cache, &out)
+			check.That(t, says[f.Name] != "" && has == (cache == "cold"), "%s of a run with cache %q:\n%s", f.Name, cache, &out)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestUnknownMachineHasNoLabels(t *testing.T) {
 	for name, write := range map[string]func(*strings.Builder) error{
 		"benchfmt":    func(b *strings.Builder) error { return Benchfmt(b, []Document{{Record: rec}}) },
 		"OpenMetrics": func(b *strings.Builder) error { return OpenMetrics(b, []Document{{Record: rec}}) },
-		"the head":    func(b *strings.Builder) error { return json.NewEncoder(b).Encode(headOf(rec)) },
+		"header":      func(b *strings.Builder) error { return json.NewEncoder(b).Encode(headOf(rec)) },
 	} {
 		var text strings.Builder
 		must.OK(t, write(&text))
@@ -128,10 +128,10 @@ func TestUpperBoundIsNotAValueInAnyFormat(t *testing.T) {
 				must.OK(t, f.Write(&out, []Document{{Record: &record.Record{Header: record.Header{RunID: "a", Experiment: "app"}}, Figures: []figure.Figure{bound}}}))
 				text := out.String()
 				if want := says[f.Name]; want != "" && strings.Contains(text, want) != atMost || want == "" && atMost && strings.Contains(text, "runc") {
-					t.Errorf("%s of a bound (%v) says\n%s", f.Name, atMost, text)
+					t.Errorf("%s of a bound (%v):\n%s", f.Name, atMost, text)
 				}
 				for _, value := range []string{`answer_seconds{`, `"tare.app.first-answer"`, `<property name="value"`, "<skipped"} {
-					check.That(t, !atMost || !strings.Contains(text, value), "%s of a bound says %s:\n%s", f.Name, value, text)
+					check.That(t, !atMost || !strings.Contains(text, value), "%s of a bound has %s:\n%s", f.Name, value, text)
 				}
 			}
 		}

@@ -22,10 +22,10 @@ func TestJSONOfAFigure(t *testing.T) {
 		f    Figure
 		want string
 	}{
-		"has its rounds in order, and one estimate": {whole, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},` +
+		"rounds in order and an estimate": {whole, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},` +
 			`"rounds":[{"round":0,"value":1},{"round":1,"value":2},{"round":2,"value":3}],"estimate":{"n":3,"value":2,"bounded":false}}`},
-		"has a bound of 0 where that is one": {bound, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},"estimate":{"n":9,"value":1,"lo":0,"hi":2,"bounded":true}}`},
-		"has nothing in place of a number":   {none, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"}}`},
+		"interval that begins at 0": {bound, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},"estimate":{"n":9,"value":1,"lo":0,"hi":2,"bounded":true}}`},
+		"NaN is omitted":            {none, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"}}`},
 	} {
 		check.Equal(t, name, string(must.JSON(t, tt.f)), tt.want)
 	}
@@ -42,9 +42,9 @@ func TestComparingNeedsBothSides(t *testing.T) {
 	Comparing{}.Compare("a", []Pair{{fig(a), twice}, {fig(a), none}, {fig(nil), noBase}})
 	v := twice.Versus
 	check.That(t, v.Different() && v.Baseline == "a" && v.Shift.Bounded && math.Abs(v.Shift.Value-1) <= 1e-9 &&
-		math.Abs(v.Ratio().Value-2) <= 1e-9 && v.P == v.Adjusted, "twice as much is %+v", v)
+		math.Abs(v.Ratio().Value-2) <= 1e-9 && v.P == v.Adjusted, "twice the base: %+v", v)
 	check.That(t, !none.Versus.Different() && none.Versus == nil && noBase.Versus == nil && !noBase.Versus.Ratio().Known(),
-		"what has no rounds is %+v, %+v", none.Versus, noBase.Versus)
+		"figures without rounds: %+v, %+v", none.Versus, noBase.Versus)
 }
 
 func TestLabelsKeepOrderAndOmitEmptyValues(t *testing.T) {
@@ -68,14 +68,14 @@ func TestUpperBoundProvesOnlyOneDirection(t *testing.T) {
 		verdict  stat.Verdict // "" for no verdict
 		bound    string
 	}{
-		"5 to 30, both known":            {5, 30, [2]bool{}, stat.Different, ""},
-		"5 to 30 or less":                {5, 30, [2]bool{false, true}, stat.Undecided, "at most"},
-		"50 to 30 or less":               {50, 30, [2]bool{false, true}, stat.Different, "at most"},
-		"30 to 30 or less":               {30, 30, [2]bool{false, true}, stat.Undecided, "at most"},
-		"30 or less to 50":               {30, 50, [2]bool{true, false}, stat.Different, "at least"},
-		"30 or less to 5":                {30, 5, [2]bool{true, false}, stat.Undecided, "at least"},
-		"30 or less to 50 or less":       {30, 50, [2]bool{true, true}, "", ""},
-		"as much on both sides is known": {30, 30, [2]bool{}, stat.Same, ""},
+		"5 to 30, both known":      {5, 30, [2]bool{}, stat.Different, ""},
+		"5 to 30 or less":          {5, 30, [2]bool{false, true}, stat.Undecided, "at most"},
+		"50 to 30 or less":         {50, 30, [2]bool{false, true}, stat.Different, "at most"},
+		"30 to 30 or less":         {30, 30, [2]bool{false, true}, stat.Undecided, "at most"},
+		"30 or less to 50":         {30, 50, [2]bool{true, false}, stat.Different, "at least"},
+		"30 or less to 5":          {30, 5, [2]bool{true, false}, stat.Undecided, "at least"},
+		"30 or less to 50 or less": {30, 50, [2]bool{true, true}, "", ""},
+		"30 to 30, both known":     {30, 30, [2]bool{}, stat.Same, ""},
 	} {
 		f := around(tt.new, tt.bounds[1])
 		Comparing{}.Compare("old", []Pair{{around(tt.old, tt.bounds[0]), f}})
@@ -102,7 +102,7 @@ func TestSetIsFilteredByLabels(t *testing.T) {
 	check.That(t, len(ops) == 2 && len(ops[0]) == 4 && len(cells) == 3 && cells[2].Get("op") == "rm", "got %v, %v", ops, cells)
 	f := ops[0].Part("target", "b").Of("latency")
 	check.That(t, f == &all[2] && f.Unit == Nanoseconds && f.Better == Less && f.Experiment == "x", "got %+v", f)
-	check.That(t, !ops[1].Part("target", "a").Of("latency").Known() && !all.Of("latency", "op", "create").Known(), "what is not there has a value")
+	check.That(t, !ops[1].Part("target", "a").Of("latency").Known() && !all.Of("latency", "op", "create").Known(), "a missing figure has a value")
 	rows := all.Rows("op", []string{"a", "b"}, "b", func(cell Set) *Figure { return cell.Of("share") })
 	check.That(t, rows.At == 1 && rows.Rows[1].Name == "rm" && !rows.Rows[1].Of[0].Known() && rows.Rows[1].Of[1] == &all[5], "got %+v", rows)
 }

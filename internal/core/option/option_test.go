@@ -94,7 +94,7 @@ func TestFileErrorsHavePositions(t *testing.T) {
 		_, _, err := read(text)
 		check.That(t, err != nil && strings.HasPrefix(err.Error(), want), "%.60q: got\n%.300v\nwant\n%s", text, err, want)
 		d := time.Since(begin)
-		check.That(t, d <= time.Minute, "%.60q took %v", text, d)
+		check.That(t, d <= time.Minute, "%.60q: took %v", text, d)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestErrorsNameTheFlagOrFilePosition(t *testing.T) {
 		}
 		return nil, err
 	})
-	// A flag overrides the file; each mistake has the place that its value came from.
+	// A flag overrides the file. Each error has the position of its value.
 	_, s, err := read("mode: slow\nrounds: 40\nwords: [a]")
 	must.OK(t, err)
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -166,7 +166,7 @@ func TestSchemaHasTheRules(t *testing.T) {
 		check.That(t, strings.Contains(string(text), want), "no %s in\n%s", want, text)
 	}
 	check.That(t, !strings.Contains(string(text), "secret") && !strings.Contains(string(text), `"only"`),
-		"what no file can say is in the schema")
+		"the schema has a flag that files cannot set")
 }
 
 func TestDurationsAreFormattedWithoutZeroParts(t *testing.T) {
@@ -177,6 +177,6 @@ func TestDurationsAreFormattedWithoutZeroParts(t *testing.T) {
 	} {
 		got := FormatDuration(d)
 		back, err := parseDuration(got)
-		check.That(t, got == want && err == nil && back == d, "%v is written %q and read back as %v, %v", d, got, back, err)
+		check.That(t, got == want && err == nil && back == d, "%v is formatted as %q and parsed as %v, %v", d, got, back, err)
 	}
 }

@@ -21,9 +21,9 @@ func TestEstimateChartHasIntervalsAndRounds(t *testing.T) {
 	c.Figure("", "start", "none", &figure.Figure{})
 	must.That(t, len(c.Data) == 4 && c.Data[0].Round && c.Data[1].Text == "round 6", "%+v", c.Data)
 	d := c.Data[2]
-	check.That(t, !d.Round && d.Y == 2e6 && d.Lo == 1e6 && d.Hi == 3e6, "the estimate is %+v", d)
+	check.That(t, !d.Round && d.Y == 2e6 && d.Lo == 1e6 && d.Hi == 3e6, "estimate %+v", d)
 	d = c.Data[3]
-	check.That(t, d.Y == 5 && math.IsNaN(d.Lo) && math.IsNaN(d.Hi), "one without an interval is %+v", d)
+	check.That(t, d.Y == 5 && math.IsNaN(d.Lo) && math.IsNaN(d.Hi), "estimate without an interval: %+v", d)
 }
 
 func TestDistributionEndsAtItsMaximumAndIsBounded(t *testing.T) {
@@ -35,12 +35,12 @@ func TestDistributionEndsAtItsMaximumAndIsBounded(t *testing.T) {
 		}
 		c := &Chart{Kind: Cumulative}
 		c.Distribution(At("", "", "runc"), values)
-		must.That(t, len(c.Data) == min(n, mostSteps), "%d values have %d steps", n, len(c.Data))
+		must.That(t, len(c.Data) == min(n, mostSteps), "%d values: %d steps", n, len(c.Data))
 		for i, d := range c.Data {
-			must.That(t, d.Y == d.X/float64(n) && (i == 0 || d.X > c.Data[i-1].X), "of %d values %v are within %v", n, d.Y, d.X)
+			must.That(t, d.Y == d.X/float64(n) && (i == 0 || d.X > c.Data[i-1].X), "%d values: share %v at or below %v", n, d.Y, d.X)
 		}
 		if n > 0 && c.Data[len(c.Data)-1].Y != 1 {
-			t.Errorf("%d values end at %v", n, c.Data[len(c.Data)-1])
+			t.Errorf("%d values: the last is %v", n, c.Data[len(c.Data)-1])
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestComparisonsAreDrawnAsRatiosAroundOne(t *testing.T) {
 	c := Against("compared", rows)
 	check.That(t, len(c.Data) == 1 && c.Data[0].Y == 1.5 && c.Data[0].Lo == 1.4 && len(c.Rules) == 3 && c.Rules[1].Value == 1, "%+v", c)
 	if rows.At = -1; Against("compared", rows) != nil {
-		t.Error("with nothing to compare with there is a chart")
+		t.Error("chart without a comparison")
 	}
 }
 
@@ -138,18 +138,18 @@ func TestBoundsAreDrawnAsBounds(t *testing.T) {
 		pages := []*Page{{Sections: []Section{*s}}}
 		must.OK(t, errors.Join(Write(&text, "text", pages, Options{Width: 120, Colour: true}), Write(&html, "html", pages, Options{})))
 		if got := text.String(); strings.Count(got, tt.mark) != 1 || strings.ContainsAny(strings.Replace(got, tt.mark, "", 1), "●◀▶") {
-			t.Errorf("%s: on a terminal it is\n%s", name, got)
+			t.Errorf("%s: on a terminal:\n%s", name, got)
 		}
 		c := s.Charts[0]
 		spec := must.JSON(t, c.vegaLite(map[string]string{}))
 		if got := string(spec); !strings.Contains(got, tt.told) || !strings.Contains(got, `"bound":"`+tt.shape+`"`) || strings.Contains(c.Caption, "bound") != (tt.shape != "") {
-			t.Errorf("%s: the chart is\n%s", name, got)
+			t.Errorf("%s: chart:\n%s", name, got)
 		}
-		check.That(t, tt.shape == "" || strings.Contains(html.String(), ">"+tt.shape+"<"), "%s: its table does not say %s", name, tt.shape)
+		check.That(t, tt.shape == "" || strings.Contains(html.String(), ">"+tt.shape+"<"), "%s: the table lacks %s", name, tt.shape)
 	}
 }
 
-// medians is a table with a row for each estimate.
+// medians returns a table with a row for each estimate.
 func medians(all ...figure.Estimate) *Table {
 	table := Names("operation")
 	table.Columns = append(table.Columns, Column{Title: "runc", Right: true, Group: 1, Beside: Estimates})
@@ -159,7 +159,7 @@ func medians(all ...figure.Estimate) *Table {
 	return table
 }
 
-func TestBarsNeedRoomAndColour(t *testing.T) {
+func TestBarsNeedWidthAndColour(t *testing.T) {
 	t.Parallel()
 	table := medians(figure.Estimate{N: 9, Value: 50e6, Lo: 25e6, Hi: 100e6, Bounded: true}, figure.Estimate{N: 1, Value: 100e6}, figure.Estimate{})
 	text := func(o Options) string {
@@ -179,7 +179,7 @@ func TestBarsNeedRoomAndColour(t *testing.T) {
 		}
 		for _, line := range lines[1:] {
 			n := term.Width(line)
-			check.That(t, n <= width, "a line is %d columns wide, of %d:\n%s", n, width, line)
+			check.That(t, n <= width, "line of %d columns, want at most %d:\n%s", n, width, line)
 		}
 	}
 }
@@ -193,13 +193,13 @@ func TestBarMarksZero(t *testing.T) {
 		lo, hi float64
 		want   string
 	}{
-		{"an interval", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, "", 0, 10, "│  ──●────"},
-		{"what is all of the axis", figure.Estimate{Value: 0, Lo: -10, Hi: 10}, "", -10, 10, "─────●─────"},
-		{"what may be nothing", figure.Estimate{Value: 4, Lo: -2, Hi: 6}, "", -10, 10, "    ─┼─●─"},
-		{"less than nothing", figure.Estimate{Value: -8, Lo: -10, Hi: -6}, "", -10, 10, "─●─  │"},
+		{"interval", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, "", 0, 10, "│  ──●────"},
+		{"interval as wide as the axis", figure.Estimate{Value: 0, Lo: -10, Hi: 10}, "", -10, 10, "─────●─────"},
+		{"interval across zero", figure.Estimate{Value: 4, Lo: -2, Hi: 6}, "", -10, 10, "    ─┼─●─"},
+		{"negative interval", figure.Estimate{Value: -8, Lo: -10, Hi: -6}, "", -10, 10, "─●─  │"},
 		{"no interval", figure.Estimate{Value: 10, Lo: 10, Hi: 10}, "", 0, 10, "│         ●"},
-		{"an upper bound", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, figure.AtMost, 0, 10, "│  ──◀────"},
-		{"a lower bound", figure.Estimate{Value: 5, Lo: 5, Hi: 5}, figure.AtLeast, 0, 10, "│    ▶"},
+		{"upper bound", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, figure.AtMost, 0, 10, "│  ──◀────"},
+		{"lower bound", figure.Estimate{Value: 5, Lo: 5, Hi: 5}, figure.AtLeast, 0, 10, "│    ▶"},
 	} {
 		check.Equal(t, tt.name, bar(tt.e, tt.bound, tt.lo, tt.hi, 11), tt.want)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// sample is a page with every kind of element; its texts end with name.
+// sample returns a page with every kind of element. Its texts end with name.
 func sample(name string) *Page {
 	f := &figure.Figure{Unit: figure.Nanoseconds, Estimate: figure.Estimate{N: 3, Value: 12345678.9, Lo: 1e7, Hi: 2e7, Bounded: true},
 		Rounds: []figure.Round{{Round: 0, Value: 1e7}}, Series: &figure.Series{Times: []float64{0, 1}, Values: []float64{1, 2}}}
@@ -88,7 +88,7 @@ func TestContentSecurityPolicyMatchesTheFile(t *testing.T) {
 		if attribute(n, "id") == "vega" { // which page.js unpacks
 			hashed++
 			packed := must.Get(gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(n.FirstChild.Data))))(t)
-			check.That(t, strings.Contains(policy, hashOf(string(must.Get(io.ReadAll(packed))(t)))), "the policy does not have the hash of Vega")
+			check.That(t, strings.Contains(policy, hashOf(string(must.Get(io.ReadAll(packed))(t)))), "the policy lacks the hash of Vega")
 		}
 		if (n.Data == "script" && attribute(n, "type") == "") || n.Data == "style" {
 			hashed++
@@ -97,17 +97,17 @@ func TestContentSecurityPolicyMatchesTheFile(t *testing.T) {
 		}
 		for _, a := range n.Attr {
 			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || a.Key == "srcset" || (a.Key == "href" && !strings.HasPrefix(a.Val, "#")) {
-				t.Errorf("%s has %s=%q, which the policy refuses or which loads something", n.Data, a.Key, a.Val)
+				t.Errorf("%s has %s=%q, which loads a resource or violates the policy", n.Data, a.Key, a.Val)
 			}
 		}
-		check.That(t, !slices.Contains([]string{"link", "iframe", "object", "embed", "img", "form", "base"}, n.Data), "there is a %s", n.Data)
+		check.That(t, !slices.Contains([]string{"link", "iframe", "object", "embed", "img", "form", "base"}, n.Data), "unexpected element %s", n.Data)
 	}
 	if n := strings.Count(policy, "'sha256-"); n != hashed || !strings.HasPrefix(policy, "default-src 'none'; script-src 'sha256-") || strings.Contains(policy, "unsafe") {
 		t.Errorf("%d hashes of %d elements in %s", n, hashed, policy)
 	}
 }
 
-func TestTextsOfOthersStayTexts(t *testing.T) {
+func TestRecordTextIsEscapedInHTML(t *testing.T) {
 	t.Parallel()
 	shape := func(name string) (all []string) {
 		for _, n := range elements(t, written(t, sample(name))) {
@@ -163,12 +163,12 @@ func TestChartTableHasItsData(t *testing.T) {
 			}{{"x", d.X, c.X.scale(c.along(true))}, {"x2", d.X2, c.X.scale(c.along(true))}, {"y", d.Y, c.Y.scale(c.along(false))}, {"lo", d.Lo, c.Y.scale(c.along(false))}, {"hi", d.Hi, c.Y.scale(c.along(false))}} {
 				got, known := row[value.key].(float64)
 				check.That(t, known != math.IsNaN(value.is) && (!known || got == value.is/value.s.per),
-					"%s: datum %d has %s %v and not %v", c.Title, k, value.key, got, value.is)
+					"%s: datum %d has %s %v, want %v", c.Title, k, value.key, got, value.is)
 				if !known {
 					continue
 				}
 				must.That(t, at != len(cells) && cells[at] == value.is,
-					"%s: the table has not %s %v of datum %d: %v", c.Title, value.key, value.is, k, cells)
+					"%s: the table lacks %s %v of datum %d: %v", c.Title, value.key, value.is, k, cells)
 				at++
 			}
 		}
@@ -189,7 +189,7 @@ func TestRowsAreSortedByValue(t *testing.T) {
 	table.Add("", []Cell{Change(f)})
 	row := newTableHTML(table, "").Rows[0]
 	check.That(t, row[0].Value == "0.3333333333333333" && row[1].Value == "-0.25",
-		"a figure is sorted by %s, its change by %s", row[0].Value, row[1].Value)
+		"figure sorted by %s, its change by %s", row[0].Value, row[1].Value)
 }
 
 func TestAnchorsAreUnique(t *testing.T) {
@@ -200,7 +200,7 @@ func TestAnchorsAreUnique(t *testing.T) {
 		if id == "" {
 			continue
 		}
-		check.That(t, !seen[id] && regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(id), "there is another %q, or no link can have it", id)
+		check.That(t, !seen[id] && regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(id), "anchor %q is duplicate or invalid", id)
 		seen[id] = true
 	}
 }
@@ -220,7 +220,7 @@ func TestCompleteFileIsSmall(t *testing.T) {
 	n := len(written(t, p))
 	check.That(t, n <= 12e6, "%d bytes", n)
 	n = len(written(t, &Page{Title: "without charts"}))
-	check.That(t, n <= 40e3, "a page without charts has %d bytes: nothing of Vega is needed for it", n)
+	check.That(t, n <= 40e3, "a page without charts has %d bytes: it must not contain Vega", n)
 }
 
 func TestVegaIsTheOfficialBuild(t *testing.T) {
@@ -230,9 +230,9 @@ func TestVegaIsTheOfficialBuild(t *testing.T) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		text := asset("vega/" + name)
 		got := sha256.Sum256([]byte(text))
-		check.That(t, hex.EncodeToString(got[:]) == sum, "%s is another one: scripts/vega fetches it", name)
+		check.That(t, hex.EncodeToString(got[:]) == sum, "%s is not the official build: run scripts/vega", name)
 		for _, end := range []string{"</script", "<!--", "*/\n"} {
-			check.That(t, name == "vega-interpreter.js" || !strings.Contains(text, end), "%s has %q, which ends what it stands in", name, end)
+			check.That(t, name == "vega-interpreter.js" || !strings.Contains(text, end), "%s has %q, which ends its element", name, end)
 		}
 	}
 	for _, c := range sample("").Sections[0].Charts {

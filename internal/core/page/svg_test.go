@@ -53,7 +53,7 @@ func TestSVGEscapesHostileNames(t *testing.T) {
 		strings.Count(out.String(), `![\](x) !\[y\](javascript:z)](<figures/`) == 5, "%d files:\n%s", len(files), out.String())
 	for name, svg := range files {
 		check.That(t, bytes.Contains(svg, []byte(`fill="white"`)) && bytes.Contains(svg, []byte("&lt;script&gt;")),
-			"%s has no white ground or no title", name)
+			"%s lacks a white background or a title", name)
 		for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
 			token, err := d.Token()
 			if errors.Is(err, io.EOF) {
@@ -99,21 +99,21 @@ func TestSparkline(t *testing.T) {
 		width  int
 		want   string
 	}{
-		{"rises from the bottom to the top", []float64{0, 1, 2, 3, 4, 5, 6, 7}, 8, "▁▂▃▄▅▆▇█"},
-		{"falls", []float64{7, 0}, 8, "█▁"},
-		{"has no more characters than values", []float64{1, 2}, 40, "▁█"},
-		{"is resampled by the mean", []float64{0, 2, 8, 6, 14, 14}, 3, "▁▄█"},
-		{"does not lose a peak's share", []float64{0, 0, 0, 8, 0, 0}, 3, "▁█▁"},
-		{"leaves a space for a gap", []float64{0, nan, 4}, 3, "▁ █"},
-		{"takes the neighbour's value where a gap is narrower than a character", []float64{0, nan, 4, 4}, 2, "▁█"},
-		{"is at the bottom where all is zero", []float64{0, 0, 0}, 3, "▁▁▁"},
-		{"is half high where nothing changes", []float64{5, 5, 5}, 3, "▄▄▄"},
-		{"does not stretch noise", []float64{1000, 1001, 999, 1000}, 4, "▄▄▄▄"},
-		{"goes below zero", []float64{-7, 0}, 2, "▁█"},
-		{"is empty without values", nil, 10, ""},
-		{"is empty without room", []float64{1, 2}, 0, ""},
-		{"is nothing but gaps where nothing was read", []float64{nan, math.Inf(1)}, 2, "  "},
-		{"survives the largest numbers", []float64{-math.MaxFloat64, math.MaxFloat64}, 2, "▁█"},
+		{"ascending", []float64{0, 1, 2, 3, 4, 5, 6, 7}, 8, "▁▂▃▄▅▆▇█"},
+		{"descending", []float64{7, 0}, 8, "█▁"},
+		{"no more characters than values", []float64{1, 2}, 40, "▁█"},
+		{"resampled by the mean", []float64{0, 2, 8, 6, 14, 14}, 3, "▁▄█"},
+		{"peak is visible", []float64{0, 0, 0, 8, 0, 0}, 3, "▁█▁"},
+		{"gap is a space", []float64{0, nan, 4}, 3, "▁ █"},
+		{"gap narrower than a character has its neighbour's value", []float64{0, nan, 4, 4}, 2, "▁█"},
+		{"all zeros are at the bottom", []float64{0, 0, 0}, 3, "▁▁▁"},
+		{"constant values have half the height", []float64{5, 5, 5}, 3, "▄▄▄"},
+		{"noise is not stretched", []float64{1000, 1001, 999, 1000}, 4, "▄▄▄▄"},
+		{"negative values", []float64{-7, 0}, 2, "▁█"},
+		{"no values", nil, 10, ""},
+		{"no width", []float64{1, 2}, 0, ""},
+		{"only gaps", []float64{nan, math.Inf(1)}, 2, "  "},
+		{"largest numbers", []float64{-math.MaxFloat64, math.MaxFloat64}, 2, "▁█"},
 	} {
 		check.Equal(t, tt.name, sparkline(tt.values, tt.width), tt.want)
 	}
@@ -129,7 +129,7 @@ func TestSparklineWidthEqualsItsLength(t *testing.T) {
 		check.That(t, utf8.RuneCountInString(got) == width && term.Width(got) == width,
 			"%d: %q has %d characters in %d columns", width, got, utf8.RuneCountInString(got), term.Width(got))
 	}
-	check.Equal(t, "other characters than bars", strings.Trim(sparkline(values, 40), string(bars)), "")
+	check.Equal(t, "characters other than bars", strings.Trim(sparkline(values, 40), string(bars)), "")
 }
 
 func TestTaskNamesAreEscaped(t *testing.T) {
@@ -161,20 +161,20 @@ func TestBarPositionMatchesItsTime(t *testing.T) {
 		want     string
 	}{
 		{"all", 0, 1000, false, "██████████"},
-		{"nothing is not invisible", 300, 300, false, "   ▏"},
-		{"nothing at the end", 1000, 1000, false, "         ▏"},
-		{"an eighth", 500, 512, false, "     ▏"},
-		{"half a cell more", 200, 450, false, "  ██▌"},
-		{"from the middle of a cell", 250, 500, false, "  ▐██"},
-		{"from the end of a cell", 280, 500, false, "  ▕██"},
-		{"a wait", 200, 700, true, "  ┄┄┄┄┄"},
-		{"a short wait", 200, 201, true, "  ┄"},
-		{"a wait at the end", 999, 1000, true, "         ┄"},
+		{"zero length is visible", 300, 300, false, "   ▏"},
+		{"zero length at the end", 1000, 1000, false, "         ▏"},
+		{"eighth of a cell", 500, 512, false, "     ▏"},
+		{"half a cell at the end", 200, 450, false, "  ██▌"},
+		{"begins in the middle of a cell", 250, 500, false, "  ▐██"},
+		{"begins at the end of a cell", 280, 500, false, "  ▕██"},
+		{"wait", 200, 700, true, "  ┄┄┄┄┄"},
+		{"short wait", 200, 201, true, "  ┄"},
+		{"wait at the end", 999, 1000, true, "         ┄"},
 	} {
 		check.Equal(t, tt.name, p.draw(&Bar{From: tt.from, To: tt.to, Wait: tt.wait}, 10), tt.want)
 	}
 	p.First = 550
-	check.Equal(t, "a marked bar", p.draw(&Bar{From: 0, To: 1000, Marked: true}, 10), "█████◆████")
+	check.Equal(t, "marked bar", p.draw(&Bar{From: 0, To: 1000, Marked: true}, 10), "█████◆████")
 }
 
 func TestScaleHasRoundTimes(t *testing.T) {

@@ -69,7 +69,7 @@ func TestOnlyChangesAreShown(t *testing.T) {
 		{"slower", shift(0.123, 0.1, 0.15, stat.Different), "+12.3 % [+10.0, +15.0]"},
 		{"small", shift(0.0004, 0.0001, 0.0009, stat.Different), "+0.04 % [+0.01, +0.09]"},
 		{"manifold", shift(41.234, 40, 42, stat.Different), "+4123 % [+4000, +4200]"},
-		{"of what has no ratio", figure.Versus{Verdict: stat.Different}, "differs"},
+		{"without a ratio", figure.Versus{Verdict: stat.Different}, "differs"},
 	} {
 		check.Equal(t, tt.name, Change(&figure.Figure{Estimate: figure.Exactly(1), Versus: &tt.v}).joined(0), tt.want)
 	}
@@ -96,14 +96,14 @@ func TestOnlyKataDifferencesAreNamed(t *testing.T) {
 	runc := record.Target{Name: "cri+containerd/runc", Config: map[string]string{"handler": "runc", "network": "none"}}
 	plain, template := kata("kata", map[string]string{"enable_template": "false"}), kata("kata-template", map[string]string{"enable_template": "true", "default_memory": "2048\x1b[31m"})
 	s := Configurations([]record.Target{runc, plain, template})
-	must.That(t, s != nil, "nothing is named")
+	must.That(t, s != nil, "no section")
 	var got [][]string
 	for _, row := range s.Table.Rows {
 		got = append(got, []string{row[0].Head, row[1].Head, row[2].Head})
 	}
 	want := [][]string{{"default_memory", None, term.Clean("2048\x1b[31m")}, {"enable_template", "false", "true"}, {"kata config", "/etc/kata.toml", "/etc/kata-template.toml"}}
 	check.That(t, slices.EqualFunc(got, want, slices.Equal), "%q, want %q", got, want)
-	for claim, targets := range map[string][]record.Target{"no Kata": {runc}, "one Kata": {runc, plain}, "two that are alike": {plain, plain}} {
+	for claim, targets := range map[string][]record.Target{"no Kata": {runc}, "one Kata": {runc, plain}, "two equal ones": {plain, plain}} {
 		s := Configurations(targets)
 		check.That(t, s == nil, "%s: %+v", claim, s)
 	}
@@ -121,31 +121,31 @@ func TestTableIsAligned(t *testing.T) {
 		table Table
 		want  string
 	}{
-		{"columns line up whatever the script", Options{},
+		{"columns are aligned for any script", Options{},
 			Table{Columns: []Column{{Title: "name"}, {Title: "ms", Right: true}}, Rows: [][]Cell{Texts("runc", "27.1"), Texts("容器", "138.0")}},
 			"name     ms\nrunc   27.1\n容器  138.0\n"},
-		{"a table without titles has no heading", Options{},
+		{"table without titles has no heading", Options{},
 			Table{Indent: 2, Rows: [][]Cell{Texts("a", "b"), Texts("ccc", "d")}},
 			"  a    b\n  ccc  d\n"},
-		{"no line ends in spaces", Options{},
+		{"no trailing spaces", Options{},
 			Table{Rows: [][]Cell{Texts("long name", "x"), Texts("a", "")}},
 			"long name  x\na\n"},
-		{"a line across takes no part in the columns", Options{},
+		{"spanning row does not affect the columns", Options{},
 			Table{Rows: [][]Cell{across(0, "a heading that is long"), Texts("a", "b"), across(4, "remark"), across(4, "")}},
 			"a heading that is long\na  b\n    remark\n\n"},
-		{"the last column continues below itself", Options{Width: 30},
+		{"last column is wrapped", Options{Width: 30},
 			Table{Rows: [][]Cell{Texts("ok", "one two three four five six")}},
 			"ok  one two three four five\n    six\n"},
-		{"a long word stays whole to be copied", Options{Width: 30},
+		{"long word is not split", Options{Width: 30},
 			Table{Rows: [][]Cell{Texts("ok", "see /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor now")}},
 			"ok  see\n    /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\n    now\n"},
-		{"cells are cleaned", Options{},
+		{"cells are escaped", Options{},
 			Table{Rows: [][]Cell{Texts("\x1b[2Ja", "b\nc"), across(0, "\u202ed")}},
 			"\\x1b[2Ja  b\\nc\n\\u202ed\n"},
 		{"rows may differ in length", Options{},
 			Table{Columns: []Column{{Title: "n", Right: true}}, Rows: [][]Cell{Texts("1"), Texts("10", "x", "y")}},
 			" n\n 1\n10  x  y\n"},
-		{"colour takes no columns", Options{Colour: true},
+		{"colour has no width", Options{Colour: true},
 			Table{Rows: [][]Cell{{{Head: "ok", Style: term.Green}, Words("x")}, Texts("limited", "y")}},
 			"\x1b[32mok\x1b[0m       x\nlimited  y\n"},
 	} {
@@ -185,7 +185,7 @@ func TestNoteNamesRowsWithDependentRounds(t *testing.T) {
 	const want = "; intervals are up to 3.1 times as wide as independent rounds would give, since rounds depend on earlier rounds: create of crun, run of crun"
 	check.Equal(t, "Dependent", table.Dependent(), want)
 	table.Rows = nil
-	check.Equal(t, "of no rows", table.Dependent(), "")
+	check.Equal(t, "no rows", table.Dependent(), "")
 }
 
 func TestPrecisionFollowsTheInterval(t *testing.T) {
@@ -196,23 +196,23 @@ func TestPrecisionFollowsTheInterval(t *testing.T) {
 		show          func(float64) string
 		want, half    string
 	}{
-		{"a tenth that hides two digits", 0.107, 0.073, 0.141, Tenths, "0.11", "0.034"},
-		{"a half that begins with 1 has one more", 0.107, 0.093, 0.121, Tenths, "0.107", "0.014"},
-		{"nothing that is below a tenth", 0.031, 0.02, 0.035, Tenths, "0.031", "0.011"},
+		{"two digits within the noise", 0.107, 0.073, 0.141, Tenths, "0.11", "0.034"},
+		{"half-width that begins with 1 has another digit", 0.107, 0.093, 0.121, Tenths, "0.107", "0.014"},
+		{"value below 0.1", 0.031, 0.02, 0.035, Tenths, "0.031", "0.011"},
 		{"five digits within 7 %", 6579.1e6, 6200e6, 7040e6, Megabytes, "6600", "460"},
 		{"five digits within 0.01 %", 6579.1e6, 6579e6, 6579.4e6, Megabytes, "6579.1", "0.30"},
 		{"a time within 7 %", 842e3, 800e3, 901e3, Duration, "840 µs", "59 µs"},
 		{"a time within 2 %", 24.62e6, 24.3e6, 25.1e6, Duration, "24.6 ms", "480 µs"},
-		{"a time within half of it", 24.62e6, 12e6, 25.1e6, Duration, "25 ms", "13 ms"},
-		{"a time that is all noise keeps two digits", 24.62e6, -900e6, 1500e6, Duration, "25 ms", "1.5 s"},
-		{"below zero", -150.3, -170, -130, Significant, "-150", "20"},
-		{"a whole number stays whole", 4, 3.9, 4.1, Count, "4", "0.10"},
-		{"equal values allow all", 24.62e6, 24.62e6, 24.62e6, Duration, "24.6 ms", "0 s"},
+		{"a time within 50 %", 24.62e6, 12e6, 25.1e6, Duration, "25 ms", "13 ms"},
+		{"noisy time keeps two digits", 24.62e6, -900e6, 1500e6, Duration, "25 ms", "1.5 s"},
+		{"negative value", -150.3, -170, -130, Significant, "-150", "20"},
+		{"whole number stays whole", 4, 3.9, 4.1, Count, "4", "0.10"},
+		{"equal values keep all digits", 24.62e6, 24.62e6, 24.62e6, Duration, "24.6 ms", "0 s"},
 		{"nothing", 0, -1, 1, Tenths, "0.0", "1.0"},
 	} {
 		e := figure.Estimate{N: 9, Value: tt.value, Lo: tt.lo, Hi: tt.hi, Bounded: true}
 		check.Equal(t, tt.name, Rounded(e, tt.show), tt.want)
-		check.Equal(t, fmt.Sprintf("%s: its half", tt.name), HalfOf(e, tt.show), tt.half)
+		check.Equal(t, fmt.Sprintf("%s: half-width", tt.name), HalfOf(e, tt.show), tt.half)
 		e.Bounded = false
 		got, want := Rounded(e, tt.show), tt.show(tt.value)
 		check.That(t, got == want, "%s, without an interval: got %s, want %s", tt.name, got, want)
@@ -229,13 +229,13 @@ func TestShiftContradictingMediansIsNoted(t *testing.T) {
 		pair figure.Pair
 		want string
 	}{
-		"both more":                 {of(110, 0.05), ""},
-		"both less":                 {of(90, -0.05), ""},
-		"more, and a shift below":   {of(102, -0.06), "target=crun the two point in opposite directions (-6.0 %, medians 100 ns and 102 ns)"},
-		"less, and a shift above":   {of(98, 0.06), "opposite directions (+6.0 %"},
-		"no shift at all":           {of(98, 0), ""},
-		"a figure with no base":     {figure.Pair{Figure: of(1, 1).Figure}, ""},
-		"a pair without its figure": {figure.Pair{Base: of(1, 1).Base}, ""},
+		"shift and medians increase":        {of(110, 0.05), ""},
+		"shift and medians decrease":        {of(90, -0.05), ""},
+		"medians increase, shift decreases": {of(102, -0.06), "target=crun the two point in opposite directions (-6.0 %, medians 100 ns and 102 ns)"},
+		"medians decrease, shift increases": {of(98, 0.06), "opposite directions (+6.0 %"},
+		"no shift":                          {of(98, 0), ""},
+		"no base":                           {figure.Pair{Figure: of(1, 1).Figure}, ""},
+		"no figure":                         {figure.Pair{Base: of(1, 1).Base}, ""},
 	} {
 		got := Opposed([]figure.Pair{tt.pair})
 		check.That(t, (got == "") == (tt.want == "") && strings.Contains(got, tt.want), "%s: %q", name, got)

@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fake is an instrument whose visits only take time and are written as batches. It logs
-// every call.
+// fake is an instrument with visits that only take time and are written as batches. It
+// logs every call.
 type fake struct {
 	run.Options
 	targets []named
@@ -160,7 +160,7 @@ func (f *fake) must(t *testing.T) *record.Record {
 func (f *fake) mustUntil(ctx context.Context, t *testing.T) *record.Record {
 	t.Helper()
 	rec, j, err := f.perform(ctx)
-	must.That(t, err == nil && j != nil, "%v, judged to be %v", err, j)
+	must.That(t, err == nil && j != nil, "got %v, judged as %v", err, j)
 	stored, err := record.Read(bytes.NewReader(f.file.Bytes()))
 	must.That(t, err == nil && stored.End != nil && *stored.End == *rec.End && len(stored.Findings) == len(rec.Findings) &&
 		len(stored.Targets) == len(f.targets) && stored.ProblemCount == 0, "%v: stored are %+v of %+v", err, stored, rec)

@@ -26,8 +26,8 @@ func TestRunOpensWarmsUpMeasuresAndCloses(t *testing.T) {
 		f.After = func() []record.Finding { f.note("after"); return nil }
 		rec := f.must(t)
 		e := f.events
-		check.Equal(t, "what came first", e[:3], []string{"open a fake data/a state/a", "open b fake data/b state/b", "open c fake data/c state/c"})
-		check.Equal(t, "what came last", e[len(e)-4:], []string{"close a", "close b", "close c", "after"})
+		check.Equal(t, "first events", e[:3], []string{"open a fake data/a state/a", "open b fake data/b state/b", "open c fake data/c state/c"})
+		check.Equal(t, "last events", e[len(e)-4:], []string{"close a", "close b", "close c", "after"})
 		for i, b := range rec.Batches {
 			phase, number := record.PhaseWarmup, i/3
 			if number >= 2 {
@@ -62,7 +62,7 @@ func TestEqualSeedsGiveEqualOrders(t *testing.T) {
 			turns[i].Part = i
 		}
 		for i, turn := range run.Shuffled(seed, salt, turns) {
-			check.Equal(t, fmt.Sprintf("%+v is in place", turn), turn.Order, i)
+			check.Equal(t, fmt.Sprintf("positions: %+v", turn), turn.Order, i)
 			text += string(rune('a' + turn.Part))
 		}
 		return text
@@ -94,14 +94,14 @@ func TestTargetOrderIsBalanced(t *testing.T) {
 		for name, n := range places {
 			all[name] += n[0]
 			for place, times := range n {
-				if times < 8 || times > 42 { // 25 and four standard deviations, of 320 counts
-					t.Errorf("seed %d: %c was in place %d in %d of %d rounds", seed+1, 'a'+name, place, times, rounds)
+				if times < 8 || times > 42 { // the mean of 25 plus four standard deviations for 320 counts
+					t.Errorf("seed %d: %c at position %d in %d of %d rounds", seed+1, 'a'+name, place, times, rounds)
 				}
 			}
 		}
 	}
 	for name, n := range all {
-		check.That(t, n >= 430 && n <= 570, "%c went first in %d of %d rounds", 'a'+name, n, seeds*rounds) // 500 plus or minus 3.5 standard deviations
+		check.That(t, n >= 430 && n <= 570, "%c first in %d of %d rounds", 'a'+name, n, seeds*rounds) // 500 plus or minus 3.5 standard deviations
 	}
 }
 
@@ -122,47 +122,47 @@ func TestEndOfARunHasAReasonAndFindings(t *testing.T) {
 		why    string
 		said   []string
 	}{
-		"the rounds are done": {func(*fake, func()) {}, 12, "done", run.WhyRounds, nil},
-		"there is no budget": {func(f *fake, _ func()) { f.rounds.Budget = -1 }, 0, "done", run.WhyBudget,
+		"rounds done": {func(*fake, func()) {}, 12, "done", run.WhyRounds, nil},
+		"no budget": {func(f *fake, _ func()) { f.rounds.Budget = -1 }, 0, "done", run.WhyBudget,
 			[]string{"error budget-spent: the budget of -1ns was spent after 0 of 5 rounds"}},
-		"the budget is spent in the warm-up": {func(f *fake, _ func()) { f.rounds.Budget = time.Second }, 2, "done", run.WhyBudget,
+		"budget spent in the warm-up": {func(f *fake, _ func()) { f.rounds.Budget = time.Second }, 2, "done", run.WhyBudget,
 			[]string{"error budget-spent: the budget of 1s was spent after 0 of 5 rounds"}},
-		"it is spent in a round, which is not cut short": {func(f *fake, _ func()) { f.rounds.Budget = 7500 * time.Millisecond }, 8, "done", run.WhyBudget,
+		"budget spent in a round, which is completed": {func(f *fake, _ func()) { f.rounds.Budget = 7500 * time.Millisecond }, 8, "done", run.WhyBudget,
 			[]string{"warning budget-spent: the budget of 7.5s was spent after 3 of 5 rounds"}},
-		"it is spent where visits are long": {func(f *fake, _ func()) {
+		"budget checked before each long visit": {func(f *fake, _ func()) {
 			f.rounds.Budget, f.rounds.EachVisit, f.rounds.On = 6500*time.Millisecond, true, "on bind "
 		}, 7, "done", run.WhyBudget, []string{"warning budget-spent: the budget of 6.5s was spent on bind in round 3 of 5"}},
-		"it is spent in a warm-up of long visits": {func(f *fake, _ func()) { f.rounds.Budget, f.rounds.EachVisit = 500*time.Millisecond, true }, 1, "done", run.WhyBudget,
+		"budget spent in a warm-up of long visits": {func(f *fake, _ func()) { f.rounds.Budget, f.rounds.EachVisit = 500*time.Millisecond, true }, 1, "done", run.WhyBudget,
 			[]string{"error budget-spent: the budget of 500ms was spent in round 1 of 5"}},
-		"it is spent before the first long visit": {func(f *fake, _ func()) { f.rounds.Budget, f.rounds.EachVisit, f.rounds.Warmup = -1, true, 0 }, 0, "done", run.WhyBudget,
+		"budget spent before the first long visit": {func(f *fake, _ func()) { f.rounds.Budget, f.rounds.EachVisit, f.rounds.Warmup = -1, true, 0 }, 0, "done", run.WhyBudget,
 			[]string{"error budget-spent: the budget of -1ns was spent in round 1 of 5"}},
-		"it is precise after the rounds": {func(f *fake, _ func()) {
+		"precise after the rounds": {func(f *fake, _ func()) {
 			f.rounds.Precision, f.rounds.Widest = 0.05, func() (float64, string) { return 0.05, "a" }
 		}, 12, "done", run.WhyPrecise, nil},
-		"it is precise after more rounds": {func(f *fake, _ func()) {
+		"precise after additional rounds": {func(f *fake, _ func()) {
 			f.rounds.Precision, f.rounds.Widest = 0.05, func() (float64, string) { return 1 / float64(f.done), "a" }
 		}, 20, "done", run.WhyPrecise, nil},
-		"it does not get precise": {func(f *fake, _ func()) {
+		"precision not reached": {func(f *fake, _ func()) {
 			f.rounds.Precision, f.rounds.Budget, f.rounds.Lanes = 0.001, 19*time.Second, 3
 			f.rounds.Widest = func() (float64, string) { return 0.25, "a run" }
 		}, 20, "done", run.WhyBudget, []string{"warning precision-not-reached: ±0.1 % was not reached in 19s (9 rounds): the widest interval is ±25.0 %, of a run"}},
-		"it does not get precise in the time that later points leave": {func(f *fake, _ func()) {
+		"precision not reached in the time left by later points": {func(f *fake, _ func()) {
 			f.rounds.Precision, f.rounds.Budget, f.rounds.Later = 0.001, 19*time.Second, 4
 			f.rounds.Widest = func() (float64, string) { return 0.25, "a run" }
 		}, 16, "done", run.WhyBudget, []string{"warning precision-not-reached: ±0.1 % was not reached in 19s less the 4s that what follows takes (7 rounds): the widest interval is ±25.0 %, of a run"}},
-		"there never is an interval": {func(f *fake, _ func()) {
+		"no interval": {func(f *fake, _ func()) {
 			f.rounds.Precision, f.rounds.Budget = 0.05, 13*time.Second
 			f.rounds.Widest = func() (float64, string) { return math.Inf(1), "a run" }
 		}, 14, "done", run.WhyBudget, []string{"warning precision-not-reached: ±5.0 % was not reached in 13s (6 rounds): there is no interval yet of a run"}},
-		"one target always fails, and the other goes on": {func(f *fake, _ func()) { f.fails = of("b") }, 8, "done", run.WhyRounds,
+		"one target always fails": {func(f *fake, _ func()) { f.fails = of("b") }, 8, "done", run.WhyRounds,
 			[]string{"error target-given-up b: nothing succeeded", "error failed-operations: "}},
-		"a target that succeeds now and then is kept": {func(f *fake, _ func()) { f.fails = func(_ string, n int) bool { return n%2 == 0 } }, 12, "done", run.WhyRounds,
+		"target that fails sometimes is kept": {func(f *fake, _ func()) { f.fails = func(_ string, n int) bool { return n%2 == 0 } }, 12, "done", run.WhyRounds,
 			[]string{"error failed-operations: "}},
 		"all targets fail": {func(f *fake, _ func()) { f.fails = always }, 4, "done", run.WhyGivenUp,
 			[]string{"error target-given-up a: nothing succeeded", "error target-given-up b: nothing succeeded", "error failed-operations: "}},
-		"one cannot be opened": {func(f *fake, _ func()) { f.opening = refuse("b") }, 6, "done", run.WhyRounds,
+		"target cannot be opened": {func(f *fake, _ func()) { f.opening = refuse("b") }, 6, "done", run.WhyRounds,
 			[]string{"error target-not-opened b: no such runtime"}},
-		"one that cannot be opened leaves something behind": {func(f *fake, _ func()) {
+		"target that cannot be opened leaves something behind": {func(f *fake, _ func()) {
 			f.opening = func(name string) error {
 				if name == "a" {
 					return nil
@@ -170,13 +170,13 @@ func TestEndOfARunHasAReasonAndFindings(t *testing.T) {
 				return errors.Join(errors.New("no answer"), leftError{errors.New("an image")})
 			}
 		}, 6, "done", run.WhyRounds, []string{"error left-behind b: could not remove everything: an image", "error target-not-opened b: no answer\nan image"}},
-		"one leaves something behind": {func(f *fake, _ func()) { f.closing = refuse("b") }, 12, "done", run.WhyRounds,
+		"target leaves something behind": {func(f *fake, _ func()) { f.closing = refuse("b") }, 12, "done", run.WhyRounds,
 			[]string{"error left-behind b: could not remove everything: no such runtime"}},
-		"it is interrupted before it begins":      {func(_ *fake, stop func()) { stop() }, 0, "interrupted", "", nil},
-		"it is interrupted while a target opens":  {func(f *fake, stop func()) { f.opening = func(string) error { stop(); return context.Canceled } }, 0, "interrupted", "", nil},
-		"it is interrupted in a visit":            {func(f *fake, stop func()) { f.visit = at(5, stop) }, 5, "interrupted", "", nil},
-		"it is interrupted in the last visit":     {func(f *fake, stop func()) { f.visit = at(11, stop) }, 11, "interrupted", "", nil},
-		"it is interrupted while it is warmed up": {func(f *fake, stop func()) { f.visit = at(1, stop) }, 1, "interrupted", "", nil},
+		"interrupted before the begin":     {func(_ *fake, stop func()) { stop() }, 0, "interrupted", "", nil},
+		"interrupted while a target opens": {func(f *fake, stop func()) { f.opening = func(string) error { stop(); return context.Canceled } }, 0, "interrupted", "", nil},
+		"interrupted in a visit":           {func(f *fake, stop func()) { f.visit = at(5, stop) }, 5, "interrupted", "", nil},
+		"interrupted in the last visit":    {func(f *fake, stop func()) { f.visit = at(11, stop) }, 11, "interrupted", "", nil},
+		"interrupted in the warm-up":       {func(f *fake, stop func()) { f.visit = at(1, stop) }, 1, "interrupted", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestEndOfARunHasAReasonAndFindings(t *testing.T) {
 					"%d visits, end %+v; want %d, %s, %s", len(rec.Batches), rec.End, c.visits, c.status, c.why)
 				got := said(rec)
 				slices.Sort(got)
-				check.Equal(t, "said", got, slices.Sorted(slices.Values(c.said)))
+				check.Equal(t, "findings", got, slices.Sorted(slices.Values(c.said)))
 				if f.count("open ")-strings.Count(strings.Join(got, " "), "not-opened") != f.count("close ") && c.status == "done" {
 					t.Errorf("not everything was closed: %q", f.events)
 				}
@@ -228,7 +228,7 @@ func TestRunWithoutOpenTargetsIsAnError(t *testing.T) {
 	f.opening = refuse("a")
 	rec, _, err := f.perform(t.Context())
 	check.That(t, err != nil && rec.End.Status == "failed" && strings.Contains(rec.End.Why, "no target could be opened") && len(said(rec)) == 1,
-		"%v, end %+v, said %q", err, rec.End, said(rec))
+		"%v, end %+v, findings %q", err, rec.End, said(rec))
 }
 
 func TestClosersRunLastFirstAndBeforeTheTargets(t *testing.T) {
@@ -291,7 +291,7 @@ func TestFullDiskEndsTheRunAndKeepsTheRecordInMemory(t *testing.T) {
 	whole := newFake(1, 3, "a", "b")
 	whole.takes, whole.fails = 0, func(name string, n int) bool { return name == "b" && n == 1 }
 	whole.must(t)
-	for size := range whole.file.Len() - 20 { // how long it took has not always as many digits
+	for size := range whole.file.Len() - 20 { // the duration has a varying number of digits
 		d := &disk{left: size}
 		f := newFake(1, 3, "a", "b")
 		f.takes, f.fails, f.Write = 0, whole.fails, record.NewWriter(d).Write

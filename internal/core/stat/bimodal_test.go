@@ -16,7 +16,7 @@ func TestUnimodalSamplesAreRarelyCalledBimodal(t *testing.T) {
 		{"lognormal, sigma 1", func(r *rand.Rand) float64 { return math.Exp(r.NormFloat64()) }},
 		{"exponential over a floor", func(r *rand.Rand) float64 { return 1 + r.ExpFloat64() }},
 		{"normal", func(r *rand.Rand) float64 { return 100 + r.NormFloat64()*10 }},
-		{"uniform, the worst of all", func(r *rand.Rand) float64 { return 1 + r.Float64() }},
+		{"uniform, the worst case", func(r *rand.Rand) float64 { return 1 + r.Float64() }},
 		{"normal with one straggler in twenty", func(r *rand.Rand) float64 {
 			if r.Float64() < 0.05 {
 				return 300 + r.NormFloat64()*10
@@ -83,7 +83,7 @@ func TestRoundedTimesAreUnimodal(t *testing.T) {
 			two += count(Bimodal(apart, 1).Bimodal)
 		}
 		if share(one) < 99 || share(two) < 99 {
-			t.Errorf("rounded to %g: one heap is one in %.1f %%, two are two in %.1f %%", tick, share(one), share(two))
+			t.Errorf("rounded to %g: %.1f %% of unimodal and %.1f %% of bimodal samples are classified correctly", tick, share(one), share(two))
 		}
 	}
 }
@@ -104,14 +104,14 @@ func TestBimodal(t *testing.T) {
 		values []float64
 		want   bool
 	}{
-		{"two far heaps are two", heaps(20, 10, 20, 1), true},
-		{"two heaps 2% apart are not worth saying", heaps(20, 100, 102, 0.1), false},
-		{"heaps on both sides of zero are two", heaps(20, -10, 10, 1), true},
-		{"a heap at zero is a heap", heaps(20, 0, 10, 0.1), true},
-		{"two neighbouring ticks of a clock are one heap", heaps(20, 0, 10, 0), false},
+		{"distant modes are two", heaps(20, 10, 20, 1), true},
+		{"modes 2% apart are not reported", heaps(20, 100, 102, 0.1), false},
+		{"modes on both sides of zero are two", heaps(20, -10, 10, 1), true},
+		{"mode at zero", heaps(20, 0, 10, 0.1), true},
+		{"adjacent clock ticks are one mode", heaps(20, 0, 10, 0), false},
 		{"nine values are too few", heaps(9, 10, 20, 1), false},
-		{"equal values are one heap", make([]float64, 50), false},
-		{"no values are no heap", nil, false},
+		{"equal values are one mode", make([]float64, 50), false},
+		{"no values have no mode", nil, false},
 		{"NaN and infinity are skipped", append(heaps(20, 10, 20, 1), math.NaN(), math.Inf(-1)), true},
 	} {
 		got := Bimodal(tt.values, 1)
@@ -119,7 +119,7 @@ func TestBimodal(t *testing.T) {
 			t.Errorf("%s: got %+v", tt.name, got)
 		}
 		if tt.want && got.LowN != 10 {
-			t.Errorf("%s: %d of 20 in the lower heap, want 10", tt.name, got.LowN)
+			t.Errorf("%s: %d of 20 in the lower mode, want 10", tt.name, got.LowN)
 		}
 	}
 }
@@ -132,14 +132,14 @@ func TestDip(t *testing.T) {
 		sorted []float64
 		want   float64
 	}{
-		{"two heaps without width have the largest there is", []float64{0, 0, 1, 1}, 0.25},
-		{"a tie in one group", []float64{2, 2, 3, 4}, 0.125},
-		{"nor is one in the middle", []float64{3, 4, 4, 5}, 0.125},
-		{"a tie far off is a small one", []float64{0, 2, 5, 5}, 0.15},
-		{"equal values have none", []float64{1, 1, 1}, 0},
-		{"one value has none", []float64{1}, 0},
-		{"no values have none", nil, 0},
-		{"evenly spread values have the least there is", []float64{1, 2, 3, 4, 5}, 0.1},
+		{"two modes without width have the largest dip", []float64{0, 0, 1, 1}, 0.25},
+		{"tie at the lower end", []float64{2, 2, 3, 4}, 0.125},
+		{"tie in the middle", []float64{3, 4, 4, 5}, 0.125},
+		{"distant tie", []float64{0, 2, 5, 5}, 0.15},
+		{"equal values have no dip", []float64{1, 1, 1}, 0},
+		{"one value has no dip", []float64{1}, 0},
+		{"no values have no dip", nil, 0},
+		{"evenly spread values have the smallest dip", []float64{1, 2, 3, 4, 5}, 0.1},
 	} {
 		if got := dip(tt.sorted); math.Abs(got-tt.want) > 1e-12 {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)

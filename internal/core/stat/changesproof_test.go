@@ -35,7 +35,7 @@ var kinds = []struct {
 			return out
 		})
 	}},
-	{"one run in 20 is off", func(r *rand.Rand, figures, n int, noise float64) [][]float64 {
+	{"one run in 20 is an outlier", func(r *rand.Rand, figures, n int, noise float64) [][]float64 {
 		off := lognormal(r, n, 1, 0)
 		for i := range off {
 			if r.IntN(20) == 0 {
@@ -147,17 +147,17 @@ func TestChangesOfHistoriesAreFound(t *testing.T) {
 			fmt.Fprintln(&table)
 		}
 		if float64(falsely) > 0.02*5*histories {
-			t.Errorf("%s: %d of %d histories have a false alarm", kind.name, falsely, 5*histories)
+			t.Errorf("%s: false alarms in %d of %d histories", kind.name, falsely, 5*histories)
 		}
 	}
 	t.Logf("\n%s", &table)
 	all := 5 * histories * len(kinds)
-	t.Logf("%d of %d histories have a false alarm, and %d of %d away from the change; %d of %d above the floor were found", alarmed, all, misplaced, all, found, feasible)
+	t.Logf("false alarms in %d of %d histories, away from the change in %d of %d; found %d of %d changes above the floor", alarmed, all, misplaced, all, found, feasible)
 	if float64(misplaced) > 0.02*float64(all) {
-		t.Errorf("%d of %d histories have a false alarm away from the change", misplaced, all)
+		t.Errorf("false alarms away from the change in %d of %d histories", misplaced, all)
 	}
 	if float64(found) < 0.8*float64(feasible) {
-		t.Errorf("%d of %d were found", found, feasible)
+		t.Errorf("found %d of %d changes", found, feasible)
 	}
 }
 

@@ -45,20 +45,20 @@ func TestCompare(t *testing.T) {
 		pairs int
 		why   string
 	}{
-		{"a clear shift of ten rounds is a difference", shift(0.1, 10), Different, 10, "interval +10.00% to +10.0"},
-		{"a gain is as different as a loss", shift(-0.1, 10), Different, 10, "interval -10.00% to -9.9"},
-		{"six rounds can be enough", shift(0.1, 6), Different, 6, "p=0.031 of 6 pairs"},
-		{"five rounds are too few for a difference, however clear", shift(0.5, 5), Undecided, 5, "too few rounds: 5 in both, of the 6 that the table needs"},
+		{"clear shift in ten rounds is a difference", shift(0.1, 10), Different, 10, "interval +10.00% to +10.0"},
+		{"clear gain is a difference", shift(-0.1, 10), Different, 10, "interval -10.00% to -9.9"},
+		{"six rounds can show a difference", shift(0.1, 6), Different, 6, "p=0.031 of 6 pairs"},
+		{"five rounds are too few for any difference", shift(0.5, 5), Undecided, 5, "too few rounds: 5 in both, of the 6 that the table needs"},
 		{"the same values are the same", func() (Rounds, Rounds) { r := constant(10, 7); return r, r }, Same, 10, "less than 5 % apart"},
-		{"a shift that every round shows is one, however small", shift(0.001, 10), Different, 10, "interval +0.1"},
-		{"what scatters around the margin is not decided", func() (Rounds, Rounds) {
+		{"tiny shift in every round is a difference", shift(0.001, 10), Different, 10, "interval +0.1"},
+		{"scatter around the margin is not decided", func() (Rounds, Rounds) {
 			old, new := up(10, 0)
 			for i := range new {
 				new[i] *= 1 + 0.2*float64(i%2) - 0.1
 			}
 			return old, new
 		}, Undecided, 10, "neither a difference"},
-		{"rounds that failed on either side are no pairs", func() (Rounds, Rounds) {
+		{"failed rounds are not paired", func() (Rounds, Rounds) {
 			old, new := up(10, 0.1)
 			return without(old, 0, 1), without(new, 2, 3)
 		}, Different, 6, ""},
@@ -66,17 +66,17 @@ func TestCompare(t *testing.T) {
 			old, new := up(20, 0.5)
 			return without(old, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9), without(new, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
 		}, Different, 0, "of 10 and 10 rounds, none of them common"},
-		{"a side that failed in every round shows nothing", func() (Rounds, Rounds) {
+		{"side without values is undecided", func() (Rounds, Rounds) {
 			old, _ := up(10, 0)
 			return old, nil
 		}, Undecided, 0, "one side has no values"},
-		{"two empty sides show nothing", func() (Rounds, Rounds) { return nil, nil }, Undecided, 0, "no values"},
-		{"NaN is a failed round", func() (Rounds, Rounds) {
+		{"empty sides are undecided", func() (Rounds, Rounds) { return nil, nil }, Undecided, 0, "no values"},
+		{"NaN counts as a failed round", func() (Rounds, Rounds) {
 			old, new := up(7, 0.1)
 			old[3], new[3] = nan, math.Inf(1)
 			return old, new
 		}, Different, 6, ""},
-		{"zero against something is a difference, though not in percent", func() (Rounds, Rounds) {
+		{"zero to nonzero is a difference without a percentage", func() (Rounds, Rounds) {
 			_, new := up(10, 0)
 			return constant(10, 0), new
 		}, Different, 10, "p=0.002 of 10 pairs"},
@@ -108,14 +108,14 @@ func TestSignedRankMatchesThePublishedExample(t *testing.T) {
 	}
 	w := walsh(d)
 	if k := walshRank(len(d), 0.05); math.Abs(w.median()-(-0.46)) > 1e-9 || math.Abs(w.at(k-1)-(-0.786)) > 1e-9 || math.Abs(w.at(w.n-k)-(-0.010)) > 1e-9 {
-		t.Errorf("the centre is %g, within %g and %g", w.median(), w.at(k-1), w.at(w.n-k))
+		t.Errorf("centre %g [%g, %g]", w.median(), w.at(k-1), w.at(w.n-k))
 	}
 }
 
 func TestTiesShareRanksAndZerosAreDropped(t *testing.T) {
 	t.Parallel()
 	// Rank 1 is the zero, then 2.5, 2.5 and 4. The sum of the positive ranks is 6.5 of 9.
-	// Of the 8 arrangements of signs, those with sums 9 and 6.5 (two) are as large.
+	// Three of the 8 sign arrangements have a sum at least as large: 9, 6.5 and 6.5.
 	less, greater := signedRank([]float64{0, 1, -1, 2})
 	if !near(greater, 3.0/8) || !near(less, 7.0/8) {
 		t.Errorf("p is %g and %g", less, greater)
@@ -132,7 +132,7 @@ func TestNormalApproximationAgreesWithTheExactTest(t *testing.T) {
 	_, few := signedRank(d[:maxExact])
 	_, many := signedRank(d)
 	if math.Abs(few-many) > 0.01 || few > 0.1 {
-		t.Errorf("p of %d pairs is %g, of one more %g", maxExact, few, many)
+		t.Errorf("p of %d pairs is %g, with one more %g", maxExact, few, many)
 	}
 }
 
@@ -153,15 +153,15 @@ func TestDependentRoundsCountLess(t *testing.T) {
 		samples     [][]float64
 		least, most float64 // bounds of the effective number of rounds
 	}{
-		{"values that depend on each other", [][]float64{walk}, 2, 20},
-		{"an independent sample among dependent ones", [][]float64{independent, walk, walk, walk}, 2, 20},
-		{"values that alternate", [][]float64{alternating}, 40, 40},
+		{"autocorrelated values", [][]float64{walk}, 2, 20},
+		{"independent sample among autocorrelated ones", [][]float64{independent, walk, walk, walk}, 2, 20},
+		{"alternating values", [][]float64{alternating}, 40, 40},
 		{"equal values", [][]float64{make([]float64, 40)}, 40, 40},
 		{"nine values", [][]float64{walk[:9], walk}, 9, 9},
 		{"none", [][]float64{nil}, 3, 3},
 	} {
 		if n := effective(len(tt.samples[0]), correlations(tt.samples)[0]); n < tt.least || n > tt.most {
-			t.Errorf("%s: %d count for %g", tt.name, len(tt.samples[0]), n)
+			t.Errorf("%s: effective number of %d rounds is %g", tt.name, len(tt.samples[0]), n)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestStudentTMatchesTables(t *testing.T) {
 		{10, 0.95, 2.228}, {30, 0.95, 2.042}, {100, 0.95, 1.984}, {1, 0.99, 63.657}, {2, 0.99, 9.925}, {7, 0.99, 3.499}, {20, 0.90, 1.725},
 	} {
 		if got := studentT(tt.confidence, float64(tt.freedom)); math.Abs(got-tt.want) > 0.0006 {
-			t.Errorf("%d degrees at %g: %.4f, want %.3f", tt.freedom, tt.confidence, got, tt.want)
+			t.Errorf("%d degrees of freedom at %g: %.4f, want %.3f", tt.freedom, tt.confidence, got, tt.want)
 		}
 	}
 	for _, bad := range []float64{0, 1, -1, math.NaN()} {
@@ -28,7 +28,7 @@ func TestStudentTMatchesTables(t *testing.T) {
 		}
 	}
 	if got := studentT(0.95, 0); !math.IsNaN(got) {
-		t.Errorf("no freedom gives %g", got)
+		t.Errorf("zero degrees of freedom: %g", got)
 	}
 }
 
@@ -52,19 +52,19 @@ func TestLineMatchesThePublishedExample(t *testing.T) {
 
 func TestUnknownLines(t *testing.T) {
 	if f := line(points([]float64{1, 1, 1}, []float64{1, 2, 3})); f.Known || !math.IsNaN(f.Slope) {
-		t.Errorf("one place has a slope: %+v", f)
+		t.Errorf("equal x values have a slope: %+v", f)
 	}
 	if f := line(points([]float64{1, 2}, []float64{1, 2})); f.Known || f.Slope != 1 {
 		t.Errorf("two points: %+v", f)
 	}
 	if f := line(points(nil, nil)); f.Known || f.N != 0 {
-		t.Errorf("none: %+v", f)
+		t.Errorf("no points: %+v", f)
 	}
 	if f := line(points([]float64{1, 2, 3, 4}, []float64{1, math.NaN(), 3, 4})); f.N != 3 || f.Slope != 1 || len(f.Warnings) == 0 {
 		t.Errorf("NaN: %+v", f)
 	}
 	if f := line(points([]float64{1, 5, 20}, []float64{3, 7, 22})); f.Disagree || math.Abs(f.Slope-1) > 1e-12 {
-		t.Errorf("an exact line: %+v", f)
+		t.Errorf("exact line: %+v", f)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestOutlierMakesTheSlopesDisagree(t *testing.T) {
 	wild[19], wild[18] = 500, 400
 	straight := [][]Point{points(x, y), points(x, y), points(x, y)}
 	if f := LineOfRounds(straight, 0.95); f.Disagree {
-		t.Errorf("a straight line disagrees: %+v", f)
+		t.Errorf("the slopes of a straight line disagree: %+v", f)
 	}
 	if f := LineOfRounds([][]Point{points(x, wild), points(x, wild), points(x, wild)}, 0.95); !f.Disagree || math.Abs(f.Robust-3) > 0.1 {
 		t.Errorf("%+v", f)
@@ -127,7 +127,7 @@ func TestIntervalsContainTheSlope(t *testing.T) {
 			}
 		}
 		if share := float64(held) / trials; share < tt.least {
-			t.Errorf("%s: the interval held the slope in %.3f of the trials", tt.name, share)
+			t.Errorf("%s: the interval contained the slope in %.3f of the trials", tt.name, share)
 		}
 		if mean := sum / trials; math.Abs(mean-slope) > 0.03 {
 			t.Errorf("%s: the slope is %.3f on average", tt.name, mean)
@@ -136,7 +136,7 @@ func TestIntervalsContainTheSlope(t *testing.T) {
 }
 
 // No input may panic, hang or yield a contradictory verdict.
-func FuzzAnyBytesAreSurvived(f *testing.F) {
+func FuzzStatistics(f *testing.F) {
 	f.Add([]byte{}, 0.95)
 	f.Add(bytesOf(math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1), math.NaN())
 	f.Add(bytesOf(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12), 1.0)
@@ -178,7 +178,7 @@ func FuzzAnyBytesAreSurvived(f *testing.F) {
 			t.Errorf("%+v of %v", m, values)
 		}
 		if mean, ok := Trimmed(values); !ok && !math.IsNaN(mean) {
-			t.Errorf("refused, yet %v", mean)
+			t.Errorf("refused, but got %v", mean)
 		}
 		Quantile(values, number)
 		Quantiles(values, number, 0.5)

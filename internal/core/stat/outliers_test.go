@@ -40,19 +40,19 @@ func TestOutliersAreFound(t *testing.T) {
 		among  int
 		places []int
 	}{
-		"nothing of nodes that are alike":                   {nodes(1000, 100, 0.03), 30_000, nil},
-		"one that takes twice as long":                      {with(nodes(100, 100, 0.03), 200), 3000, []int{100}},
-		"and one that takes half, the furthest first":       {with(nodes(100, 100, 0.03), 150, 50), 3000, []int{101, 100}},
-		"five of a hundred do not hide each other":          {with(nodes(95, 100, 0.03), 150, 150, 150, 150, 150), 3000, []int{95, 96, 97, 98, 99}},
-		"not what is within the scatter":                    {with(nodes(100, 100, 0.2), 140), 3000, nil},
-		"nothing that is not 5 % off, however plain it is":  {with(nodes(1000, 100, 0.001), 104), 1000, nil},
-		"one that is 6 % off then":                          {with(nodes(1000, 100, 0.001), 106), 1000, []int{1000}},
-		"of equal values the one that is not":               {with(constant(50, 4096), 8192), 50, []int{50}},
-		"of nothing but zeros too, which have no logarithm": {with(constant(50, 0), 3), 50, []int{50}},
-		"of changes that may be negative":                   {with(signed, -60), 30, []int{30}},
-		"not of values that are all equal":                  {constant(50, 3), 50, nil},
-		"not of too few":                                    {with(constant(8, 3), 9), 9, nil},
-		"none with a NaN":                                   {with(constant(50, 3), math.NaN(), 9), 50, nil},
+		"no outlier among equal nodes":                      {nodes(1000, 100, 0.03), 30_000, nil},
+		"one node at twice the value":                       {with(nodes(100, 100, 0.03), 200), 3000, []int{100}},
+		"high and low outlier, furthest first":              {with(nodes(100, 100, 0.03), 150, 50), 3000, []int{101, 100}},
+		"five outliers of a hundred do not mask each other": {with(nodes(95, 100, 0.03), 150, 150, 150, 150, 150), 3000, []int{95, 96, 97, 98, 99}},
+		"value within the scatter is not an outlier":        {with(nodes(100, 100, 0.2), 140), 3000, nil},
+		"4 % off is not an outlier despite low scatter":     {with(nodes(1000, 100, 0.001), 104), 1000, nil},
+		"6 % off is an outlier with low scatter":            {with(nodes(1000, 100, 0.001), 106), 1000, []int{1000}},
+		"outlier among equal values":                        {with(constant(50, 4096), 8192), 50, []int{50}},
+		"outlier among zeros, which have no logarithm":      {with(constant(50, 0), 3), 50, []int{50}},
+		"outlier among values with signs":                   {with(signed, -60), 30, []int{30}},
+		"equal values have no outlier":                      {constant(50, 3), 50, nil},
+		"too few values have no outlier":                    {with(constant(8, 3), 9), 9, nil},
+		"NaN prevents outliers":                             {with(constant(50, 3), math.NaN(), 9), 50, nil},
 	} {
 		var places []int
 		for _, o := range Outliers(test.values, alike(len(test.values)), test.among) {
@@ -61,7 +61,7 @@ func TestOutliersAreFound(t *testing.T) {
 		check.Equal(t, name, places, test.places)
 	}
 	if o := Outliers(append(nodes(100, 100, 0.03), 200), alike(101), 0); math.Abs(o[0].Shift-1) > 0.02 || o[0].Score < 10 {
-		t.Errorf("twice as much is %+v", o)
+		t.Errorf("outlier at twice the value: %+v", o)
 	}
 }
 
@@ -80,11 +80,11 @@ func TestOutliersAreRelativeToTheirKind(t *testing.T) {
 	add(2, nodes(42, 300, 0.3)...) // a node with more noise
 	add(0, 300)
 	if o := Outliers(values, kinds, len(values)); len(o) != 1 || o[0].At != len(values)-1 {
-		t.Errorf("a value usual for others is an outlier: %+v", o)
+		t.Errorf("want the value that is usual only for another kind: %+v", o)
 	}
 	kinds.Of[len(values)-1] = 1 // the only one of its kind, evaluated with the second kind
 	if o := Outliers(values, kinds, len(values)); o != nil {
-		t.Errorf("what is usual where it is looked at is an outlier: %+v", o)
+		t.Errorf("value is an outlier within the kind in which it is usual: %+v", o)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestScatter(t *testing.T) {
 	}
 	for _, values := range [][]float64{nil, {0, 0, 1}} {
 		if got := Scatter(values); !math.IsNaN(got) {
-			t.Errorf("%v has %v", values, got)
+			t.Errorf("scatter of %v is %v", values, got)
 		}
 	}
 }
@@ -121,18 +121,18 @@ func TestChangesOfLevelAreFound(t *testing.T) {
 		at     []int
 		shift  float64 // shift of the first series
 	}{
-		{"of one level there is none", course(1, 0.02, 100, 60), nil, 0},
-		{"a step is found", course(2, 0.02, 100, 30, 110, 30), []int{30}, 0.1},
-		{"of a gain, too", course(3, 0.02, 100, 30, 90, 30), []int{30}, -0.1},
-		{"up and down again are two", course(4, 0.01, 100, 25, 106, 10, 100, 25), []int{25, 35}, 0.06},
-		{"so are two up", course(5, 0.01, 100, 20, 106, 20, 112, 20), []int{20, 40}, 0.06},
-		{"a single outlier is not a change", with(course(6, 0.01, 100, 60), 40, 3), nil, 0},
-		{"nor does it hide one", with(with(course(7, 0.01, 100, 30, 106, 30), 5, 3), 50, 0.2), []int{30}, 0.06},
-		{"a change that lies few runs back is found", course(8, 0.01, 100, 55, 110, 5), []int{55}, 0.1},
-		{"values that are all the same have none", slices.Repeat([]float64{7}, 40), nil, 0},
-		{"values that are not above 0 have no share of each other", append(course(9, 0.01, 100, 20), slices.Repeat([]float64{-1, -2}, 10)...), []int{20}, math.NaN()},
-		{"few have none", []float64{1, 1, 1, 9, 9}, nil, 0},
-		{"none have none", nil, nil, 0},
+		{"constant level has no change", course(1, 0.02, 100, 60), nil, 0},
+		{"increase is found", course(2, 0.02, 100, 30, 110, 30), []int{30}, 0.1},
+		{"decrease is found", course(3, 0.02, 100, 30, 90, 30), []int{30}, -0.1},
+		{"up and down are two changes", course(4, 0.01, 100, 25, 106, 10, 100, 25), []int{25, 35}, 0.06},
+		{"two increases are two changes", course(5, 0.01, 100, 20, 106, 20, 112, 20), []int{20, 40}, 0.06},
+		{"outlier is not a change", with(course(6, 0.01, 100, 60), 40, 3), nil, 0},
+		{"outliers do not hide a change", with(with(course(7, 0.01, 100, 30, 106, 30), 5, 3), 50, 0.2), []int{30}, 0.06},
+		{"recent change is found", course(8, 0.01, 100, 55, 110, 5), []int{55}, 0.1},
+		{"equal values have no change", slices.Repeat([]float64{7}, 40), nil, 0},
+		{"change to negative values has no percentage", append(course(9, 0.01, 100, 20), slices.Repeat([]float64{-1, -2}, 10)...), []int{20}, math.NaN()},
+		{"too few values have no change", []float64{1, 1, 1, 9, 9}, nil, 0},
+		{"no values have no change", nil, nil, 0},
 	} {
 		got := Changes([][]float64{tt.values})[0].Changes
 		var at []int
@@ -140,7 +140,7 @@ func TestChangesOfLevelAreFound(t *testing.T) {
 			at = append(at, c.At)
 		}
 		if !slices.Equal(at, tt.at) {
-			t.Errorf("%s: at %v, not at %v", tt.name, at, tt.at)
+			t.Errorf("%s: changes at %v, want %v", tt.name, at, tt.at)
 		} else if at != nil && (Finite(tt.shift) != Finite(got[0].Shift) || Finite(tt.shift) && !(got[0].Lo <= tt.shift && tt.shift <= got[0].Hi)) {
 			t.Errorf("%s: %+v", tt.name, got[0])
 		}
@@ -157,7 +157,7 @@ func TestMoreSeriesRaiseTheThreshold(t *testing.T) {
 	}
 	among := Changes(all)[0]
 	if len(alone.Changes) != 1 || len(among.Changes) != 0 || !(alone.Finds < among.Finds) {
-		t.Errorf("alone %+v, among 201 %+v", alone, among)
+		t.Errorf("one series: %+v, one of 201: %+v", alone, among)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestConstantSeriesDoesNotAffectTheOthers(t *testing.T) {
 	}
 	for i, c := range Changes(append(all, slices.Repeat([]float64{7}, 40))) {
 		if !Finite(c.Widened) || i < len(all) && c.Widened <= 1 {
-			t.Errorf("series %d: noise counts %v times", i, c.Widened)
+			t.Errorf("series %d: noise has a weight of %v", i, c.Widened)
 		}
 	}
 }

@@ -18,8 +18,8 @@ type world struct {
 	draw func(r *rand.Rand, targets, n int) []Rounds
 }
 
-// noisy is a world in which each value is the target's own noise times the shared noise
-// of the round.
+// noisy returns a world in which each value is the target's own noise times the shared
+// noise of the round.
 func noisy(name string, shared machine, own func(r *rand.Rand, n int) []float64) world {
 	return world{name, func(r *rand.Rand, targets, n int) []Rounds {
 		factors := shared(r, n)
@@ -34,7 +34,7 @@ func noisy(name string, shared machine, own func(r *rand.Rand, n int) []float64)
 	}}
 }
 
-// disturbed is noise of 10 % shared by all targets of a round.
+// disturbed returns noise of 10 % shared by all targets of a round.
 func disturbed(r *rand.Rand, n int) []float64 { return lognormal(r, n, 1, 0.1) }
 
 var worlds = []world{
@@ -81,7 +81,7 @@ func TestIntervalsContainTheShift(t *testing.T) {
 			}
 			fmt.Fprintf(&table, "%-28s %6d %7.1f %% %10.1f %% %8.1f %% %8.1f %% %8.1f %%\n", w.name, n, share(holds), share(wrong), share(found[0]), share(found[1]), share(found[2]))
 			if n == 20 && (share(holds) < 93-0.5 || share(holds) > 97+0.5) {
-				t.Errorf("%s: the interval of 20 rounds holds the shift in %.1f %%", w.name, share(holds))
+				t.Errorf("%s: the interval of 20 rounds contains the shift in %.1f %%", w.name, share(holds))
 			}
 			if n == 20 && share(wrong) > 7+0.5 {
 				t.Errorf("%s: %.1f %% of equal pairs differ", w.name, share(wrong))
@@ -118,7 +118,7 @@ func TestTablesRarelyShowAFalseDifference(t *testing.T) {
 			found += count(CompareAll(all, 0, Holm)[7].Verdict == Different)
 		}
 		fmt.Fprintf(&table, "%-28s %8.1f %% %8.1f %% %8.1f %% %12.1f %%\n", w.name, share(wrong[Holm]), share(wrong[BH]), share(wrong[Raw]), share(found))
-		if share(wrong[Holm]) > 5+1 { // a simulation of 2000 runs is 1 % off
+		if share(wrong[Holm]) > 5+1 { // the error of a simulation of 2000 runs is 1 %
 			t.Errorf("%s: %.1f %% of tables show a false difference", w.name, share(wrong[Holm]))
 		}
 	}
@@ -150,7 +150,7 @@ func TestIntervalsThatStoppedARunContainTheMedian(t *testing.T) {
 			}
 			fmt.Fprintf(&table, "%10.0f %% %8.0f %% %12.1f %% %12.1f %% %14.1f\n", 100*noise, 100*precision, share(held[0]), share(held[1]), float64(rounds)/simulations)
 			if share(held[1]) < 93 {
-				t.Errorf("noise of %g, until %g: held in %.1f %%", noise, precision, share(held[1]))
+				t.Errorf("noise of %g, until %g: contains the median in %.1f %%", noise, precision, share(held[1]))
 			}
 		}
 	}
@@ -203,8 +203,8 @@ func TestIntervalsOfSeveralRunsContainTheShift(t *testing.T) {
 			}
 			of := func(n int) float64 { return 100 * float64(n) / simulated }
 			fmt.Fprintf(&table, "%8.0f %% %6d %7.1f %% %9.1f %% %10.1f %% %10.1f %% %10.1f %%\n", 100*between, n, of(holds), of(wrong), of(drawn), of(naive), of(found))
-			if of(holds) < 95-2 || of(wrong) > 5+2 { // a simulation of 1000 is 1.4 % off at two standard deviations
-				t.Errorf("%g between %d runs: held in %.1f %%, false in %.1f %%", between, n, of(holds), of(wrong))
+			if of(holds) < 95-2 || of(wrong) > 5+2 { // two standard deviations of a simulation of 1000 runs are 1.4 %
+				t.Errorf("spread of %g between %d runs: contains the shift in %.1f %%, false in %.1f %%", between, n, of(holds), of(wrong))
 			}
 		}
 	}
@@ -231,7 +231,7 @@ func TestGatesRarelyFailEqualSides(t *testing.T) {
 			}
 			fmt.Fprintf(&table, " %5.1f /%5.1f", share(worse), share(passed))
 			if truly <= 0.02 && share(worse) > 2 || truly == 0.1 && share(passed) > 2 {
-				t.Errorf("%s, %g worse: stopped in %.1f %%, passed in %.1f %%", w.name, truly, share(worse), share(passed))
+				t.Errorf("%s, regression of %g: failed in %.1f %%, passed in %.1f %%", w.name, truly, share(worse), share(passed))
 			}
 		}
 		fmt.Fprintln(&table)
@@ -241,7 +241,7 @@ func TestGatesRarelyFailEqualSides(t *testing.T) {
 
 // At most 5 % of quiet records have a false warning, for any number of rows. A first
 // round that is 1.5 times slower in all rows is found in 95 %.
-func TestQuietRecordsCarryFewFalseWarnings(t *testing.T) {
+func TestQuietRecordsHaveFewFalseWarnings(t *testing.T) {
 	t.Parallel()
 	const records = 1000
 	var table strings.Builder
@@ -253,7 +253,7 @@ func TestQuietRecordsCarryFewFalseWarnings(t *testing.T) {
 				of := func(n int) float64 { return 100 * float64(n) / records }
 				fmt.Fprintf(&table, "%-28s %7d %6d %10.1f %% %7.1f %% %8.1f %% %6.1f %% %10.1f %%\n", q.name, targets, n, of(first), of(drift), of(heaps), of(any), of(planted))
 				if of(any) > 5 || q.findable && targets > 1 && of(planted) < 95 {
-					t.Errorf("%s, %d targets, %d rounds: %.1f %% of records carry a false warning, of slow first rounds %.1f %% are found", q.name, targets, n, of(any), of(planted))
+					t.Errorf("%s, %d targets, %d rounds: %.1f %% of records have a false warning, %.1f %% of slow first rounds are found", q.name, targets, n, of(any), of(planted))
 				}
 			}
 		}
@@ -278,7 +278,7 @@ func TestIntervalsContainTheMedian(t *testing.T) {
 			}
 			fmt.Fprintf(&table, "%-28s %6d %12.1f %% %7.1f %% %13.2f\n", fmt.Sprintf("autocorrelation %.1f, 10 %%", rho), n, share(plain), share(holds), wide/simulations)
 			if n >= 10 && rho <= 0.6 && share(holds) < 90-1 {
-				t.Errorf("autocorrelation %g: the interval of %d rounds holds the median in %.1f %%", rho, n, share(holds))
+				t.Errorf("autocorrelation %g: the interval of %d rounds contains the median in %.1f %%", rho, n, share(holds))
 			}
 		}
 	}

@@ -24,16 +24,16 @@ func TestQuantile(t *testing.T) {
 		{"p50 of a hundred is the median", hundred, 0.50, 50.5},
 		{"p90 of a hundred is the ninetieth", hundred, 0.90, 90},
 		{"p99 of a hundred is the ninety-ninth", hundred, 0.99, 99},
-		{"rounding of q does not lift the rank", hundred, 0.07, 7},
-		{"one is the largest", hundred, 1, 100},
-		{"above one is the largest", hundred, 7, 100},
-		{"zero is the smallest", hundred, 0, 1},
-		{"below zero is the smallest", hundred, -1, 1},
+		{"rounding of q does not raise the rank", hundred, 0.07, 7},
+		{"q = 1 is the largest", hundred, 1, 100},
+		{"q > 1 is the largest", hundred, 7, 100},
+		{"q = 0 is the smallest", hundred, 0, 1},
+		{"q < 0 is the smallest", hundred, -1, 1},
 		{"p99 of ten is the largest", hundred[:10], 0.99, 10},
 		{"p50 of four is the median", hundred[:4], 0.5, 2.5},
 		{"every quantile of one value is that value", hundred[:1], 0.9, 1},
 		{"no values have no quantile", nil, 0.5, nan},
-		{"NaN as a share has no quantile", hundred, nan, nan},
+		{"NaN has no quantile", hundred, nan, nan},
 	} {
 		if got := Quantile(tt.sorted, tt.q); !same(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
@@ -64,15 +64,15 @@ func TestParallelism(t *testing.T) {
 		makespan  float64
 		want      float64
 	}{
-		{"one after the other is 1", []float64{10, 10, 10}, 30, 1},
-		{"all side by side is their number", []float64{30, 30, 30}, 30, 3},
-		{"a queue seen from outside lies between", []float64{10, 20, 30}, 30, 2},
-		{"an empty batch did nothing", nil, 30, 0},
-		{"a batch without a makespan has none", []float64{1}, 0, nan},
-		{"nor with a negative one", []float64{1}, -1, nan},
-		{"nor with an endless one", []float64{1}, math.Inf(1), nan},
-		{"a negative latency", []float64{-1, 2}, 1, nan},
-		{"a NaN latency", []float64{nan, 2}, 1, nan},
+		{"sequential operations have 1", []float64{10, 10, 10}, 30, 1},
+		{"fully parallel operations have their number", []float64{30, 30, 30}, 30, 3},
+		{"partly parallel operations are between", []float64{10, 20, 30}, 30, 2},
+		{"empty batch has 0", nil, 30, 0},
+		{"zero makespan has none", []float64{1}, 0, nan},
+		{"negative makespan has none", []float64{1}, -1, nan},
+		{"infinite makespan has none", []float64{1}, math.Inf(1), nan},
+		{"negative latency", []float64{-1, 2}, 1, nan},
+		{"NaN latency", []float64{nan, 2}, 1, nan},
 	} {
 		if got := Parallelism(tt.latencies, tt.makespan); !same(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
@@ -89,22 +89,22 @@ func TestMinRounds(t *testing.T) {
 		{"95% needs six", 0.95, 6},
 		{"99% needs eight", 0.99, 8},
 		{"90% needs five", 0.90, 5},
-		{"what six give exactly needs no seventh", 0.96875, 6},
-		{"an interval has two ends", 0, 2},
-		{"certainty has no number of rounds", 1, math.MaxInt},
+		{"exact confidence of six rounds needs six", 0.96875, 6},
+		{"zero confidence needs two", 0, 2},
+		{"full confidence has no number of rounds", 1, math.MaxInt},
 		{"NaN", math.NaN(), math.MaxInt},
-		{"the largest number below one has one", math.Nextafter(1, 0), 54},
+		{"largest confidence below one has a number", math.Nextafter(1, 0), 54},
 	} {
 		check.Equal(t, tt.name, MinRounds(tt.confidence), tt.want)
 	}
 }
 
-func TestSummarizeKnowsTheIntervalFromMinRoundsOn(t *testing.T) {
+func TestIntervalIsKnownFromMinRounds(t *testing.T) {
 	for _, confidence := range []float64{0.5, 0.8, 0.9, 0.95, 0.99, 0.999} {
 		n := MinRounds(confidence)
 		for _, size := range []int{n - 1, n} {
 			if got := Summarize(lognormal(seeded(1), size, 1, 0.1), confidence).Known; got != (size >= n) {
-				t.Errorf("confidence %v, n=%d: known is %v", confidence, size, got)
+				t.Errorf("confidence %v, n=%d: Known is %v", confidence, size, got)
 			}
 		}
 	}
@@ -117,11 +117,11 @@ func TestWalshRankMatchesTables(t *testing.T) {
 		check.Equal(t, n, walshRank(n, 0.05), want)
 	}
 	if exact, close := walshRank(maxExact, 0.05), walshRank(maxExact+1, 0.05); close <= exact || close > exact+30 {
-		t.Errorf("the approximation does not follow the exact ranks: %d, %d", exact, close)
+		t.Errorf("the approximation deviates from the exact ranks: %d, %d", exact, close)
 	}
 }
 
-func TestPointsNeededIsTheFewestWithADetectableChange(t *testing.T) {
+func TestPointsNeededIsTheMinimumForADetectableChange(t *testing.T) {
 	t.Parallel()
 	for _, series := range []int{1, 2, 36, 100} {
 		need := PointsNeeded(series)
@@ -192,13 +192,13 @@ func TestPairsOfManyRoundsAreNotKeptInMemory(t *testing.T) {
 	for i := range rounds {
 		old[i], new[i], later[rounds+i] = 1+r.Float64(), 1+r.Float64(), 1+r.Float64()
 	}
-	for name, other := range map[string]Rounds{"of the same rounds": new, "of others": later} {
+	for name, other := range map[string]Rounds{"same rounds": new, "other rounds": later} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		compare(old, other)
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > most {
-			t.Errorf("%s: to compare them took %d bytes", name, took)
+			t.Errorf("%s: the comparison allocated %d bytes", name, took)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func runs(r *rand.Rand, first, n, rounds int, between, within float64) Rounds {
 	return out
 }
 
-func TestSeveralRunsCountOnceEach(t *testing.T) {
+func TestEachRunCountsOnce(t *testing.T) {
 	t.Parallel()
 	r := seeded(1)
 	level := func(runs map[int]float64) Rounds {
@@ -41,11 +41,11 @@ func TestSeveralRunsCountOnceEach(t *testing.T) {
 		verdict  Verdict
 		interval bool
 	}{
-		{"two runs that differ by as much as the sides show nothing", Sides{Old: level(map[int]float64{0: 100, 1: 110}), New: level(map[int]float64{2: 110, 3: 121})}, 2, 2, Undecided, true},
-		{"five runs that agree show a shift", Sides{Old: level(map[int]float64{0: 100, 1: 101, 2: 99, 3: 100, 4: 101}), New: level(map[int]float64{5: 110, 6: 111, 7: 109, 8: 110, 9: 112})}, 5, 5, Different, true},
-		{"one run is held against several as if it scattered like them", Sides{Old: level(map[int]float64{0: 100, 1: 110, 2: 90, 3: 105, 4: 95}), New: level(map[int]float64{5: 110})}, 5, 1, Undecided, true},
-		{"runs that have both sides are compared within each", Sides{Old: level(map[int]float64{0: 100, 1: 200, 2: 300}), New: level(map[int]float64{0: 110, 1: 221, 2: 329})}, 3, 3, Different, true},
-		{"runs that do not scatter at all are compared by their ranks", Sides{Old: level(map[int]float64{0: 100, 1: 100}), New: level(map[int]float64{2: 120, 3: 120})}, 2, 2, Undecided, false},
+		{"runs that differ as much as the sides are undecided", Sides{Old: level(map[int]float64{0: 100, 1: 110}), New: level(map[int]float64{2: 110, 3: 121})}, 2, 2, Undecided, true},
+		{"five consistent runs show a shift", Sides{Old: level(map[int]float64{0: 100, 1: 101, 2: 99, 3: 100, 4: 101}), New: level(map[int]float64{5: 110, 6: 111, 7: 109, 8: 110, 9: 112})}, 5, 5, Different, true},
+		{"single run has the scatter of the other side", Sides{Old: level(map[int]float64{0: 100, 1: 110, 2: 90, 3: 105, 4: 95}), New: level(map[int]float64{5: 110})}, 5, 1, Undecided, true},
+		{"runs with both sides are paired", Sides{Old: level(map[int]float64{0: 100, 1: 200, 2: 300}), New: level(map[int]float64{0: 110, 1: 221, 2: 329})}, 3, 3, Different, true},
+		{"runs without scatter are compared by ranks", Sides{Old: level(map[int]float64{0: 100, 1: 100}), New: level(map[int]float64{2: 120, 3: 120})}, 2, 2, Undecided, false},
 	} {
 		tt.sides.PerRun = perRun
 		c := CompareAll([]Sides{tt.sides}, 0, Holm)[0]
@@ -55,7 +55,7 @@ func TestSeveralRunsCountOnceEach(t *testing.T) {
 	}
 	one := CompareAll([]Sides{{Old: runs(r, 0, 1, 20, 0, 0.01), New: runs(r, 1, 1, 20, 0, 0.01), PerRun: perRun}}, 0, Holm)[0]
 	if one.Runs || one.N1 != 20 || one.Pairs != 0 {
-		t.Errorf("one run of each side is %+v", one)
+		t.Errorf("one run per side: %+v", one)
 	}
 }
 
@@ -89,16 +89,16 @@ func TestGateDecidesByTheInterval(t *testing.T) {
 		want   Decision
 		needs  bool
 	}{
-		{"wholly beyond the margin is worse", by(20, 0.10, 0.001), 0.05, Regressed, false},
-		{"wholly within it is not", by(20, 0.01, 0.001), 0.05, Passed, false},
-		{"a gain is not worse", by(20, -0.20, 0.001), 0.05, Passed, false},
-		{"across it is not decided", by(20, 0.06, 0.05), 0.05, NotDecided, true},
-		{"too few rounds decide nothing, however far", by(5, 0.5, 0.001), 0.05, NotDecided, true},
-		{"where less is worse, a loss is", by(20, -0.10, 0.001), -0.05, Regressed, false},
-		{"where less is worse, more is not", by(20, 0.10, 0.001), -0.05, Passed, false},
-		{"at the margin no number of rounds decides", by(20, 0.05, 0.02), 0.05, NotDecided, false},
-		{"nothing on both sides is not worse", zero, 0.05, Passed, false},
-		{"a side without values decides nothing", Sides{Old: by(20, 0, 0).Old}, 0.05, NotDecided, true},
+		{"interval above the margin is worse", by(20, 0.10, 0.001), 0.05, Regressed, false},
+		{"interval within the margin is not worse", by(20, 0.01, 0.001), 0.05, Passed, false},
+		{"gain is not worse", by(20, -0.20, 0.001), 0.05, Passed, false},
+		{"interval across the margin is not decided", by(20, 0.06, 0.05), 0.05, NotDecided, true},
+		{"too few rounds are not decided", by(5, 0.5, 0.001), 0.05, NotDecided, true},
+		{"decrease is worse if less is worse", by(20, -0.10, 0.001), -0.05, Regressed, false},
+		{"increase is not worse if less is worse", by(20, 0.10, 0.001), -0.05, Passed, false},
+		{"shift at the margin is not decided by more rounds", by(20, 0.05, 0.02), 0.05, NotDecided, false},
+		{"zero on both sides is not worse", zero, 0.05, Passed, false},
+		{"side without values is not decided", Sides{Old: by(20, 0, 0).Old}, 0.05, NotDecided, true},
 	} {
 		g := GateAll([]Sides{tt.sides}, []float64{tt.margin}, Holm)[0]
 		if g.Decision != tt.want || (g.Needs > 0) != tt.needs || g.Why == "" {
@@ -122,7 +122,7 @@ func TestMultipleComparisonsNeedStrongerEvidence(t *testing.T) {
 		}
 	}
 	if among := GateAll(many, margins, Holm)[0]; alone.Decision != Regressed || among.Decision != NotDecided {
-		t.Errorf("alone %s, among ten %s", alone.Why, among.Why)
+		t.Errorf("one comparison: %s, one of ten: %s", alone.Why, among.Why)
 	}
 }
 
@@ -136,14 +136,14 @@ func TestRatiosAreWithinAStratum(t *testing.T) {
 		value  float64
 		lo, hi float64 // 0 for no interval
 	}{
-		"of one as two samples are compared":     {[]Samples{{four, twice}}, 4, 1 + one.Shift, 1 + one.Lo, 1 + one.Hi},
-		"not of those with one side":             {[]Samples{{four, twice}, {nil, []float64{900, 900}}, {[]float64{900}, nil}}, 4, 1 + one.Shift, 1 + one.Lo, 1 + one.Hi},
-		"for different strata":                   {[]Samples{{[]float64{1, 1, 1, 1}, []float64{3, 3, 3, 3}}, {[]float64{70, 70, 70, 70}, []float64{210, 210, 210, 210}}}, 8, 3, 3, 3},
-		"of three and three without an interval": {[]Samples{{[]float64{1, 1, 1}, []float64{2, 2, 2}}}, 3, 2, 0, 0},
-		"of twice three and three with one":      {[]Samples{{[]float64{1, 1, 1}, []float64{2, 2, 2}}, {[]float64{5, 5, 5}, []float64{10, 10, 10}}}, 6, 2, 2, 2},
-		"of none":                                {nil, 0, 0, 0, 0},
-		"none where a value has no logarithm":    {[]Samples{{[]float64{0, 1}, []float64{2, 2}}}, 0, 0, 0, 0},
-		"none with a NaN":                        {[]Samples{{[]float64{math.NaN()}, []float64{2}}}, 0, 0, 0, 0},
+		"one stratum is compared as two samples":                {[]Samples{{four, twice}}, 4, 1 + one.Shift, 1 + one.Lo, 1 + one.Hi},
+		"strata with one side are ignored":                      {[]Samples{{four, twice}, {nil, []float64{900, 900}}, {[]float64{900}, nil}}, 4, 1 + one.Shift, 1 + one.Lo, 1 + one.Hi},
+		"different strata":                                      {[]Samples{{[]float64{1, 1, 1, 1}, []float64{3, 3, 3, 3}}, {[]float64{70, 70, 70, 70}, []float64{210, 210, 210, 210}}}, 8, 3, 3, 3},
+		"three and three values have no interval":               {[]Samples{{[]float64{1, 1, 1}, []float64{2, 2, 2}}}, 3, 2, 0, 0},
+		"two strata of three and three values have an interval": {[]Samples{{[]float64{1, 1, 1}, []float64{2, 2, 2}}, {[]float64{5, 5, 5}, []float64{10, 10, 10}}}, 6, 2, 2, 2},
+		"no strata":             {nil, 0, 0, 0, 0},
+		"zero has no logarithm": {[]Samples{{[]float64{0, 1}, []float64{2, 2}}}, 0, 0, 0, 0},
+		"NaN":                   {[]Samples{{[]float64{math.NaN()}, []float64{2}}}, 0, 0, 0, 0},
 	} {
 		r := RatioWithin(c.strata, 1-Alpha)
 		near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
@@ -178,7 +178,7 @@ func TestIntervalsOfRatiosWithinStrataContainTheTruth(t *testing.T) {
 			}
 		}
 		if share := float64(held) / runs; share < 0.93 || share > 0.985 {
-			t.Errorf("%s: the truth is in %.1f %% of the intervals", name, 100*share)
+			t.Errorf("%s: %.1f %% of the intervals contain the truth", name, 100*share)
 		}
 	}
 }
@@ -191,14 +191,14 @@ func TestCloseRunsDoNotShowEqualRuns(t *testing.T) {
 		aroundZero   bool
 		want         float64
 	}{
-		{"more than their own variance is between them", []float64{-0.3, 0.3}, []float64{0.01, 0.01}, false, 18 * 18 / ((2.0 + 18) * 100)},
-		{"as much as it leaves some", []float64{-0.1, 0.1}, []float64{0.02, 0.02}, false, 1 / (3.0 * 50)},
-		{"less than it leaves some, too", []float64{-0.01, 0.01}, []float64{0.01, 0.01}, false, 0.02 * 0.02 / (2.02 * 100)},
-		{"shifts scatter around none", []float64{0.3, 0.3}, []float64{0.01, 0.01}, true, 18 * 18 / ((4.0 + 18) * 200)},
-		{"without a variance of their own all of it is between them", []float64{0.3, 0.1}, []float64{0.01, 0}, true, 0.05},
-		{"equal ones do not scatter", []float64{0.3, 0.3}, []float64{0.01, 0.01}, false, 0},
-		{"one does not scatter", []float64{0.3}, []float64{0.01}, false, 0},
-		{"none do not", nil, nil, true, 0},
+		{"spread above the runs' own variance", []float64{-0.3, 0.3}, []float64{0.01, 0.01}, false, 18 * 18 / ((2.0 + 18) * 100)},
+		{"spread equal to the runs' own variance", []float64{-0.1, 0.1}, []float64{0.02, 0.02}, false, 1 / (3.0 * 50)},
+		{"spread below the runs' own variance", []float64{-0.01, 0.01}, []float64{0.01, 0.01}, false, 0.02 * 0.02 / (2.02 * 100)},
+		{"spread around zero", []float64{0.3, 0.3}, []float64{0.01, 0.01}, true, 18 * 18 / ((4.0 + 18) * 200)},
+		{"zero own variance of a run", []float64{0.3, 0.1}, []float64{0.01, 0}, true, 0.05},
+		{"equal runs have no spread", []float64{0.3, 0.3}, []float64{0.01, 0.01}, false, 0},
+		{"single run has no spread", []float64{0.3}, []float64{0.01}, false, 0},
+		{"no runs", nil, nil, true, 0},
 	} {
 		if got := BetweenRuns(tt.effects, tt.own, tt.aroundZero); math.Abs(got-tt.want) > 1e-12 {
 			t.Errorf("%s: %g, want %g", tt.name, got, tt.want)
@@ -214,6 +214,6 @@ func TestCloseRunsDoNotShowEqualRuns(t *testing.T) {
 		sum += BetweenRuns(effects, []float64{0.0001, 0.0001, 0.0001}, false) / 2000
 	}
 	if sum < 0.0003 || sum > 0.0005 {
-		t.Errorf("the mean of many is %g, of a true 0.0004", sum)
+		t.Errorf("mean of many is %g, want about 0.0004", sum)
 	}
 }

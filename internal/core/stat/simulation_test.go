@@ -39,7 +39,7 @@ func slowing(_ *rand.Rand, n int) []float64 {
 	return factors
 }
 
-// wandering is a random walk with steps of about 5 % per round.
+// wandering returns a random walk with steps of about 5 % per round.
 func wandering(r *rand.Rand, n int) []float64 {
 	factors := make([]float64, n)
 	level := 1.0

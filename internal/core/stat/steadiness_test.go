@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// quiet are noise models of a machine that does not change from round to round.
+// quiet lists noise models of a machine that does not change from round to round.
 var quiet = []struct {
 	name     string
 	draw     func(r *rand.Rand, n int) []float64
@@ -70,13 +70,13 @@ func falseWarnings(r *rand.Rand, targets, n, records int, draw func(r *rand.Rand
 }
 
 // A smaller version of the simulation with the build tag prove; the seed is fixed.
-func TestQuietRecordsRarelyCarryAWarning(t *testing.T) {
+func TestQuietRecordsRarelyHaveAWarning(t *testing.T) {
 	t.Parallel()
 	const records = 100
 	for _, q := range quiet {
 		for _, targets := range []int{2, 8} {
 			if _, _, _, any, planted := falseWarnings(seeded(4), targets, 12, records, q.draw); any > records/20 || q.findable && planted < records*95/100 {
-				t.Errorf("%s, %d targets: of %d records %d carry a false warning, of %d slow first rounds %d are found", q.name, targets, records, any, records, planted)
+				t.Errorf("%s, %d targets: of %d records %d have a false warning, of %d slow first rounds %d are found", q.name, targets, records, any, records, planted)
 			}
 		}
 	}
@@ -120,23 +120,23 @@ func TestSteadiness(t *testing.T) {
 		first float64 // detected ratio; 0 for none
 		half  float64
 	}{
-		{"a step up is a drift", []Rounds{stepped(10, 100, 110)}, 0, 1.1},
-		{"a step down is a drift", []Rounds{stepped(10, 110, 100)}, 0, 1 / 1.1},
-		{"a step of one row of two is a drift of the half of it", []Rounds{stepped(40, 100, 121), stepped(40, 100, 100)}, 0, 1.1},
-		{"a significant shift of 1 % is not worth saying", []Rounds{stepped(40, 100, 101)}, 0, 0},
-		{"nine values are too few, however clear", []Rounds{stepped(9, 100, 200)}, 0, 0},
+		{"increase is a drift", []Rounds{stepped(10, 100, 110)}, 0, 1.1},
+		{"decrease is a drift", []Rounds{stepped(10, 110, 100)}, 0, 1 / 1.1},
+		{"step in one of two rows is a drift of half of it", []Rounds{stepped(40, 100, 121), stepped(40, 100, 100)}, 0, 1.1},
+		{"significant shift of 1 % is not reported", []Rounds{stepped(40, 100, 101)}, 0, 0},
+		{"nine values are too few for a drift", []Rounds{stepped(9, 100, 200)}, 0, 0},
 		{"equal values do not drift", []Rounds{from(7, 20, 7)}, 0, 0},
 		{"no values do not drift", []Rounds{{}, nil}, 0, 0},
 		{"no rows do not drift", nil, 0, 0},
-		{"rows with a value that is not positive do not enter", []Rounds{stepped(20, -5, 5), stepped(20, 0, 5)}, 0, 0},
-		{"values that are not finite are left out", []Rounds{row(100, 101, 100, 101, 100, math.NaN(), 110, 111, 110, 111, 110, math.Inf(1))}, 0, 110.0 / 100},
-		{"a first round twice as long is found", []Rounds{from(200, 12, 100, 101, 102)}, 200.0 / 101, 0},
-		{"so is one 0.4 times as long", []Rounds{from(40, 12, 100, 101, 102)}, 40.0 / 101, 0},
-		{"a second and third round may be as long", []Rounds{row(200, 200, 210, 100, 101, 102, 100, 101, 102, 100, 101, 102, 100, 101)}, 200.0 / 101, 0},
-		{"a later round that is as long is none of a first one's", []Rounds{row(200, 100, 101, 102, 100, 101, 102, 100, 210, 102, 100, 101, 102)}, 0, 0},
-		{"4 % are not worth saying", []Rounds{from(104, 20, 100, 100.1, 100.2)}, 0, 0},
-		{"one step of rounded values that scatter by steps is not found", []Rounds{from(6, 20, 5, 5, 4, 6, 5)}, 0, 0},
-		{"a first round that failed is not the second", []Rounds{without(from(100, 14, 100, 101, 102), 0), without(row(1, 200, 101, 102, 100, 101, 102, 100, 101, 102, 100, 101, 102), 0)}, 0, 0},
+		{"rows with a value that is not positive are ignored", []Rounds{stepped(20, -5, 5), stepped(20, 0, 5)}, 0, 0},
+		{"values that are not finite are ignored", []Rounds{row(100, 101, 100, 101, 100, math.NaN(), 110, 111, 110, 111, 110, math.Inf(1))}, 0, 110.0 / 100},
+		{"first round twice as long is found", []Rounds{from(200, 12, 100, 101, 102)}, 200.0 / 101, 0},
+		{"first round 0.4 times as long is found", []Rounds{from(40, 12, 100, 101, 102)}, 40.0 / 101, 0},
+		{"slow second and third round do not hide the first", []Rounds{row(200, 200, 210, 100, 101, 102, 100, 101, 102, 100, 101, 102, 100, 101)}, 200.0 / 101, 0},
+		{"slow later round hides the first", []Rounds{row(200, 100, 101, 102, 100, 101, 102, 100, 210, 102, 100, 101, 102)}, 0, 0},
+		{"first round 4 % longer is not reported", []Rounds{from(104, 20, 100, 100.1, 100.2)}, 0, 0},
+		{"step of a rounded value is not found", []Rounds{from(6, 20, 5, 5, 4, 6, 5)}, 0, 0},
+		{"second round does not replace a failed first one", []Rounds{without(from(100, 14, 100, 101, 102), 0), without(row(1, 200, 101, 102, 100, 101, 102, 100, 101, 102, 100, 101, 102), 0)}, 0, 0},
 	} {
 		got := SteadinessOf(tt.rows, 1)
 		for what, m := range map[string]struct {
@@ -144,7 +144,7 @@ func TestSteadiness(t *testing.T) {
 			want float64
 		}{"first round": {got.First, tt.first}, "drift": {got.Half, tt.half}} {
 			if m.got.Found != (m.want != 0) || m.got.Found && math.Abs(m.got.Ratio-m.want) > 0.01 || !(m.got.P >= 0 && m.got.P <= 1) {
-				t.Errorf("%s: the %s is %+v, want %g", tt.name, what, m.got, m.want)
+				t.Errorf("%s: %s is %+v, want %g", tt.name, what, m.got, m.want)
 			}
 		}
 	}
@@ -158,10 +158,10 @@ func TestDriftOverRoundsIsFound(t *testing.T) {
 		moved func(round, n int) float64
 		first bool
 	}{
-		{"a first round twice as long", func(round, _ int) float64 { return 1 + 1/float64(1+1000*round) }, true},
+		{"first round twice as long", func(round, _ int) float64 { return 1 + 1/float64(1+1000*round) }, true},
 		{"three rounds three times as long", func(round, _ int) float64 { return 1 + 2*float64(count(round < 3)) }, true},
-		{"a first round half as long", func(round, _ int) float64 { return 1 - 0.5*float64(count(round == 0)) }, true},
-		{"a machine that slows by 30 %", func(round, n int) float64 { return 1 + 0.3*float64(round)/float64(n-1) }, false},
+		{"first round half as long", func(round, _ int) float64 { return 1 - 0.5*float64(count(round == 0)) }, true},
+		{"machine slows by 30 %", func(round, n int) float64 { return 1 + 0.3*float64(round)/float64(n-1) }, false},
 	} {
 		r := seeded(11)
 		found := 0

@@ -16,19 +16,19 @@ func TestSummarize(t *testing.T) {
 		confidence float64
 		want       Summary
 	}{
-		{"six values are the fewest with a 95% interval, and it is their range",
+		{"six values have their range as the 95% interval",
 			[]float64{6, 1, 5, 2, 4, 3}, 0.95, Summary{N: 6, Median: 3.5, Lo: 1, Hi: 6, Known: true}},
-		{"ten values have the second and the ninth for an interval",
+		{"ten values have the second and ninth as the interval",
 			[]float64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, 0.95, Summary{N: 10, Median: 5.5, Lo: 2, Hi: 9, Known: true}},
 		{"five values are not enough for 95%", []float64{1, 2, 3, 4, 5}, 0.95, Summary{N: 5, Median: 3}},
 		{"five values are enough for 90%", []float64{1, 2, 3, 4, 5}, 0.90, Summary{N: 5, Median: 3, Lo: 1, Hi: 5, Known: true}},
-		{"one value is its own median and nothing is known of it", []float64{7}, 0.95, Summary{N: 1, Median: 7}},
-		{"what is not a number is left out",
+		{"one value has a median without an interval", []float64{7}, 0.95, Summary{N: 1, Median: 7}},
+		{"NaN and infinity are ignored",
 			[]float64{nan, 1, 2, inf, 3, 4, 5, 6, -inf}, 0.95, Summary{N: 6, Median: 3.5, Lo: 1, Hi: 6, Known: true}},
 		{"no values have no median", nil, 0.95, Summary{Median: nan}},
-		{"only what is not a number has no median", []float64{nan, inf}, 0.95, Summary{Median: nan}},
-		{"certainty has no interval", []float64{1, 2, 3}, 1, Summary{N: 3, Median: 2}},
-		{"a confidence that is not a number has no interval", []float64{1, 2, 3}, nan, Summary{N: 3, Median: 2}},
+		{"NaN and infinity alone have no median", []float64{nan, inf}, 0.95, Summary{Median: nan}},
+		{"confidence 1 has no interval", []float64{1, 2, 3}, 1, Summary{N: 3, Median: 2}},
+		{"NaN confidence has no interval", []float64{1, 2, 3}, nan, Summary{N: 3, Median: 2}},
 	} {
 		got, want := Summarize(tt.values, tt.confidence), tt.want
 		if got.N != want.N || got.Known != want.Known || !same(got.Median, want.Median) || got.Lo != want.Lo || got.Hi != want.Hi {
@@ -53,11 +53,11 @@ func TestPrecision(t *testing.T) {
 		s    Summary
 		want float64
 	}{
-		{"the larger half counts", Summary{Median: 100, Lo: 98, Hi: 105, Known: true}, 0.05},
-		{"an unknown interval is never precise", Summary{Median: 100, Lo: 100, Hi: 100}, math.Inf(1)},
-		{"values that are all equal are exact, even at zero", Summary{Known: true}, 0},
-		{"nothing is precise relative to zero", Summary{Lo: -1, Hi: 1, Known: true}, math.Inf(1)},
-		{"a negative median has a positive precision", Summary{Median: -100, Lo: -110, Hi: -99, Known: true}, 0.1},
+		{"larger half-width counts", Summary{Median: 100, Lo: 98, Hi: 105, Known: true}, 0.05},
+		{"unknown interval is never precise", Summary{Median: 100, Lo: 100, Hi: 100}, math.Inf(1)},
+		{"equal values are exact, even at zero", Summary{Known: true}, 0},
+		{"interval around zero is never precise", Summary{Lo: -1, Hi: 1, Known: true}, math.Inf(1)},
+		{"negative median has a positive precision", Summary{Median: -100, Lo: -110, Hi: -99, Known: true}, 0.1},
 	} {
 		if got := tt.s.Precision(); !near(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
@@ -78,9 +78,9 @@ func TestIntervalCoversTheMedianWithItsConfidence(t *testing.T) {
 			}
 		}
 		rate := float64(held) / runs
-		t.Logf("n=%d: the 95%% interval held the median in %.1f%% of %d samples", n, 100*rate, runs)
+		t.Logf("n=%d: the 95%% interval contained the median in %.1f%% of %d samples", n, 100*rate, runs)
 		if rate < 0.94 { // three standard errors of 4000 draws below 0.95
-			t.Errorf("n=%d: held in only %.3f", n, rate)
+			t.Errorf("n=%d: contained in only %.3f", n, rate)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestIntervalsOfDependentRoundsAreWider(t *testing.T) {
 			stricter += count(strict.Lo <= s.Lo && s.Hi <= strict.Hi && s.Lo > 0)
 		}
 		if holds < tt.holds || wide < tt.least || wide > tt.most || stricter != records {
-			t.Errorf("autocorrelation %g: held in %d of %d, %.2f times as wide, stricter in %d", tt.rho, holds, records, wide, stricter)
+			t.Errorf("autocorrelation %g: contained in %d of %d, %.2f times as wide, stricter in %d", tt.rho, holds, records, wide, stricter)
 		}
 	}
 }
@@ -195,16 +195,16 @@ func TestFormatVersus(t *testing.T) {
 		old, new float64
 		want     string
 	}{
-		{"a gain has a minus", 287, 131, "-54.36%"},
-		{"a loss has a plus", 554, 564, "+1.81%"},
+		{"decrease has a minus", 287, 131, "-54.36%"},
+		{"increase has a plus", 554, 564, "+1.81%"},
 		{"no change has no sign", 5, 5, "0.00%"},
-		{"what rounds to nothing has no sign", 1e6, 1e6 - 1, "0.00%"},
-		{"the smallest that is printed has one", 20000, 19999, "-0.01%"},
-		{"more than double is more than a hundred", 771, 1790, "+132.17%"},
-		{"zero has no percentage", 0, 5, "?"},
-		{"to zero there is one", 5, 0, "-100.00%"},
+		{"change that rounds to zero has no sign", 1e6, 1e6 - 1, "0.00%"},
+		{"smallest printed change has a sign", 20000, 19999, "-0.01%"},
+		{"more than double is more than 100%", 771, 1790, "+132.17%"},
+		{"from zero has no percentage", 0, 5, "?"},
+		{"to zero is -100%", 5, 0, "-100.00%"},
 		{"NaN has no percentage", nan, 5, "?"},
-		{"nor to infinity", 5, math.Inf(1), "?"},
+		{"to infinity has no percentage", 5, math.Inf(1), "?"},
 	} {
 		check.Equal(t, tt.name, FormatVersus(tt.old, tt.new), tt.want)
 	}
@@ -220,14 +220,14 @@ func TestTrimmed(t *testing.T) {
 	}{
 		// The report prints only averages. The middle eight of these values average to
 		// its 287 ms for a create on Docker.
-		{"of ten rounds the middle eight count", []float64{280, 294, 900, 281, 293, 282, 292, 283, 291, 12}, 287, true},
-		{"of equal largest values one is dropped", []float64{1, 2, 9, 9}, 5.5, true},
-		{"of equal smallest values one is dropped", []float64{1, 1, 2, 9}, 1.5, true},
-		{"three leave the middle one", []float64{9, 1, 4}, 4, true},
-		{"two leave nothing", []float64{1, 2}, nan, false},
-		{"none leave nothing", nil, nan, false},
-		{"NaN is not dropped as the largest", []float64{1, 2, 3, nan}, nan, false},
-		{"nor is infinity", []float64{1, 2, 3, math.Inf(1)}, nan, false},
+		{"ten rounds: middle eight count", []float64{280, 294, 900, 281, 293, 282, 292, 283, 291, 12}, 287, true},
+		{"equal largest values: one is dropped", []float64{1, 2, 9, 9}, 5.5, true},
+		{"equal smallest values: one is dropped", []float64{1, 1, 2, 9}, 1.5, true},
+		{"three values: middle one counts", []float64{9, 1, 4}, 4, true},
+		{"two values: unknown", []float64{1, 2}, nan, false},
+		{"no values: unknown", nil, nan, false},
+		{"NaN is not dropped", []float64{1, 2, 3, nan}, nan, false},
+		{"infinity is not dropped", []float64{1, 2, 3, math.Inf(1)}, nan, false},
 	} {
 		if got, ok := Trimmed(tt.values); !same(got, tt.want) || ok != tt.ok {
 			t.Errorf("%s: got %v %v, want %v %v", tt.name, got, ok, tt.want, tt.ok)

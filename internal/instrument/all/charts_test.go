@@ -91,7 +91,7 @@ func TestChartValuesMatchFigures(t *testing.T) {
 					e.Lo, e.Hi = d.Lo, d.Hi
 				}
 				if c.Kind != page.Gantt && c.Kind != page.Cumulative && !known[c.Y.Unit][[3]float64{e.Value, e.Lo, e.Hi}] {
-					t.Errorf("%s, %s: of no figure: %+v", name, c.Name, d)
+					t.Errorf("%s, %s: without a figure: %+v", name, c.Name, d)
 				}
 			}
 		}
@@ -115,7 +115,7 @@ func TestMemoryByRoleIncludesTheResidual(t *testing.T) {
 			others := figure.Find(figures, "node-change", "of", "others", "target", f.Labels.Get("target"), "phase", f.Labels.Get("phase"), "sandboxes", f.Labels.Get("sandboxes"))
 			for at, sum := range sums {
 				if strings.HasPrefix(at[0], f.Labels.Get("phase")+", "+f.Labels.Get("sandboxes")+" ") && at[1] == f.Labels.Get("target") && sum != f.Value-others.Value {
-					t.Errorf("%v: %v is stacked, and the node changed by %v, others by %v", at, sum, f.Value, others.Value)
+					t.Errorf("%v: stack of %v, node change %v, others %v", at, sum, f.Value, others.Value)
 				}
 			}
 		}
@@ -135,7 +135,7 @@ func TestPartsOfAStartAddUpToOne(t *testing.T) {
 		for target, sum := range sums {
 			wall := figure.Find(figures, "wall-time", "target", target)
 			check.That(t, slices.ContainsFunc(wall.Rounds, func(r figure.Round) bool { return r.Value == sum }),
-				"%s, %s: %v is no start of %v", name, target, sum, wall.Rounds)
+				"%s, %s: %v is not the begin of %v", name, target, sum, wall.Rounds)
 		}
 	}
 }
@@ -156,11 +156,11 @@ func TestMedianBatchIsDrawn(t *testing.T) {
 				closest = min(closest, math.Abs(r.Value-f.Value))
 			}
 			check.That(t, rows[target] == 10 && math.Abs(end-f.Value) == closest,
-				"%s %s: %d bars to %v, and the median is %v", target, op, rows[target], end, f.Value)
+				"%s %s: %d bars to %v, want the median %v", target, op, rows[target], end, f.Value)
 		}
 	}
 	for _, d := range charts["lanes-5"].Data {
 		most := figure.Find(figures, "lane-latency", "target", d.Series, "op", d.Panel, "lanes", "5", "quantile", "max")
-		check.That(t, d.Y != 1 || d.X == most.Value, "all lanes of %s %s are within %v, and the slowest took %v", d.Series, d.Panel, d.X, most.Value)
+		check.That(t, d.Y != 1 || d.X == most.Value, "all lanes of %s %s end at %v, but the slowest took %v", d.Series, d.Panel, d.X, most.Value)
 	}
 }

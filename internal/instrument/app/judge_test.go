@@ -22,7 +22,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// recorded is a run of two targets; change may modify the windows.
+// recorded returns the judgement of a run of two targets. change may modify the windows.
 func recorded(t *testing.T, plan func(*Options), change func(*Window)) *Judgement {
 	t.Helper()
 	return recordedOf(t, plan, []string{"host", "runc"}, 12, change)
@@ -69,23 +69,23 @@ func TestFindingsNameTheLoadLimit(t *testing.T) {
 		want   string // "" for no finding
 	}{
 		"nothing": {func(*Options) {}, func(*Window) {}, ""},
-		"the client took the whole node": {func(*Options) {}, func(w *Window) {
+		"client uses the whole node": {func(*Options) {}, func(w *Window) {
 			w.ClientCPU, w.Seen.Busy = 1.2e9, 1.98
 		}, foundClientBound},
-		"the node was full, mostly of the server":                   {func(*Options) {}, func(w *Window) { w.Seen.Busy = 1.98 }, foundNodeFull},
-		"the server's limit":                                        {func(o *Options) { o.Limits.CPU = 0.5 }, func(w *Window) { w.Seen.CPU[0].NS = 4.9e8 }, foundLimit},
-		"CPUs that were held back together for longer than it took": {func(o *Options) { o.Limits.CPU = 1 }, func(w *Window) { w.Seen.Throttled = 3e9 }, foundLimit},
-		"a limit that was not reached":                              {func(o *Options) { o.Limits.CPU = 2 }, func(*Window) {}, ""},
-		"too few for p99.9":                                         {func(*Options) {}, func(w *Window) { w.Sent.Requests = 999 }, foundFewSamples},
-		"a rate that was not reached":                               {func(o *Options) { o.Rate = 6000 }, func(*Window) {}, foundRateMissed},
-		"a rate that was":                                           {func(o *Options) { o.Rate = 5000 }, func(*Window) {}, ""},
-		"somebody else":                                             {func(*Options) {}, func(w *Window) { w.Seen.HavePSI, w.Seen.PSICPU = true, 0.5 }, finding.Pressure},
-		"the load itself, which presses": {func(*Options) {}, func(w *Window) {
+		"node full, mostly by the server":      {func(*Options) {}, func(w *Window) { w.Seen.Busy = 1.98 }, foundNodeFull},
+		"server at its limit":                  {func(o *Options) { o.Limits.CPU = 0.5 }, func(w *Window) { w.Seen.CPU[0].NS = 4.9e8 }, foundLimit},
+		"throttled for longer than the window": {func(o *Options) { o.Limits.CPU = 1 }, func(w *Window) { w.Seen.Throttled = 3e9 }, foundLimit},
+		"limit not reached":                    {func(o *Options) { o.Limits.CPU = 2 }, func(*Window) {}, ""},
+		"too few for p99.9":                    {func(*Options) {}, func(w *Window) { w.Sent.Requests = 999 }, foundFewSamples},
+		"rate not reached":                     {func(o *Options) { o.Rate = 6000 }, func(*Window) {}, foundRateMissed},
+		"rate reached":                         {func(o *Options) { o.Rate = 5000 }, func(*Window) {}, ""},
+		"pressure from others":                 {func(*Options) {}, func(w *Window) { w.Seen.HavePSI, w.Seen.PSICPU = true, 0.5 }, finding.Pressure},
+		"pressure from the load": {func(*Options) {}, func(w *Window) {
 			w.Seen.HavePSI, w.Seen.PSICPU, w.Seen.CPU[0].NS = true, 0.5, 8e8
 		}, ""},
-		"somebody of whom part is not known": {func(*Options) {}, func(w *Window) { w.Seen.HavePSI, w.Seen.PSICPU, w.CPUPartly = true, 0.5, true }, ""},
-		"what was due and not sent":          {func(o *Options) { o.Rate = 5000 }, func(w *Window) { w.Sent.Unsent = 1 }, foundUnsent},
-		"requests that failed": {func(*Options) {}, func(w *Window) {
+		"pressure with incomplete usage": {func(*Options) {}, func(w *Window) { w.Seen.HavePSI, w.Seen.PSICPU, w.CPUPartly = true, 0.5, true }, ""},
+		"unsent requests":                {func(o *Options) { o.Rate = 5000 }, func(w *Window) { w.Sent.Unsent = 1 }, foundUnsent},
+		"failed requests": {func(*Options) {}, func(w *Window) {
 			w.Sent.Errors, w.Sent.Failures = 3, map[string]int64{"status 503": 3}
 		}, foundErrors},
 	} {
@@ -93,7 +93,7 @@ func TestFindingsNameTheLoadLimit(t *testing.T) {
 		got := codes(j)
 		slices.Sort(got)
 		if got = slices.Compact(got); c.want == "" && got != nil || c.want != "" && !slices.Equal(got, []string{c.want}) {
-			t.Errorf("%s: found %q, and not %q", name, got, c.want)
+			t.Errorf("%s: got findings %q, want %q", name, got, c.want)
 		}
 	}
 }
@@ -129,13 +129,13 @@ func TestOutcomeIsComparedWithinItsRounds(t *testing.T) {
 	} {
 		f := figure.Find(j.Figures(), labels[0], labels[1:]...)
 		check.That(t, math.Abs(f.Value-want) <= 1e-6 && (want != 0.8 || f.Versus.Different()),
-			"%v is %g [%g, %g], and not %g", labels, f.Value, f.Lo, f.Hi, want)
+			"%v is %g [%g, %g], want %g", labels, f.Value, f.Lo, f.Hi, want)
 	}
 	kept := figure.Find(j.Figures(), "throughput-kept", "target", "host")
 	v := kept.Versus
-	check.That(t, v != nil && v.Baseline == "runc" && v.Different() && math.Abs(v.Shift.Value-0.25) <= 1e-6, "beside the neighbour host keeps %+v", kept)
+	check.That(t, v != nil && v.Baseline == "runc" && v.Different() && math.Abs(v.Shift.Value-0.25) <= 1e-6, "throughput kept by the host with the neighbour: %+v", kept)
 	c := figure.Find(j.Figures(), "cpu-per-request", "target", "runc", "role", "workload")
-	check.That(t, c.Value == 1e5, "a request takes %g ns", c.Value)
+	check.That(t, c.Value == 1e5, "CPU per request is %g ns", c.Value)
 }
 
 func TestFirstAnswerStatesItsSource(t *testing.T) {
@@ -147,12 +147,12 @@ func TestFirstAnswerStatesItsSource(t *testing.T) {
 		columns []string
 		cell    string
 	}{
-		"of a request": {"", func(*Window) {}, "until a request was answered, asked again and again (resolution 1.00 ms at worst); first request: that one alone",
+		"first answer of a request": {"", func(*Window) {}, "until a request was answered, asked again and again (resolution 1.00 ms at worst); first request: that one alone",
 			[]string{"first answer", "first request"}, "3.00 ms"},
-		"a connection is no answer, and has no request": {"tcp:8443", func(w *Window) { w.First = 0 },
+		"first accepted connection": {"tcp:8443", func(w *Window) { w.First = 0 },
 			"until a connection was accepted, which is not yet an answer (tcp:8443), asked again and again (resolution 1.00 ms at worst)", []string{"first answer"}, "3.00 ms"},
-		"a line of its log is a sign of its own": {"log:up", func(w *Window) { w.First = 0 }, "by its own sign, which is not yet an answer (log:up)", []string{"first answer"}, "3.00 ms"},
-		"ready when first asked": {"", func(w *Window) {
+		"log line": {"log:up", func(w *Window) { w.First = 0 }, "by its own sign, which is not yet an answer (log:up)", []string{"first answer"}, "3.00 ms"},
+		"ready at the first poll": {"", func(w *Window) {
 			if w.Round > 0 {
 				w.Unready = 0
 			}
@@ -167,14 +167,14 @@ func TestFirstAnswerStatesItsSource(t *testing.T) {
 			t.Errorf("%s: compared as %+v", name, got)
 		}
 		check.Equal(t, name, page.Value(j.All.Of("first-answer"), page.Duration).Head, c.cell)
-		for i, want := range [][]string{c.columns, nil} { // beside a neighbour there is none, since it comes later
+		for i, want := range [][]string{c.columns, nil} { // no columns with a neighbour, which starts later
 			var got []string
 			for _, column := range j.requests(tables[i]).Table.Columns {
 				if strings.HasPrefix(column.Title, "first ") {
 					got = append(got, column.Title)
 				}
 			}
-			check.Equal(t, fmt.Sprintf("%s: beside %q the columns", name, tables[i].Get("neighbour")), got, want)
+			check.Equal(t, fmt.Sprintf("%s: columns with neighbour %q", name, tables[i].Get("neighbour")), got, want)
 		}
 		for _, f := range j.Figures() {
 			check.That(t, !strings.HasPrefix(f.Quantity, "first-") || f.Labels.Get("neighbour") == "" && f.Value > 0,
@@ -243,11 +243,11 @@ func TestRatioPairsWindowsOfTheSameRound(t *testing.T) {
 		want  map[string]int // rounds of a ratio
 	}{
 		"all": {func(*Window) bool { return false }, map[string]int{"p99 × alone": 12, "× host": 12, "vs": 12}},
-		"no round has both alone and beside": {func(w *Window) bool { return (w.Neighbour == "") == (w.Round < 6) },
+		"no round with both alone and neighbour": {func(w *Window) bool { return (w.Neighbour == "") == (w.Round < 6) },
 			map[string]int{"p99 × alone": 0, "× host": 6, "vs": 6}},
-		"some rounds have": {func(w *Window) bool { return w.Neighbour == "" && w.Round < 4 },
+		"some rounds with both alone and neighbour": {func(w *Window) bool { return w.Neighbour == "" && w.Round < 4 },
 			map[string]int{"p99 × alone": 8, "× host": 8, "vs": 8}},
-		"no round has both targets": {func(w *Window) bool { return (w.Target == "host") == (w.Round < 6) },
+		"no round with both targets": {func(w *Window) bool { return (w.Target == "host") == (w.Round < 6) },
 			map[string]int{"p99 × alone": 6, "× host": 0, "vs": 0}},
 	} {
 		j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
@@ -284,11 +284,11 @@ func TestNeighbourUsageIsZeroOrUnknown(t *testing.T) {
 		value float64
 		note  string
 	}{
-		"in every window":       {func(int) *int64 { return new(int64(5e8)) }, 12, 0.5, ""},
-		"nothing in most":       {func(round int) *int64 { return new(int64(round/11) * 1e9) }, 12, 0, ""},
-		"not known in three":    {func(round int) *int64 { return map[bool]*int64{true: new(int64(5e8))}[round >= 3] }, 9, 0.5, "6 of 24 windows are not in its CPUs"},
-		"not known in any":      {func(int) *int64 { return nil }, 0, 0, "24 of 24 windows are not in its CPUs"},
-		"nothing, or not known": {func(round int) *int64 { return map[bool]*int64{true: new(int64(0))}[round >= 6] }, 6, 0, "12 of 24 windows are not in its CPUs"},
+		"known in every window":   {func(int) *int64 { return new(int64(5e8)) }, 12, 0.5, ""},
+		"zero in most windows":    {func(round int) *int64 { return new(int64(round/11) * 1e9) }, 12, 0, ""},
+		"unknown in three rounds": {func(round int) *int64 { return map[bool]*int64{true: new(int64(5e8))}[round >= 3] }, 9, 0.5, "6 of 24 windows are not in its CPUs"},
+		"unknown in every window": {func(int) *int64 { return nil }, 0, 0, "24 of 24 windows are not in its CPUs"},
+		"zero or unknown":         {func(round int) *int64 { return map[bool]*int64{true: new(int64(0))}[round >= 6] }, 6, 0, "12 of 24 windows are not in its CPUs"},
 	} {
 		j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
 			if w.Neighbour != "" {
@@ -296,12 +296,12 @@ func TestNeighbourUsageIsZeroOrUnknown(t *testing.T) {
 			}
 		})
 		f := j.All.Parts("neighbour")[1].Part("target", "runc").Of("neighbour-cpu")
-		check.That(t, len(f.Rounds) == c.known && f.Value == c.value, "%s: %g CPUs of %d rounds", name, f.Value, len(f.Rounds))
+		check.That(t, len(f.Rounds) == c.known && f.Value == c.value, "%s: %g CPUs in %d rounds", name, f.Value, len(f.Rounds))
 		notes := strings.Join(j.neighbours().Notes[1:], "\n")
 		check.That(t, strings.HasPrefix(notes, c.note) && (notes == "") == (c.note == ""), "%s: %s", name, notes)
 	}
 	text, err := json.Marshal(Window{BesideCPU: new(int64(0))})
-	check.That(t, err == nil && strings.Contains(string(text), `"beside_cpu":0`), "a record has a measured zero as %s, %v", text, err)
+	check.That(t, err == nil && strings.Contains(string(text), `"beside_cpu":0`), "a measured zero is stored as %s, %v", text, err)
 }
 
 func TestTooFewRoundsToCompareAreReported(t *testing.T) {
@@ -316,7 +316,7 @@ func TestTooFewRoundsToCompareAreReported(t *testing.T) {
 		for _, c := range j.compared {
 			most = max(most, c.comparisons)
 		}
-		check.Equal(t, "comparisons were planned", j.Plan.Comparisons(j.Record.Targets), most)
+		check.Equal(t, "planned comparisons", j.Plan.Comparisons(j.Record.Targets), most)
 		for _, f := range j.Found {
 			told = append(told, f.Message+"; "+f.Advice)
 		}
@@ -328,12 +328,12 @@ func TestTooFewRoundsToCompareAreReported(t *testing.T) {
 		more, rounds int
 		want         []string
 	}{
-		"three targets and the default":       {func(*Options) {}, 2, 9, nil},
-		"ten targets and the default":         {func(*Options) {}, 9, 9, []string{"compared with t0: 9 rounds cannot show a difference, however large it is: the comparisons in the table need 12; use --rounds 12 or more"}},
-		"ten targets and 12 rounds":           {func(*Options) {}, 9, 12, nil},
-		"unadjusted":                          {func(o *Options) { o.Adjust = stat.Raw }, 9, 9, nil},
-		"beside a neighbour fewer are needed": {one, 9, 11, []string{"compared with t0: 11 rounds cannot show a difference, however large it is: the comparisons in the table need 12; use --rounds 12 or more"}},
-		"less than an interval needs":         {one, 9, 5, []string{"5 rounds give no 95 % interval; use --rounds 12 or more"}},
+		"three targets with the default rounds": {func(*Options) {}, 2, 9, nil},
+		"ten targets with the default rounds":   {func(*Options) {}, 9, 9, []string{"compared with t0: 9 rounds cannot show a difference, however large it is: the comparisons in the table need 12; use --rounds 12 or more"}},
+		"ten targets with 12 rounds":            {func(*Options) {}, 9, 12, nil},
+		"unadjusted":                            {func(o *Options) { o.Adjust = stat.Raw }, 9, 9, nil},
+		"one neighbour with too few rounds":     {one, 9, 11, []string{"compared with t0: 11 rounds cannot show a difference, however large it is: the comparisons in the table need 12; use --rounds 12 or more"}},
+		"too few rounds for an interval":        {one, 9, 5, []string{"5 rounds give no 95 % interval; use --rounds 12 or more"}},
 		"many neighbours": {func(o *Options) {
 			for i := range 20 {
 				o.Neighbours = append(o.Neighbours, fmt.Sprintf("hold %dMiB", i+1))
@@ -347,11 +347,11 @@ func TestTooFewRoundsToCompareAreReported(t *testing.T) {
 		targets, neighbours []string
 		want                int
 	}{
-		"one target":                       {[]string{"runc"}, nil, 0},
-		"each alone":                       {[]string{"host", "runc", "crun"}, []string{"spin 1cpu"}, 12},
-		"each beside many":                 {[]string{"runc"}, []string{"a:1", "b:1"}, 2},
-		"the host runs no image":           {[]string{"host", "runc"}, []string{"a:1", "b:1", "c:1", "d:1", "e:1", "f:1", "g:1", "spin 1cpu"}, 9},
-		"all on the host, with neighbours": {[]string{"host"}, []string{"spin 1cpu"}, 1},
+		"one target":                     {[]string{"runc"}, nil, 0},
+		"three targets with a neighbour": {[]string{"host", "runc", "crun"}, []string{"spin 1cpu"}, 12},
+		"one target with two neighbours": {[]string{"runc"}, []string{"a:1", "b:1"}, 2},
+		"host runs no image":             {[]string{"host", "runc"}, []string{"a:1", "b:1", "c:1", "d:1", "e:1", "f:1", "g:1", "spin 1cpu"}, 9},
+		"host with a neighbour":          {[]string{"host"}, []string{"spin 1cpu"}, 1},
 	} {
 		o, targets := Options{Neighbours: c.neighbours}, []record.Target(nil)
 		for _, name := range c.targets {
@@ -370,7 +370,7 @@ func TestOtherDaemonWorkIsReported(t *testing.T) {
 		for _, part := range j.All.Parts("neighbour") {
 			said := strings.Contains(strings.Join(j.cpu(part).Notes, "\n"), "for the neighbour")
 			if said != (role == record.RoleDaemon && part.Get("neighbour") != "") {
-				t.Errorf("%s%s: it is said: %v", role, beside(part), said)
+				t.Errorf("%s%s: note on the neighbour: %v", role, beside(part), said)
 			}
 		}
 	}

@@ -51,11 +51,11 @@ func TestEveryExperimentIsComparedWithItsPublication(t *testing.T) {
 	} {
 		got, figures := drawn(t, file, load(t, name), "text")
 		got, findings, _ := strings.Cut(got, "\nrun ") // findings belong to their instrument
-		check.That(t, strings.Contains(findings, "findings"), "%s: no findings of ours: %s", name, findings)
+		check.That(t, strings.Contains(findings, "findings"), "%s: no own findings: %s", name, findings)
 		golden.Same(t, "testdata/"+name+".txt", got)
 		for _, f := range figures {
 			check.That(t, f.Labels.Get("side") == "theirs" && f.Labels.Get("table") != "" && f.Unit != "" && f.Known(),
-				"%s: half a figure: %+v", name, f)
+				"%s: incomplete figure: %+v", name, f)
 		}
 	}
 	_, figures := drawn(t, "published/kata-io/record.jsonl", load(t, "kata-io"), "md")
@@ -63,7 +63,7 @@ func TestEveryExperimentIsComparedWithItsPublication(t *testing.T) {
 	check.That(t, f.Value == 128*1<<20 && f.Unit == figure.BytesPerSec, "%+v", f)
 }
 
-// Services of a mesh are not counted, and one client is not comparable with eight.
+// Services of a mesh are not counted. One client is not comparable with eight.
 func TestMeshMemoryMatchesAnyNumberOfServices(t *testing.T) {
 	rec := must.Get(record.Load("../../../record/testdata/v1/bpf-memory.jsonl"))(t)
 	for i := range rec.Points {
@@ -90,6 +90,6 @@ func TestForeignTextIsEscaped(t *testing.T) {
 	for _, format := range []string{"text", "md"} {
 		out, _ := drawnOf(t, rec, p, format)
 		check.That(t, !strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }) && (format != "md" || !strings.Contains(out, "<b>")),
-			"%s passes on what it was given:\n%s", format, out)
+			"%s does not escape the text:\n%s", format, out)
 	}
 }

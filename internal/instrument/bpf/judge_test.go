@@ -32,7 +32,7 @@ func newWeighing(p Options) *weighing {
 
 const second = int64(time.Second)
 
-// phase returns an idle phase of ten seconds.
+// phase adds a phase of ten seconds without load.
 func (w *weighing) phase(round int, asked record.Asked, phase string) *record.Point {
 	if asked.Seconds == 0 {
 		asked.Seconds = 10
@@ -73,7 +73,7 @@ func (w *weighing) judge(t *testing.T) *Judgement {
 
 func near(t *testing.T, what string, e figure.Figure, want float64) {
 	t.Helper()
-	check.That(t, e.Known() && math.Abs(e.Value-want) <= 1e-9*math.Max(1, math.Abs(want)), "%s is %+v, not %v", what, e, want)
+	check.That(t, e.Known() && math.Abs(e.Value-want) <= 1e-9*math.Max(1, math.Abs(want)), "%s is %+v, want %v", what, e, want)
 }
 
 func codes(b *Judgement) (all []string) {
@@ -116,7 +116,7 @@ func TestRowCombinesAPointOverAllRounds(t *testing.T) {
 		order = append(order, r.Asked.Connections)
 		check.That(t, r.Rounds == 2 && r.Failed == 0, "%d rounds, %d failed", r.Rounds, r.Failed)
 	}
-	must.That(t, slices.Equal(order, []int{100, 500, 1000, 3000}), "rows are %v, not in the order of the plan", order)
+	must.That(t, slices.Equal(order, []int{100, 500, 1000, 3000}), "rows %v are not in the order of the plan", order)
 	check.That(t, b.Total == 16 && b.Failed == 0, "%d of %d failed", b.Failed, b.Total)
 	r := &b.Rows[0]
 	near(t, "QPS", *r.All.Of("requests"), 10_010)
@@ -205,12 +205,12 @@ func TestSharedMapIsCountedOnce(t *testing.T) {
 	more := w.judge(t)
 	check.That(t, more.Memory == b.Memory+300, "%d bytes with a map that no program uses, want %d", more.Memory, b.Memory+300)
 	if text := w.report(t, "md", page.Options{}); !strings.Contains(text, "1 used by no loaded program") || !strings.Contains(text, "| 7 agent |") {
-		t.Errorf("no program uses it, and nobody says who keeps it:\n%s", text)
+		t.Errorf("unused map without its owner:\n%s", text)
 	}
 	w.rec.Programs[1].Maps[0].Memory = -1
 	w.rec.Programs[0].Memory = -1
 	if b = w.judge(t); b.Memory != -1 {
-		t.Errorf("%d bytes where one is not known", b.Memory)
+		t.Errorf("%d bytes with an unknown size", b.Memory)
 	}
 	messageOf(t, b, foundMemoryUnknown)
 }
@@ -231,9 +231,9 @@ func TestProgramsThatDidNotRunHaveNoCost(t *testing.T) {
 func TestStatisticsOverheadUsesPairs(t *testing.T) {
 	r := &fourLoads(2).judge(t).Rows[0]
 	check.That(t, r.All.Of("requests-with-statistics-ratio").Known() && !r.All.Of("requests-with-statistics-ratio").Versus.Different() && math.Abs(r.All.Of("requests-with-statistics-ratio").Value-100_100.0/101_100) <= 1e-9,
-		"price %+v, different %v", r.All.Of("requests-with-statistics-ratio"), r.All.Of("requests-with-statistics-ratio").Versus)
+		"overhead %+v, different %v", r.All.Of("requests-with-statistics-ratio"), r.All.Of("requests-with-statistics-ratio").Versus)
 	b := fourLoads(8).judge(t)
-	check.That(t, b.Rows[0].All.Of("requests-with-statistics-ratio").Versus.Different() && b.Rows[0].All.Of("requests-with-statistics-ratio").Bounded, "8 rounds show no difference: %s", b.Rows[0].All.Of("requests-with-statistics-ratio").Reasons)
+	check.That(t, b.Rows[0].All.Of("requests-with-statistics-ratio").Versus.Different() && b.Rows[0].All.Of("requests-with-statistics-ratio").Bounded, "no difference in 8 rounds: %s", b.Rows[0].All.Of("requests-with-statistics-ratio").Reasons)
 	check.Contains(t, "message", messageOf(t, b, foundStatisticsShow), "-1.0 % QPS with 100 connections")
 }
 
@@ -260,28 +260,28 @@ func TestFailedPointsAreReported(t *testing.T) {
 	for claim, c := range map[string]struct {
 		add           func(w *weighing)
 		failed, total int
-		rounds        int // with figures
+		rounds        int // rounds with figures
 	}{
-		"not one that was interrupted, which is none": {func(w *weighing) {
+		"interrupted load is not counted": {func(w *weighing) {
 			w.measure(0, asked, 1000)
 			w.without(0, asked, 1000).Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was told to stop"}
 		}, 0, 1, 1},
-		"not one that failed after the load": {func(w *weighing) {
+		"failure after the load is not counted": {func(w *weighing) {
 			w.measure(0, asked, 1000)
 			w.phase(0, on, record.PhaseCool).Failure = &record.Failure{Kind: record.FailTimeout, Detail: "slow"}
 		}, 0, 1, 1},
-		"one that failed beside a load of the same round that went well": {func(w *weighing) {
+		"failed load next to a successful one": {func(w *weighing) {
 			w.phase(0, asked, record.PhaseLoad).Failure = refused
 			w.without(0, asked, 1000)
 		}, 1, 2, 0},
-		"the load with statistics, by its idle phase": {func(w *weighing) {
+		"failed idle phase fails the load with statistics": {func(w *weighing) {
 			w.measure(0, asked, 1000)
-			w.rec.Points = w.rec.Points[1:] // the load
+			w.rec.Points = w.rec.Points[1:] // without the load
 			w.phase(0, asked, record.PhaseIdle).Failure = refused
 			w.without(0, asked, 1000)
 		}, 1, 2, 0},
-		"both of a round": {func(w *weighing) { w.refuse(refused, on, asked) }, 2, 2, 0},
-		"both of a round of which statistics are unknown": {func(w *weighing) { w.refuse(refused, asked, asked) }, 2, 2, 0}, // in old records
+		"both loads of a round":                  {func(w *weighing) { w.refuse(refused, on, asked) }, 2, 2, 0},
+		"both loads of a round in an old record": {func(w *weighing) { w.refuse(refused, asked, asked) }, 2, 2, 0}, // in old records
 	} {
 		w := newWeighing(DefaultsOfLoad())
 		c.add(w)
@@ -305,39 +305,39 @@ func TestFindingsOfLoads(t *testing.T) {
 		name, code, says string
 		change           func(w *weighing, load *record.Point)
 	}{
-		{"a client that used all of its CPUs", foundClientBound, "100 connections (7.7 CPUs of 8 CPUs)", func(_ *weighing, p *record.Point) { p.ClientCPU = 77 * second }},
-		{"a node that was full", foundNodeFull, "100 connections (96 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 77 * second }},
-		{"answers that are errors", foundLoadErrors, "7 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.Errors = 7 }},
-		{"why they are", foundLoadErrors, "7 with 100 connections: 5 status 503; 2 no connection", func(_ *weighing, p *record.Point) {
+		{"client used all its CPUs", foundClientBound, "100 connections (7.7 CPUs of 8 CPUs)", func(_ *weighing, p *record.Point) { p.ClientCPU = 77 * second }},
+		{"full node", foundNodeFull, "100 connections (96 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 77 * second }},
+		{"error responses", foundLoadErrors, "7 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.Errors = 7 }},
+		{"causes of error responses", foundLoadErrors, "7 with 100 connections: 5 status 503; 2 no connection", func(_ *weighing, p *record.Point) {
 			p.Sent.Errors, p.Sent.Failures = 7, map[string]int64{"no connection": 2, "status 503": 5}
 		}},
-		{"requests that were never sent", foundUnsent, "9 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.OpenLoop, p.Sent.Unsent = true, 9 }},
-		{"a node that is more than full by its ticks", foundNodeFull, "100 connections (100 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 83 * second }},
-		{"statistics of somebody else, in words", foundOthersCounted, "another process", func(w *weighing, p *record.Point) {
+		{"unsent requests", foundUnsent, "9 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.OpenLoop, p.Sent.Unsent = true, 9 }},
+		{"node usage above 100 % by its ticks", foundNodeFull, "100 connections (100 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 83 * second }},
+		{"statistics of another process, reported as a problem", foundOthersCounted, "another process", func(w *weighing, p *record.Point) {
 			off := w.without(0, p.Asked, 1)
 			off.Asked.Statistics, off.Problems = false, []string{"statistics were on for another process"}
 		}},
-		{"a closed loop", foundClosedLoop, "coordinated omission", func(*weighing, *record.Point) {}},
-		{"a program that came", foundProgramsMoved, `in 1 of 2 phases the programs changed: program 77 "xdp" came`, func(_ *weighing, p *record.Point) { p.Problems = []string{`program 77 "xdp" came`} }},
-		{"statistics that were on before", finding.StatisticsOn, "were on before", func(w *weighing, _ *record.Point) {
+		{"closed loop", foundClosedLoop, "coordinated omission", func(*weighing, *record.Point) {}},
+		{"new program", foundProgramsMoved, `in 1 of 2 phases the programs changed: program 77 "xdp" came`, func(_ *weighing, p *record.Point) { p.Problems = []string{`program 77 "xdp" came`} }},
+		{"statistics enabled before the run", finding.StatisticsOn, "were on before", func(w *weighing, _ *record.Point) {
 			w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on before", Advice: "off with them"}}
 		}},
-		{"runs that were counted while statistics were off", foundOthersCounted, "another process", func(w *weighing, p *record.Point) {
+		{"runs counted with statistics disabled", foundOthersCounted, "another process", func(w *weighing, p *record.Point) {
 			w.without(0, p.Asked, 1).Runs = []record.ProgramRun{{ID: 11, Count: 5}}
 			w.rec.Points[len(w.rec.Points)-1].Asked.Statistics = false
 		}},
-		{"runs that were left out", foundRecursion, "connect4 3 times with 100 connections", func(_ *weighing, p *record.Point) { p.Runs[0].Misses = 3 }},
+		{"missed runs", foundRecursion, "connect4 3 times with 100 connections", func(_ *weighing, p *record.Point) { p.Runs[0].Misses = 3 }},
 		{"too few rounds", finding.FewRounds, "1 round gives no 95 % interval", func(*weighing, *record.Point) {}},
 		{"tare's own cost", finding.OwnCost, "up to 12.5 %", func(_ *weighing, p *record.Point) { p.Own = 10 * second }},
 		{"tail calls", foundTailCalls, "prog_array (connect4)", func(w *weighing, _ *record.Point) { w.rec.Programs[0].Maps[1].Kind = "prog_array" }},
 		{"no program at all", foundNoPrograms, "100 connections", func(_ *weighing, p *record.Point) { p.Runs = nil }},
-		{"programs of which none ran", foundNoRuns, "100 connections", func(_ *weighing, p *record.Point) {
+		{"no program ran", foundNoRuns, "100 connections", func(_ *weighing, p *record.Point) {
 			for i := range p.Runs {
 				p.Runs[i].Count, p.Runs[i].Time = 0, 0
 			}
 		}},
-		{"connections that were never made", foundConnections, "70 requests with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.Requests = 70 }},
-		{"a rate that was not reached", foundRateMissed, "100/s of 500 with 100 connections", func(w *weighing, p *record.Point) {
+		{"missing connections", foundConnections, "70 requests with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.Requests = 70 }},
+		{"rate not reached", foundRateMissed, "100/s of 500 with 100 connections", func(w *weighing, p *record.Point) {
 			for i := range w.rec.Points {
 				w.rec.Points[i].Asked.QPS = 500
 			}
@@ -349,7 +349,7 @@ func TestFindingsOfLoads(t *testing.T) {
 			b := w.judge(t)
 			check.Contains(t, "message", messageOf(t, b, tt.code), tt.says)
 			for _, f := range b.Found {
-				check.That(t, f.Advice != "", "%s advises nothing", f.Code)
+				check.That(t, f.Advice != "", "%s has no advice", f.Code)
 			}
 		})
 	}
@@ -364,7 +364,7 @@ func TestOpenLoopIsNotReportedAsClosed(t *testing.T) {
 }
 
 func TestForeignStatisticsInvalidateOnlyTheirPair(t *testing.T) {
-	for rounds, want := range map[int]int{1: 0, 3: 2} { // one pair each, and no more
+	for rounds, want := range map[int]int{1: 0, 3: 2} { // loses its one pair, and no more
 		w := fourLoads(rounds)
 		w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on already"}}
 		for i := range w.rec.Points {
@@ -373,7 +373,7 @@ func TestForeignStatisticsInvalidateOnlyTheirPair(t *testing.T) {
 			}
 		}
 		r := &w.judge(t).Rows[0]
-		check.That(t, r.PriceRounds == want && r.All.Of("requests-with-statistics-ratio").Known() == (want > 0), "of %d rounds the price is of %d: %+v", rounds, r.PriceRounds, r.All.Of("requests-with-statistics-ratio"))
+		check.That(t, r.PriceRounds == want && r.All.Of("requests-with-statistics-ratio").Known() == (want > 0), "%d rounds, overhead from %d: %+v", rounds, r.PriceRounds, r.All.Of("requests-with-statistics-ratio"))
 	}
 }
 
@@ -396,7 +396,7 @@ func TestMemoryGrowsByServices(t *testing.T) {
 		check.That(t, g.Services == n && g.Programs == 8192 && g.Maps == int64(n)*100 && g.UnderLoad == 8192+int64(n)*100+50 && len(g.Each) == 4,
 			"%+v", g)
 	}
-	check.That(t, len(b.Rows) == 3 && b.Rows[2].Asked.Services == 1000, "the loads are not told: %d", len(b.Rows))
+	check.That(t, len(b.Rows) == 3 && b.Rows[2].Asked.Services == 1000, "got %d load rows", len(b.Rows))
 }
 
 func TestMemoryWithoutLoadIsReported(t *testing.T) {
@@ -424,14 +424,14 @@ func TestStatisticsOverheadNeedsBothSides(t *testing.T) {
 	}
 	b := w.judge(t)
 	check.That(t, b.Rows[0].PriceRounds == 2 && !slices.Contains(codes(b), foundProgramsMoved),
-		"of %d rounds, %v", b.Rows[0].PriceRounds, codes(b))
+		"overhead from %d rounds, %v", b.Rows[0].PriceRounds, codes(b))
 }
 
 func TestRequestsWithoutLatencyAreCounted(t *testing.T) {
 	r := Row{Open: true, Errors: 7, Unsent: 4, Failures: map[string]int64{noAnswerInTime: 5, "status 503": 2}}
 	check.That(t, r.uncounted() == 2 && r.Bounds() == 9, "%d, %d", r.uncounted(), r.Bounds())
 	if r.Open = false; r.uncounted() != 7 {
-		t.Errorf("%d of a closed loop", r.uncounted())
+		t.Errorf("%d in a closed loop", r.uncounted())
 	}
 }
 

@@ -48,8 +48,8 @@ func sent(p *record.Point, qps int64) {
 	p.Sent = &record.Sent{Requests: qps * 100, QPS: float64(qps), Mean: 9e6, P50: 8_400_000, P90: 17_100_000, P99: 41_200_000, P999: 92_700_000, Max: 210e6, Sockets: qps * 100}
 }
 
-// meshLoads is case 4.1 of the published report. The client uses 12.3, 35, 61.7 and 67 %
-// of the node, the programs 1, 4.1, 8.8 and 9.5 %. Rounds differ by 1 %.
+// meshLoads returns case 4.1 of the published report. The client uses 12.3, 35, 61.7 and
+// 67 % of the node, the programs 1, 4.1, 8.8 and 9.5 %. Rounds differ by 1 %.
 func meshLoads(rounds int) *weighing {
 	p := DefaultsOfLoad()
 	p.Title, p.Datapath, p.Kmesh, p.URL, p.Rounds, p.Duration = "Kmesh 0.4, pods without a limit", "", true, "http://fortio-server.default.svc:80/", rounds, 100*time.Second
@@ -75,8 +75,8 @@ func meshLoads(rounds int) *weighing {
 	return l
 }
 
-// memoryGrows has one map that grows with services, one that does not, and slightly more
-// memory under load.
+// memoryGrows returns a record with one map that grows with services, one that does not,
+// and slightly more memory under load.
 func memoryGrows() *weighing {
 	l := newLoading(DefaultsOfMemory())
 	l.kmesh()
@@ -93,7 +93,7 @@ func memoryGrows() *weighing {
 	return l
 }
 
-// memoryStays is case 5 of the published report: 23 MB for any number of services.
+// memoryStays returns case 5 of the published report: 23 MB for any number of services.
 func memoryStays() *weighing {
 	l := newLoading(DefaultsOfMemory())
 	for _, services := range []int{1, 100, 1000} {
@@ -103,7 +103,7 @@ func memoryStays() *weighing {
 	return l
 }
 
-// openLoop is a load at a fixed rate.
+// openLoop returns a load at a fixed rate.
 func openLoop() *weighing {
 	p := DefaultsOfLoad()
 	p.QPS, p.Connections, p.KeepAlive, p.Rounds = 2000, []int{100}, true, 1

@@ -82,23 +82,23 @@ func TestReportText(t *testing.T) {
 		section   string // section of the Markdown page; "" for the whole text
 		says, not []string
 	}{
-		"shares of a core and of the node stand side by side, and are titled": {meshLoads(8), "CPU by load", []string{
+		"shares of a core and of the node have columns": {meshLoads(8), "CPU by load", []string{
 			"| connections | client core % | client node % | eBPF core % | eBPF node % |",
 			"| 100 | 98.4 | 12.3 |", "| 3000 | 536 | 67.0 | 76.0 \\[76.0, 76.0\\] | 9.50 \\[9.50, 9.50\\] |"}, nil},
-		"the head says what percent are of": {meshLoads(2), "", []string{"12.99 % of a core is 1.62 % of the node"}, nil},
-		"times have units":                  {meshLoads(2), "", []string{"20.5 µs"}, []string{"ns each"}},
-		"memory that grows is compared in words": {memoryGrows(), "",
+		"head explains the percentages": {meshLoads(2), "", []string{"12.99 % of a core is 1.62 % of the node"}, nil},
+		"times have units":              {meshLoads(2), "", []string{"20.5 µs"}, []string{"ns each"}},
+		"growing memory is described": {memoryGrows(), "",
 			[]string{"101 KiB more with 1000 than with 1: 104 B each", "up to 2.00 KiB more under load", "(1000 in it)"}, nil},
-		"memory that stays, too": {memoryStays(), "", []string{"the same with 1000 as with 1"}, []string{"what differs", "under load:"}},
-		"memory of a program is not that of another number of services": {anew, "eBPF by program", nil, []string{"MiB"}},
-		"an open loop with failures is not free of omission": {unanswered(12, 0), "",
+		"constant memory is described":             {memoryStays(), "", []string{"the same with 1000 as with 1"}, []string{"what differs", "under load:"}},
+		"memory of reloaded programs is not mixed": {anew, "eBPF by program", nil, []string{"MiB"}},
+		"open loop with failures is not free of omission": {unanswered(12, 0), "",
 			[]string{"12 requests failed and are in none of them"}, []string{"free of coordinated omission"}},
-		"nor one that did not send all": {unanswered(0, 1), "",
+		"open loop with unsent requests is not free of omission": {unanswered(0, 1), "",
 			[]string{"1 request had no answer in time or was never sent"}, []string{"free of coordinated omission"}},
-		"one that did and had its answers is": {unanswered(0, 0), "", []string{"free of coordinated omission"}, nil},
-		"of two rounds there is no price":     {meshLoads(2), "", []string{"with fewer than 3 rounds it is noise"}, []string{"0.98×"}},
-		"of three there is":                   {meshLoads(3), "", []string{"~ 0.98×"}, nil},
-		"the weight of a program is its instructions, its code and its maps": {meshLoads(2), "programs: 3", []string{
+		"open loop with all answers is free of omission": {unanswered(0, 0), "", []string{"free of coordinated omission"}, nil},
+		"two rounds have no overhead":                    {meshLoads(2), "", []string{"with fewer than 3 rounds it is noise"}, []string{"0.98×"}},
+		"three rounds have an overhead":                  {meshLoads(3), "", []string{"~ 0.98×"}, nil},
+		"size of a program is its instructions, code and maps": {meshLoads(2), "programs: 3", []string{
 			"| instructions | machine code | memory | in maps |", "| 412 | 2.26 KiB | 8.00 KiB | 22.1 MiB |", "| · | · | 28.0 KiB | 5.50 MiB |"}, nil},
 	} {
 		text := ""
@@ -135,7 +135,7 @@ func TestPointsAreDistinguishedByClients(t *testing.T) {
 	for instances, want := range map[int]string{0: "", 4: "4"} {
 		w := newWeighing(DefaultsOfLoad())
 		w.measure(0, record.Asked{Connections: 100, Instances: instances}, 1000)
-		check.Equal(t, fmt.Sprintf("%d clients are labelled", instances), w.judge(t).Rows[0].All.Of("requests").Labels.Get("clients"), want)
+		check.Equal(t, fmt.Sprintf("label of %d clients", instances), w.judge(t).Rows[0].All.Of("requests").Labels.Get("clients"), want)
 	}
 }
 
@@ -146,15 +146,15 @@ func TestReferenceDatapathOptionsAreRefusedForOtherPrograms(t *testing.T) {
 		change func(*Options)
 		want   string // "" for a valid plan
 	}{
-		"chosen programs":                       {chosen, ""},
-		"chosen programs, by https":             {func(b *Options) { chosen(b); b.URL = "https://10.0.0.1/" }, ""},
-		"chosen programs with services":         {func(b *Options) { chosen(b); b.Services = []int{1, 100} }, "services: only tare's own programs have a map of services"},
-		"chosen programs with one other number": {func(b *Options) { chosen(b); b.Services = []int{9} }, "services: only tare's own programs have a map of services"},
-		"the reference datapath with services":  {func(b *Options) { b.Services = []int{1, 100} }, ""},
-		"the reference datapath and a server":   {func(b *Options) { b.URL = "http://10.0.0.1:8080/" }, ""},
-		"the reference datapath, by https":      {func(b *Options) { b.URL = "https://10.0.0.1/" }, "url: tare's own programs lead services to it"},
-		"the same in capitals":                  {func(b *Options) { b.URL = "HTTPS://10.0.0.1/" }, "url: "},
-		"a request that may take a day":         {func(b *Options) { b.Timeout = 24 * time.Hour }, "timeout: 24h"},
+		"selected programs":                                 {chosen, ""},
+		"selected programs, https":                          {func(b *Options) { chosen(b); b.URL = "https://10.0.0.1/" }, ""},
+		"selected programs with services":                   {func(b *Options) { chosen(b); b.Services = []int{1, 100} }, "services: only tare's own programs have a map of services"},
+		"selected programs with another number of services": {func(b *Options) { chosen(b); b.Services = []int{9} }, "services: only tare's own programs have a map of services"},
+		"reference datapath with services":                  {func(b *Options) { b.Services = []int{1, 100} }, ""},
+		"reference datapath with a server":                  {func(b *Options) { b.URL = "http://10.0.0.1:8080/" }, ""},
+		"reference datapath, https":                         {func(b *Options) { b.URL = "https://10.0.0.1/" }, "url: tare's own programs lead services to it"},
+		"reference datapath, HTTPS in capitals":             {func(b *Options) { b.URL = "HTTPS://10.0.0.1/" }, "url: "},
+		"request timeout of a day":                          {func(b *Options) { b.Timeout = 24 * time.Hour }, "timeout: 24h"},
 	} {
 		b := DefaultsOfLoad()
 		c.change(&b)

@@ -16,7 +16,7 @@ import (
 )
 
 // held is a point under a CPU limit. Times are shares of one core over three seconds.
-// Negative ticks and throttled values are missing.
+// Negative ticks and throttled values mean missing values.
 type held struct {
 	heavy                        int64
 	free                         bool // no limit
@@ -58,7 +58,7 @@ func quotaOf(limit float64, rounds ...[]held) *weighing {
 	return w
 }
 
-// Programs charged to the limit of 1 CPU, and programs that are not.
+// In shared, the programs are charged to the limit of 1 CPU. In beside, they are not.
 var (
 	shared = []held{{usage: 0.6, ticks: 0.6, bpf: 0.01}, {heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 0.9}}
 	beside = []held{shared[0], {heavy: 9, usage: 1, ticks: 1, bpf: 1.6, throttled: 0.9, rate: 1600}}
@@ -72,7 +72,7 @@ func pointOf(t *testing.T, text string) held {
 	for field := range strings.SplitSeq(text, ", ") {
 		name, value, _ := strings.Cut(field, " ")
 		n, err := strconv.ParseFloat(value, 64)
-		must.That(t, err == nil || name == "free", "a point says %q", field)
+		must.That(t, err == nil || name == "free", "invalid point %q", field)
 		switch name {
 		case "free":
 			h.free = true
@@ -155,7 +155,7 @@ func TestStepsAreLimitedAndSortedByLoad(t *testing.T) {
 	near(t, "workload", q.Steps[1].Workload, 0.1)
 	near(t, "throttled", q.Steps[1].Throttled, 0.9)
 	near(t, "QPS", q.Steps[1].QPS, 20)
-	check.That(t, !q.Steps[0].Ticks.Known(), "ticks are known that were not read")
+	check.That(t, !q.Steps[0].Ticks.Known(), "ticks that were not read are known")
 }
 
 func TestDisagreeingRoundsAreCounted(t *testing.T) {
@@ -173,7 +173,7 @@ func TestVerdictCaveatsAreReported(t *testing.T) {
 	b := w.judge(t)
 	messageOf(t, b, foundOthersRuns)
 	for _, f := range b.Found {
-		check.That(t, f.Code != foundOthersRuns || f.Level == finding.Warning, "it is a %s", f.Level)
+		check.That(t, f.Code != foundOthersRuns || f.Level == finding.Warning, "level %s", f.Level)
 	}
 	messageOf(t, b, foundSoftirq)
 }
@@ -209,19 +209,19 @@ func TestProgramsRunOncePerConnectAreChargedToClients(t *testing.T) {
 		want   QuotaVerdict
 		says   string
 	}{
-		"once each":             {within, nil, kindSockAddr, QuotaShared, "clearly above the limit"},
-		"once less":             {within, func(p *record.Point) { p.Runs[0].Count = max(0, p.Runs[0].Count-1) }, kindSockAddr, QuotaUndecided, "also ran for other processes"},
-		"and while it was idle": {within, func(p *record.Point) { p.Runs[0].Count += int64(map[string]int{record.PhaseIdle: 1}[p.Phase]) }, kindSockAddr, QuotaUndecided, "also ran for other processes"},
-		"once each, beside one of others below the noise": {within, func(p *record.Point) {
+		"one run per connection":    {within, nil, kindSockAddr, QuotaShared, "clearly above the limit"},
+		"one run missing":           {within, func(p *record.Point) { p.Runs[0].Count = max(0, p.Runs[0].Count-1) }, kindSockAddr, QuotaUndecided, "also ran for other processes"},
+		"additional run while idle": {within, func(p *record.Point) { p.Runs[0].Count += int64(map[string]int{record.PhaseIdle: 1}[p.Phase]) }, kindSockAddr, QuotaUndecided, "also ran for other processes"},
+		"one run per connection, other program below the noise": {within, func(p *record.Point) {
 			p.Runs = append(p.Runs, record.ProgramRun{ID: 12, Name: "others", Count: 7, Time: p.Runs[0].Time / 1000})
 		}, kindSockAddr, QuotaShared, "clearly above the limit"},
-		"once each, beside one of others above it": {within, func(p *record.Point) {
+		"one run per connection, other program above the noise": {within, func(p *record.Point) {
 			p.Runs = append(p.Runs, record.ProgramRun{ID: 12, Name: "others", Count: 7, Time: p.Runs[0].Time / 10})
 		}, kindSockAddr, QuotaUndecided, "also ran for other processes"},
-		"of another kind":         {within, nil, kindSockOps, QuotaUndecided, "also ran for other processes"},
-		"longer than their limit": {held{usage: 0.2, ticks: 0.2, bpf: 0.9, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the clients' own work is unknown"},
-		"for too little of it":    {held{usage: 0.2, ticks: 0.2, bpf: 0.05, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the reference datapath, whose programs can be made heavier"},
-		"for less than the limit": {held{usage: 0.15, ticks: 0.15, bpf: 0.12, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the limit was not reached"},
+		"other program type":       {within, nil, kindSockOps, QuotaUndecided, "also ran for other processes"},
+		"run time above the limit": {held{usage: 0.2, ticks: 0.2, bpf: 0.9, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the clients' own work is unknown"},
+		"run time too short":       {held{usage: 0.2, ticks: 0.2, bpf: 0.05, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the reference datapath, whose programs can be made heavier"},
+		"limit not reached":        {held{usage: 0.15, ticks: 0.15, bpf: 0.12, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the limit was not reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := quotaOf(0.2, []held{c.h, {free: true, usage: 1.9, ticks: 1.9, bpf: 1.8, rate: 1000}})
@@ -239,8 +239,8 @@ func TestProgramsRunOncePerConnectAreChargedToClients(t *testing.T) {
 			because := strings.Join(b.Quota.Because, "\n")
 			check.That(t, b.Quota.Verdict == c.want && strings.Contains(because, c.says), "%s, because %s", b.Quota.Verdict, because)
 			text := w.report(t, "md", page.Options{})
-			check.That(t, !strings.Contains(because, "loop") && !strings.Contains(text, "loop rounds"), "a loop that chosen programs do not have:\n%s", text)
-			check.Equal(t, "findings name other runs", slices.Contains(codes(b), foundOthersRuns), strings.Contains(c.says, "other processes"))
+			check.That(t, !strings.Contains(because, "loop") && !strings.Contains(text, "loop rounds"), "a loop of the reference datapath is mentioned:\n%s", text)
+			check.Equal(t, "finding on other runs", slices.Contains(codes(b), foundOthersRuns), strings.Contains(c.says, "other processes"))
 		})
 	}
 }
@@ -267,8 +267,8 @@ func TestEBPFTimeExceedingUsageIsExcluded(t *testing.T) {
 		title      string
 		notes      int
 	}{
-		"below it, it is":                         {0.5, 0.4, "of it eBPF core %", 1},
-		"above it, it is not, and it is said why": {0.5, 0.6, "eBPF by its clock core %", 2},
+		"eBPF time below the usage is part of it":           {0.5, 0.4, "of it eBPF core %", 1},
+		"eBPF time above the usage is separate with a note": {0.5, 0.6, "eBPF by its clock core %", 2},
 	} {
 		step := QuotaStep{facts: []quotaFacts{{usage: c.usage, bpf: c.bpf}}}
 		step.figures(0.5)

@@ -26,7 +26,7 @@ var bentNoises = []struct {
 	{"independent, 10 MiB", func(r *rand.Rand, there []float64) []float64 {
 		return each(there, func(float64) float64 { return 10 * r.NormFloat64() })
 	}},
-	{"wandering, 5 MiB a step", func(r *rand.Rand, there []float64) []float64 {
+	{"random walk, 5 MiB per step", func(r *rand.Rand, there []float64) []float64 {
 		at := 0.0
 		return each(there, func(float64) float64 { at += 5 * r.NormFloat64(); return at })
 	}},
@@ -47,10 +47,10 @@ var bentNoises = []struct {
 			return at
 		})
 	}},
-	{"5 %, at every step anew", func(r *rand.Rand, there []float64) []float64 {
+	{"5 %, independent at every step", func(r *rand.Rand, there []float64) []float64 {
 		return each(there, func(n float64) float64 { return 2 * 0.05 * n * r.NormFloat64() })
 	}},
-	{"1 look in 20 off by 60 MiB", func(r *rand.Rand, there []float64) []float64 {
+	{"1 reading in 20 off by 60 MiB", func(r *rand.Rand, there []float64) []float64 {
 		return each(there, func(float64) float64 {
 			if r.IntN(20) == 0 {
 				return 60
@@ -101,7 +101,7 @@ func TestBendDetectionRates(t *testing.T) {
 					none++
 				}
 			}
-			check.That(t, none <= runs*5/100, "%s, %d rounds: %d of %d straight costs are called bent", n.name, rounds, none, runs)
+			check.That(t, none <= runs*5/100, "%s, %d rounds: %d of %d constant costs are reported as bent", n.name, rounds, none, runs)
 			fmt.Fprintf(&table, "    %-26s %6d %8.1f %%", n.name, rounds, percent(none, runs))
 			for _, p := range []struct {
 				at    int
@@ -117,7 +117,7 @@ func TestBendDetectionRates(t *testing.T) {
 					}
 				}
 				check.That(t, p.times < 2 || rounds < 4 || found >= runs*4/5,
-					"%s, %d rounds: %d of %d costs that double at %d are found", n.name, rounds, found, runs, p.at)
+					"%s, %d rounds: found %d of %d costs that double at %d", n.name, rounds, found, runs, p.at)
 				fmt.Fprintf(&table, " %11.1f %%", percent(found, runs))
 			}
 			table.WriteByte('\n')

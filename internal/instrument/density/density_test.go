@@ -26,12 +26,12 @@ func TestIndistinguishableStepsAreRefused(t *testing.T) {
 	}{
 		"steps of three":                      {"latency=2x", 3, 200, "step: 3 sandboxes a step are too few"},
 		"steps of four":                       {"latency=2x", 4, 200, ""},
-		"steps that double":                   {"latency=2x", 0, 200, ""},
-		"a second step that is cut to three":  {"latency=2x", 0, 7, "most: 7 sandboxes hold no second step"},
-		"a second step of four":               {"latency=2x", 0, 8, ""},
+		"doubling steps":                      {"latency=2x", 0, 200, ""},
+		"second step truncated to three":      {"latency=2x", 0, 7, "most: 7 sandboxes hold no second step"},
+		"second step of four":                 {"latency=2x", 0, 8, ""},
 		"no second step":                      {"latency=2x", 50, 50, "most: 50 sandboxes hold no second step"},
-		"steps of three that nobody compares": {"memory", 3, 200, ""},
-		"a most that nobody compares":         {"memory", 0, 3, ""},
+		"steps of three without a comparison": {"memory", 3, 200, ""},
+		"maximum without a comparison":        {"memory", 0, 3, ""},
 	} {
 		o := Defaults()
 		o.Targets, o.Until, o.Step, o.Most = []string{"runc"}, c.until, c.step, c.most
@@ -40,9 +40,9 @@ func TestIndistinguishableStepsAreRefused(t *testing.T) {
 	}
 	three := []float64{1, 2, 3}
 	e := Slower(stat.Samples{Old: three, New: []float64{10, 20, 30}})
-	check.That(t, e.Known() && !e.Bounded, "three against three are told apart: %+v", e)
+	check.That(t, e.Known() && !e.Bounded, "three and three starts have an interval: %+v", e)
 	e = Slower(stat.Samples{Old: append(three, 4), New: []float64{10, 20, 30, 40}})
-	check.That(t, e.Bounded, "four against four are not: %+v", e)
+	check.That(t, e.Bounded, "four and four starts have no interval: %+v", e)
 }
 
 func TestUndecidedStepIsReported(t *testing.T) {
@@ -51,10 +51,10 @@ func TestUndecidedStepIsReported(t *testing.T) {
 		times figure.Estimate
 		says  string
 	}{
-		"without an interval":           {figure.Estimate{N: 6, Value: 3}, "3.00 times, of too few starts for an interval"},
-		"an interval on both sides":     {figure.Estimate{N: 8, Value: 2, Bounded: true, Lo: 1.5, Hi: 3}, "2.00 times, 1.5…3.0"},
-		"an interval that is all below": {figure.Estimate{N: 8, Value: 1.5, Bounded: true, Lo: 1.2, Hi: 1.9}, ""},
-		"no starts":                     {figure.Estimate{}, ""},
+		"without an interval":       {figure.Estimate{N: 6, Value: 3}, "3.00 times, of too few starts for an interval"},
+		"interval across the bound": {figure.Estimate{N: 8, Value: 2, Bounded: true, Lo: 1.5, Hi: 3}, "2.00 times, 1.5…3.0"},
+		"interval below the bound":  {figure.Estimate{N: 8, Value: 1.5, Bounded: true, Lo: 1.2, Hi: 1.9}, ""},
+		"no starts":                 {figure.Estimate{}, ""},
 	} {
 		j, l := Judgement{Until: Until{Latency: 2}}, finding.List{}
 		j.findLatency(&l, &Target{Steps: []Step{{Sandboxes: 4}, {Sandboxes: 8, All: figure.Set{Quantities.New("start-latency-times", c.times, nil)}}}})
@@ -89,11 +89,11 @@ func TestUpperBoundStartIsMarked(t *testing.T) {
 		samples    []record.Sample
 		cell, says string
 	}{
-		"all asked before":       {[]record.Sample{known, known, known}, "2.00 s", "start: until the workload was ready, known to 4.00 ms at worst; median"},
-		"most ready at first":    {[]record.Sample{first, known, first}, "≤ 2.00 s", "start: until the workload was ready, known to 4.00 ms at worst, at most (≤) in 2 of 3: ready when first asked; median"},
-		"some ready at first":    {[]record.Sample{first, known, known}, "2.00 s", "known to 4.00 ms at worst, at most (≤) in 1 of 3: ready when first asked; median"},
-		"nobody asked":           {[]record.Sample{{Start: 1e9, Returned: 3e9}}, "2.00 s", "start: median"},
-		"one that never started": {[]record.Sample{known, {Start: 1e9, Polls: 9, Failure: &record.Failure{Kind: record.FailTimeout}}}, "1/2 failed, 2.00 s", "known to 4.00 ms at worst; median"},
+		"all polled before ready":      {[]record.Sample{known, known, known}, "2.00 s", "start: until the workload was ready, known to 4.00 ms at worst; median"},
+		"most ready at the first poll": {[]record.Sample{first, known, first}, "≤ 2.00 s", "start: until the workload was ready, known to 4.00 ms at worst, at most (≤) in 2 of 3: ready when first asked; median"},
+		"some ready at the first poll": {[]record.Sample{first, known, known}, "2.00 s", "known to 4.00 ms at worst, at most (≤) in 1 of 3: ready when first asked; median"},
+		"no polls":                     {[]record.Sample{{Start: 1e9, Returned: 3e9}}, "2.00 s", "start: median"},
+		"one failed start":             {[]record.Sample{known, {Start: 1e9, Polls: 9, Failure: &record.Failure{Kind: record.FailTimeout}}}, "1/2 failed, 2.00 s", "known to 4.00 ms at worst; median"},
 	} {
 		info := record.Target{Name: "runc", Operations: map[string]record.Operation{"run": {Done: record.StampReturned}}}
 		j := Judgement{Record: &record.Record{Batches: []record.Batch{{Target: "runc", Phase: record.PhaseMeasure, Lanes: len(c.samples), Samples: c.samples}}}}
@@ -105,8 +105,8 @@ func TestUpperBoundStartIsMarked(t *testing.T) {
 	}
 }
 
-// batch is a step of a round up to a number of sandboxes. Every start takes the given ms;
-// a negative value is a failure.
+// batch returns a step of a round up to a number of sandboxes. Every start takes the
+// given ms; a negative value is a failure.
 func batch(round, to int, each ...int64) record.Batch {
 	b := record.Batch{Round: round, Target: "runc", Phase: record.PhaseMeasure, Lanes: to}
 	for _, ms := range each {
@@ -134,19 +134,19 @@ func TestStartIsComparedWithinItsRound(t *testing.T) {
 	type rounds = []record.Batch
 	for name, c := range map[string]struct {
 		batches rounds
-		times   []float64 // of each step but the first
+		times   []float64 // of every step except the first
 	}{
-		"of rounds of which the slowest gets furthest": {rounds{
+		"slowest round gets furthest": {rounds{
 			batch(0, 4, of(4, 20)...), batch(0, 8, of(4, 20)...),
 			batch(1, 4, of(4, 20)...), batch(1, 8, of(4, 20)...),
 			batch(2, 4, of(4, 50)...), batch(2, 8, of(4, 50)...), batch(2, 16, of(8, 50)...),
 		}, []float64{1, 1}},
-		"of rounds that end with unlike numbers of starts": {rounds{
+		"rounds end with different numbers of starts": {rounds{
 			batch(0, 4, of(4, 20)...), batch(0, 64, append(of(4, 20), -1)...),
 			batch(1, 4, of(4, 20)...), batch(1, 64, append(of(4, 20), -1)...),
 			batch(2, 4, of(4, 50)...), batch(2, 64, append(of(50, 50), -1)...),
 		}, []float64{1}},
-		"that all slow down by a half": {rounds{
+		"all rounds slow down by 50 %": {rounds{
 			batch(0, 4, of(4, 20)...), batch(0, 8, of(4, 30)...),
 			batch(1, 4, of(4, 60)...), batch(1, 8, of(4, 90)...),
 		}, []float64{1.5}},
@@ -169,8 +169,8 @@ func TestStartIntervalUsesRounds(t *testing.T) {
 		bounded bool
 		says    string
 	}{
-		"and of starts in a run of one":             {1, 8, true, "start: median of the one round's starts, with"},
-		"also where one of them alone reached step": {3, 1, false, "start: median of the rounds' medians, with"},
+		"single round uses its starts":  {1, 8, true, "start: median of the one round's starts, with"},
+		"single round reached the step": {3, 1, false, "start: median of the rounds' medians, with"},
 	} {
 		var all []record.Batch
 		for r := range c.rounds {
@@ -223,7 +223,7 @@ func TestEmptyStepHasNoMemory(t *testing.T) {
 func TestBoundsHaveNoRatio(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		first, later bool // most were ready at the first query
+		first, later bool // most were ready at the first poll
 		known        bool
 	}{
 		"neither": {false, false, true}, "the first step's": {true, false, false}, "the later step's": {false, true, false}, "both": {true, true, false},
@@ -260,9 +260,9 @@ func TestRemovedCgroupsAreReportedOnce(t *testing.T) {
 		before []record.Finding
 		want   int
 	}{
-		"which the runtime left":      {nil, 1},
-		"which the run removed":       {[]record.Finding{{Code: finding.RuntimeLeft, Target: "kata"}}, 1},
-		"which it removed of another": {[]record.Finding{{Code: finding.RuntimeLeft, Target: "runsc"}}, 2},
+		"left by the runtime":                 {nil, 1},
+		"removed by the run":                  {[]record.Finding{{Code: finding.RuntimeLeft, Target: "kata"}}, 1},
+		"another target's removed by the run": {[]record.Finding{{Code: finding.RuntimeLeft, Target: "runsc"}}, 2},
 	} {
 		l := finding.List(c.before)
 		findRecovery(&l, &Target{Info: record.Target{Name: "kata"}, All: figure.Set{Quantities.New("left", figure.Exactly(3), figure.Of("of", "cgroups"))}})
@@ -275,15 +275,15 @@ func TestRemovedCgroupsAreReportedOnce(t *testing.T) {
 func TestUnreadableMountsAreUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		beside     []*record.LeftBeside // of each round
+		beside     []*record.LeftBeside // per round
 		head, tail string
 	}{
-		"read":                     {[]*record.LeftBeside{{Mounts: []string{}}, {Mounts: []string{}}}, "0", ""},
-		"not read":                 {[]*record.LeftBeside{{}, {}}, "0", "(mounts unknown)"},
-		"not read in a round":      {[]*record.LeftBeside{{Mounts: []string{"/m"}}, {}}, "1", "(mounts unknown)"},
-		"not read beside a shim":   {[]*record.LeftBeside{{Processes: []string{"shim (7)"}}}, "1", "(mounts unknown)"},
-		"nothing was looked at":    {[]*record.LeftBeside{nil}, "–", ""},
-		"one round was not looked": {[]*record.LeftBeside{nil, {Mounts: []string{}}}, "0", ""},
+		"read":                          {[]*record.LeftBeside{{Mounts: []string{}}, {Mounts: []string{}}}, "0", ""},
+		"mounts not read":               {[]*record.LeftBeside{{}, {}}, "0", "(mounts unknown)"},
+		"mounts not read in a round":    {[]*record.LeftBeside{{Mounts: []string{"/m"}}, {}}, "1", "(mounts unknown)"},
+		"mounts not read, process left": {[]*record.LeftBeside{{Processes: []string{"shim (7)"}}}, "1", "(mounts unknown)"},
+		"not checked":                   {[]*record.LeftBeside{nil}, "–", ""},
+		"one round not checked":         {[]*record.LeftBeside{nil, {Mounts: []string{}}}, "0", ""},
 	} {
 		var readings []record.Reading
 		for round, beside := range c.beside {

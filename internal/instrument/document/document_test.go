@@ -119,7 +119,7 @@ func TestSectionIsPrintedOnce(t *testing.T) {
 	}
 	check.Equal(t, "titles", titles(front), []string{"measures", "what to mistrust"})
 	if n := len(front.Answer); n < len(pages)-2 {
-		t.Errorf("%d sentences answer %d measures: %q", n, len(pages)-2, front.Answer)
+		t.Errorf("%d sentences for %d measures: %q", n, len(pages)-2, front.Answer)
 	}
 	got := titles(back)
 	if n := len(got); got[n-2] != "again" || got[n-1] != "environment" || !slices.ContainsFunc(got, ends("lifecycle: what was timed")) || !slices.ContainsFunc(got, ends("lifecycle: options")) {
@@ -141,14 +141,14 @@ func TestMissingMeasuresAreReported(t *testing.T) {
 		change func(*record.Record)
 		says   string
 	}{
-		"nothing is missing":   {func(*record.Record) {}, ""},
-		"a measure is missing": {func(rec *record.Record) { rec.Header.Of.Measures = 3 }, "1 of 3 measures here"},
-		"it was interrupted":   {func(rec *record.Record) { rec.End.Status = "interrupted" }, "interrupted: 1 of 1 measure did not finish"},
-		"it was killed":        {func(rec *record.Record) { rec.End = nil }, "interrupted: 1 of 1 measure did not finish"},
-		"it was skipped": {func(rec *record.Record) {
+		"complete":        {func(*record.Record) {}, ""},
+		"missing measure": {func(rec *record.Record) { rec.Header.Of.Measures = 3 }, "1 of 3 measures here"},
+		"interrupted":     {func(rec *record.Record) { rec.End.Status = "interrupted" }, "interrupted: 1 of 1 measure did not finish"},
+		"killed":          {func(rec *record.Record) { rec.End = nil }, "interrupted: 1 of 1 measure did not finish"},
+		"skipped": {func(rec *record.Record) {
 			*rec = record.Record{Header: rec.Header, End: &record.End{Status: "skipped", Why: "no such engine"}}
 		}, "**skipped (no such engine)**"},
-		"it failed, and why is hostile": {func(rec *record.Record) {
+		"failed with a hostile reason": {func(rec *record.Record) {
 			*rec = record.Record{Header: rec.Header, End: &record.End{Status: "failed", Why: "\x1b[31m# <b>"}}
 		}, "**failed (x1b[31m# &lt;b&gt;)**"},
 	} {
@@ -188,7 +188,7 @@ func TestDocumentEscapesRecords(t *testing.T) {
 		var out bytes.Buffer
 		must.OK(t, page.Write(&out, format, pages, page.Options{}))
 		if text := out.String(); strings.ContainsAny(text, "\x1b\a") || strings.Contains(text, "<script>z") && format != "text" || strings.Contains(text, "\n# <") {
-			t.Errorf("%s obeys it", format)
+			t.Errorf("%s does not escape the record", format)
 		}
 	}
 }

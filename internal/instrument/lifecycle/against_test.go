@@ -56,7 +56,7 @@ func client(lanes ...int) *run {
 	return r
 }
 
-// measures has two pod measures: a pod alone and a pod with a container.
+// measures returns two pod measures: a pod alone and a pod with a container.
 func measures() (alone, container *run) {
 	alone, container = newRun([]int{1, 100}, subject.PodOps...), newRun([]int{1, 100}, subject.Run, subject.Stop, subject.Remove)
 	for _, r := range []*run{alone, container} {
@@ -87,25 +87,25 @@ func TestPublishedAndOwnFiguresAreComparable(t *testing.T) {
 		want []string
 		none string
 	}{
-		"by engine, the others behind": {[]*run{client(1, 100)}, []string{
+		"columns by engine": {[]*run{client(1, 100)}, []string{
 			"| theirs: Docker | ours: docker/runc | theirs: Podman | ours: podman/runc | theirs: iSula | ours: crun |",
 			"| create | 287 ms | 20 ms | 180 ms | 30 ms | 131 ms | 10 ms |",
 			"| 100 * run | 28091 ms | 10000 ms | 16280 ms | 15000 ms | 9015 ms | 5000 ms |",
 			"it prints -92.33% against Podman; its averages, 10943 and 926, give -91.54%",
 		}, "theirs: CRIO | ours"},
-		"in the tables that they belong to, of several records": {[]*run{client(1), alone, container}, []string{
+		"several records in their tables": {[]*run{client(1), alone, container}, []string{
 			"| theirs: Docker | ours: cri+cri-dockerd/runc, run run2 | theirs: CRIO | ours: cri+cri-o/runc, run run2 | theirs: iSula | ours: cri+containerd/runc, run run2 |",
 			"| 100 * runp | 13998 ms | 1000 ms | 4946 ms | 2000 ms | 3887 ms | 3000 ms |",
 			"| 100 * rm | 4415 ms | 5000 ms | 3739 ms | 10000 ms | 1524 ms | 15000 ms |",
 			"theirs by the dockershim of kubelet, ours by cri-dockerd",
 		}, "| theirs: Docker | ours: docker/runc, run run1 | ours: cri"},
-		"of other lanes where there are none of as many": {[]*run{client(1, 20, 50)}, []string{
+		"different lanes without equal ones": {[]*run{client(1, 20, 50)}, []string{
 			"| theirs: Docker | ours: docker/runc, 20 lanes | ours: docker/runc, 50 lanes |",
 			"| 100 * create | 4995 ms | 400 ms | 1000 ms |",
 		}, "docker/runc, 1 lanes"},
-		"of as many lanes where there are": {[]*run{client(1, 20, 100)}, []string{"| 100 * create | 4995 ms | 2000 ms |"}, "20 lanes"},
-		"never of many lanes beside one":   {[]*run{client(20)}, []string{"| create | 287 ms | 180 ms | 131 ms |"}, "| create | 287 ms | 400"},
-		"the same target of two runs told apart": {[]*run{client(1), client(1)}, []string{
+		"equal lanes":                          {[]*run{client(1, 20, 100)}, []string{"| 100 * create | 4995 ms | 2000 ms |"}, "20 lanes"},
+		"many lanes are not compared with one": {[]*run{client(20)}, []string{"| create | 287 ms | 180 ms | 131 ms |"}, "| create | 287 ms | 400"},
+		"same target of two runs": {[]*run{client(1), client(1)}, []string{
 			"| theirs: Docker | ours: docker/runc, run run1 | ours: docker/runc, run run2 |"}, "| ours: docker/runc |"},
 	} {
 		out := against(t, "md", page.Options{}, tt.runs...)
@@ -133,10 +133,10 @@ func TestOwnRatiosUseOneRunAndMethod(t *testing.T) {
 		check.Contains(t, "report", out, want)
 	}
 	if strings.Contains(out, "ours: cri+isulad+cli/runc VS") {
-		t.Error("a command line is compared with an API")
+		t.Error("compared a command line with an API")
 	}
 	if out := against(t, "md", page.Options{}, client(1), r); strings.Contains(out, "VS docker") {
-		t.Error("two runs are compared")
+		t.Error("compared two runs")
 	}
 }
 
@@ -145,13 +145,13 @@ func TestPublishedAndOwnFiguresAreNotSubtracted(t *testing.T) {
 	for _, format := range []string{"text", "md"} {
 		out := against(t, format, page.Options{Width: 120}, client(1, 20), alone, container)
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), "a difference between them says nothing about the engines, so none is computed") {
-			t.Errorf("%s does not say that the two are of different machines", format)
+			t.Errorf("%s does not state that the machines differ", format)
 		}
 		theirs := strings.Index(out, "published claims that their own figures contradict") // comparisons within their figures, on one machine
 		out = out[:theirs] + out[theirs+strings.Index(out[theirs:], "how they measured"):]
 		for _, word := range []string{"p<", "p=", "faster", "slower"} {
 			if strings.Contains(out, word) {
-				t.Errorf("%s judges: %q", format, word)
+				t.Errorf("%s has a verdict: %q", format, word)
 			}
 		}
 		// Percentages come only from their report and from this run, which has no iSulad.
@@ -163,7 +163,7 @@ func TestPublishedAndOwnFiguresAreNotSubtracted(t *testing.T) {
 		}
 		for word := range strings.FieldsSeq(out) {
 			if strings.Contains(word, "%") && !slices.Contains(printed, strings.TrimSuffix(word, "</sub>")) {
-				t.Errorf("%s: a difference: %s", format, word)
+				t.Errorf("%s: unexpected difference: %s", format, word)
 			}
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// firstTimes has noise of 1 % and a first round that is slower by a factor.
+// firstTimes returns latencies with noise of 1 % and a first round that is slower by a
+// factor.
 func firstTimes(factor float64) func(string, subject.Op, int, int) int64 {
 	r := rand.New(rand.NewPCG(5, 5))
 	return func(_ string, _ subject.Op, _, round int) int64 {
@@ -34,9 +35,9 @@ func TestFirstRoundAdviceIsApplicable(t *testing.T) {
 		want     string // part of the advice
 		not      string
 	}{
-		{"a slow one is a cold cache", 1.5, false, "raise --warmup", ""},
-		{"an imported record gets no advice to warm up", 1.5, true, "caches may have been cold", "warm"},
-		{"a fast one is not a cold cache", 0.4, false, "what the rounds leave behind", "cold"},
+		{"slow first round is a cold cache", 1.5, false, "raise --warmup", ""},
+		{"imported record has no warm-up advice", 1.5, true, "caches may have been cold", "warm"},
+		{"fast first round is not a cold cache", 0.4, false, "what the rounds leave behind", "cold"},
 	} {
 		l := judged(t, write(func(w *written) {
 			w.rounds, w.latency = 12, firstTimes(tt.factor)
@@ -92,8 +93,8 @@ func TestOwnLimitIsFirstFindingAndPressureCause(t *testing.T) {
 	}
 }
 
-// early makes the calls of one target return after 10 ms; its workload runs at another
-// time.
+// early makes the calls of one target return after 10 ms. The workload runs
+// after the duration first.
 func early(first int64) func(*written) {
 	return func(w *written) {
 		w.sample = func(name string, _ subject.Op, round int, s *record.Sample) {
@@ -133,9 +134,9 @@ func TestFindings(t *testing.T) {
 		want    []string
 		message string
 	}{
-		{"a quiet machine and steady targets yield none", nil, nil, ""},
-		{"nor does noise of a tenth", func(w *written) { w.rounds, w.latency = 20, noisy(1, 0.1) }, nil, ""},
-		{"nor do twenty lanes on a machine that they press", func(w *written) {
+		{"idle machine and steady targets have none", nil, nil, ""},
+		{"noise of 10 % has none", func(w *written) { w.rounds, w.latency = 20, noisy(1, 0.1) }, nil, ""},
+		{"pressure from twenty lanes has none", func(w *written) {
 			w.plan.Lanes = []int{20}
 			w.change = func(rec *record.Record) {
 				for i := range rec.Nodes {
@@ -143,17 +144,17 @@ func TestFindings(t *testing.T) {
 				}
 			}
 		}, nil, ""},
-		{"times that rise are a drift", func(w *written) {
+		{"rising times are a drift", func(w *written) {
 			w.rounds = 20
 			w.latency = func(n string, _ subject.Op, _, round int) int64 { return 100*ms + int64(round)*3*ms }
 		}, []string{"drift"}, "+26 % off the first (geometric mean of 2 rows, p<0.001)"},
-		{"a first round of all rows that is slow is a cold start", func(w *written) { w.rounds, w.latency = 12, firstTimes(1.5) }, []string{"first-round"}, "the first round took 1.50 times as long as the others (geometric mean of 2 rows, p"},
-		{"one that is fast is found, too", func(w *written) { w.rounds, w.latency = 12, firstTimes(0.4) }, []string{"first-round"}, "the first round took 0.40 times"},
-		{"of a single row there is no mean", func(w *written) { w.targets, w.rounds, w.latency = []string{"oci"}, 12, firstTimes(1.5) }, []string{"first-round"}, "(1 row, p"},
-		{"a call that returns before the workload ran is found", early(200 * ms), []string{"returned-early"}, "returned 190ms before the workload ran"},
-		{"one that returns after it is not", early(5 * ms), nil, ""},
-		{"nor is one by what an exec takes", early(105 * ms / 10), nil, ""},
-		{"two heaps are bimodal", func(w *written) {
+		{"slow first round of all rows", func(w *written) { w.rounds, w.latency = 12, firstTimes(1.5) }, []string{"first-round"}, "the first round took 1.50 times as long as the others (geometric mean of 2 rows, p"},
+		{"fast first round of all rows", func(w *written) { w.rounds, w.latency = 12, firstTimes(0.4) }, []string{"first-round"}, "the first round took 0.40 times"},
+		{"slow first round of a single row has no mean", func(w *written) { w.targets, w.rounds, w.latency = []string{"oci"}, 12, firstTimes(1.5) }, []string{"first-round"}, "(1 row, p"},
+		{"call that returns before the workload ran", early(200 * ms), []string{"returned-early"}, "returned 190ms before the workload ran"},
+		{"call that returns after the workload ran", early(5 * ms), nil, ""},
+		{"call that returns before by the duration of an exec", early(105 * ms / 10), nil, ""},
+		{"two modes are bimodal", func(w *written) {
 			w.rounds = 40
 			noise, pick := noisy(2, 0.02), rand.New(rand.NewPCG(3, 3))
 			w.latency = func(n string, op subject.Op, lane, round int) int64 {
@@ -161,58 +162,58 @@ func TestFindings(t *testing.T) {
 			}
 		}, []string{"bimodal"}, "two groups of times: about 1"},
 		{"five rounds are too few", func(w *written) { w.rounds = 5 }, []string{"too-few-rounds"}, "5 rounds give no 95 % interval"},
-		{"six are not", func(w *written) { w.rounds = 6 }, nil, ""},
-		{"steal in every round is found", node(func(n *record.Node) { n.Steal = 0.02 }), []string{"steal"}, "median round 2.0 %"},
-		{"steal in one round is found if it is much", node(func(n *record.Node) {
+		{"six rounds are enough", func(w *written) { w.rounds = 6 }, nil, ""},
+		{"steal in every round", node(func(n *record.Node) { n.Steal = 0.02 }), []string{"steal"}, "median round 2.0 %"},
+		{"large steal in one round", node(func(n *record.Node) {
 			if n.Round == 3 {
 				n.Steal = 0.2
 			}
 		}), []string{"steal"}, "worst 20.0 %"},
-		{"a little steal in many rounds is found", node(func(n *record.Node) {
+		{"small steal in many rounds", node(func(n *record.Node) {
 			if n.Round%2 == 1 {
 				n.Steal = 0.03
 			}
 		}), []string{"steal"}, "above the bound of 1 % in"},
-		{"a little steal in one round is nothing", node(func(n *record.Node) {
+		{"small steal in one round is ignored", node(func(n *record.Node) {
 			if n.Round == 3 {
 				n.Steal = 0.03
 			}
 		}), nil, ""},
-		{"steal that was not read is nothing", node(func(n *record.Node) { n.Steal, n.Known = 0.9, false }), nil, ""},
-		{"steal in the warm-up is nothing", node(func(n *record.Node) { n.Steal, n.Phase = 0.9, record.PhaseWarmup }), nil, ""},
-		{"steal counts with many lanes too", func(w *written) {
+		{"unknown steal is ignored", node(func(n *record.Node) { n.Steal, n.Known = 0.9, false }), nil, ""},
+		{"steal in the warm-up is ignored", node(func(n *record.Node) { n.Steal, n.Phase = 0.9, record.PhaseWarmup }), nil, ""},
+		{"steal with many lanes", func(w *written) {
 			w.plan.Lanes = []int{20}
 			node(func(n *record.Node) { n.Steal = 0.02 })(w)
 		}, []string{"steal"}, ""},
 		{"waiting for a CPU is pressure", node(func(n *record.Node) { n.PSICPU = 0.4 }), []string{"pressure"}, "for a CPU"},
 		{"waiting for I/O is pressure", node(func(n *record.Node) { n.PSIIO = 0.2 }), []string{"pressure"}, "for I/O"},
 		{"waiting for memory is pressure", node(func(n *record.Node) { n.PSIMemory = 0.02 }), []string{"pressure"}, "for memory"},
-		{"a kernel without PSI presses nothing", node(func(n *record.Node) { n.PSICPU, n.HavePSI = 0.9, false }), nil, ""},
-		{"lanes that start late are a release skew", func(w *written) {
+		{"kernel without PSI has no pressure", node(func(n *record.Node) { n.PSICPU, n.HavePSI = 0.9, false }), nil, ""},
+		{"late lanes are a release skew", func(w *written) {
 			w.plan.Lanes = []int{10}
 			w.sample = func(_ string, _ subject.Op, _ int, s *record.Sample) { s.Start += int64(s.Lane) * 5 * ms }
 		}, []string{"release-skew"}, "45ms pass, 45 % of the makespan"},
-		{"one lane leaves CPUs to tare", func(w *written) {
+		{"own CPU time with one lane is ignored", func(w *written) {
 			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms }
 		}, nil, ""},
-		{"lanes that use CPU time are an own cost", func(w *written) {
+		{"own CPU time with many lanes is reported", func(w *written) {
 			w.plan.Lanes = []int{10}
 			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms } // 4 CPUs for 100 ms
 		}, []string{"own-cost"}, "of the machine's CPU time"},
-		{"of host and floor it is the operation itself", func(w *written) {
+		{"own CPU time of host and floor is the operation", func(w *written) {
 			w.targets = []string{"host", "floor"}
 			w.plan.Lanes = []int{10}
 			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms }
 		}, nil, ""},
-		{"a command that exits non-zero", fail(record.FailExit), []string{"failed-operations"}, "1 of 10 failed, warm-up included; the first: it broke: first words"},
-		{"what was interrupted did not fail", fail(record.FailInterrupted), nil, ""},
-		{"a record without an end is cut off", func(w *written) {
+		{"failed command", fail(record.FailExit), []string{"failed-operations"}, "1 of 10 failed, warm-up included; the first: it broke: first words"},
+		{"interrupted operation is not a failure", fail(record.FailInterrupted), nil, ""},
+		{"record without an end is truncated", func(w *written) {
 			w.change = func(rec *record.Record) { rec.End = nil }
 		}, []string{"cut-off"}, "has no end"},
-		{"an interrupted run says so", func(w *written) {
+		{"interrupted run", func(w *written) {
 			w.change = func(rec *record.Record) { rec.End.Status = "interrupted" }
 		}, []string{"interrupted"}, ""},
-		{"lines that could not be read are told of", func(w *written) {
+		{"unreadable lines", func(w *written) {
 			w.change = func(rec *record.Record) {
 				rec.ProblemCount, rec.Problems = 2, []record.Problem{{Line: 7, Reason: "not JSON"}}
 			}
@@ -227,11 +228,11 @@ func TestFindings(t *testing.T) {
 			for _, f := range l.Found {
 				said = said || strings.Contains(f.Message, tt.message)
 				if f.Advice == "" || f.Message == "" || f.Type != record.TypeFinding || !slices.Contains([]string{"note", "warning", "error"}, f.Level) {
-					t.Errorf("half a finding: %+v", f)
+					t.Errorf("incomplete finding: %+v", f)
 				}
 			}
 			if !said && tt.message != "" {
-				t.Errorf("%q is not said: %+v", tt.message, l.Found)
+				t.Errorf("no message %q: %+v", tt.message, l.Found)
 			}
 		})
 	}

@@ -45,14 +45,14 @@ func TestMedianOfEvenCountIsTheMeanOfTheMiddleTwo(t *testing.T) {
 		w.plan.Lanes = []int{2}
 		w.latency = func(string, subject.Op, int, int) int64 { return 100 * ms }
 		w.sample = func(_ string, _ subject.Op, round int, s *record.Sample) {
-			s.Start += int64(s.Lane) * int64(round) * ms // a skew of round ms
+			s.Start += int64(s.Lane) * int64(round) * ms // a skew of one ms per round
 			s.Returned = s.Start + 100*ms
 			s.UserCPU, s.SysCPU, s.MaxRSS = int64(round)*ms, int64(9-round)*ms*int64(s.Lane), int64(round)<<20
 		}
 	}))
 	figures := l.Figures()
-	// The parts of one lane are 0…9 and 0; those of the other are 0…9 and the rest up to
-	// 9.
+	// One lane uses 0…9 ms of user time and no system time. The other uses 0…9 ms of user
+	// time, and system time up to 9 ms in total.
 	for quantity, want := range map[string]float64{"release-skew": 4.5 * ms, "max-rss": 4.5 * (1 << 20), "user-cpu": 4.5 * ms, "system-cpu": 0, "command-cpu": 9 * ms} {
 		if f := figure.Find(figures, quantity, "target", "oci0"); f.Value != want {
 			t.Errorf("%s is %v, want %v", quantity, f.Value, want)
@@ -75,7 +75,7 @@ func TestStampsAreDistinct(t *testing.T) {
 		}
 	})
 	c := judged(t, rec).All
-	check.Equal(t, "the stamp that is said to end it", c[0].Estimate.Value, 30*ms)
+	check.Equal(t, "end stamp", c[0].Estimate.Value, 30*ms)
 	want := map[record.Stamp]float64{record.StampReturned: 10, record.StampFirst: 20, record.StampSeen: 30, record.StampRunning: 40}
 	for _, m := range moments(c) {
 		if m.Estimate.Value != want[record.Stamp(m.Labels.Get("stamp"))]*ms {
@@ -115,13 +115,13 @@ func TestWarmupIsNotCountedExceptForFailures(t *testing.T) {
 
 func TestBaseline(t *testing.T) {
 	for name, tt := range map[string]struct{ wanted, targets, want string }{
-		"the wanted one":                      {"crun", "host runc crun", "crun"},
-		"else the first runtime":              {"", "host floor runc crun", "runc"},
-		"else the first target":               {"", "host floor", "host"},
-		"one that is not there is not missed": {"youki", "host runc", "runc"},
-		"a target alone has none":             {"", "runc", ""},
-		"not even if it is wanted":            {"runc", "runc", ""},
-		"no target has none":                  {"", "", ""},
+		"requested baseline":               {"crun", "host runc crun", "crun"},
+		"first runtime by default":         {"", "host floor runc crun", "runc"},
+		"first target without runtimes":    {"", "host floor", "host"},
+		"unknown baseline is ignored":      {"youki", "host runc", "runc"},
+		"single target has none":           {"", "runc", ""},
+		"requested single target has none": {"runc", "runc", ""},
+		"no targets":                       {"", "", ""},
 	} {
 		l := judged(t, write(func(w *written) {
 			w.plan.Baseline = tt.wanted
@@ -195,8 +195,8 @@ func TestUnsupportedOperationIsAbsentNotFailed(t *testing.T) {
 
 func TestUnsupportedOperationsHaveNoRows(t *testing.T) {
 	for name, change := range map[string]func(ops map[string]record.Operation){
-		"not listed":         func(ops map[string]record.Operation) { delete(ops, "runp") },
-		"said to be missing": func(ops map[string]record.Operation) { ops["runp"] = record.Operation{Absent: "no pods"} },
+		"not listed":       func(ops map[string]record.Operation) { delete(ops, "runp") },
+		"listed as absent": func(ops map[string]record.Operation) { ops["runp"] = record.Operation{Absent: "no pods"} },
 	} {
 		for _, all := range []bool{true, false} {
 			l := judged(t, write(func(w *written) {
@@ -245,12 +245,12 @@ func TestPrecision(t *testing.T) {
 		where   string
 	}{
 		// With ten values, the stricter interval spans the first to the last.
-		{"is that of the widest interval", spread, nil, 22.5 / 122.5, "oci1 run"},
-		{"of those that take part", spread, []string{"oci1"}, 4.5 / 104.5, "oci0 run"},
-		{"is not known before there is an interval", func(w *written) { spread(w); w.rounds = 5 }, nil, math.Inf(1), "oci1 run vs oci0"},
-		{"does not wait for what never succeeds", func(w *written) { spread(w); fails(w, "oci1") }, nil, 4.5 / 104.5, "oci0 run"},
-		{"is not reached where nothing succeeds", func(w *written) { spread(w); fails(w, "") }, nil, math.Inf(1), "oci1 run"},
-		{"is perfect where nothing is left", spread, []string{"oci0", "oci1"}, 0, ""},
+		{"widest interval", spread, nil, 22.5 / 122.5, "oci1 run"},
+		{"excluded targets are ignored", spread, []string{"oci1"}, 4.5 / 104.5, "oci0 run"},
+		{"unknown before there is an interval", func(w *written) { spread(w); w.rounds = 5 }, nil, math.Inf(1), "oci1 run vs oci0"},
+		{"target that never succeeds is ignored", func(w *written) { spread(w); fails(w, "oci1") }, nil, 4.5 / 104.5, "oci0 run"},
+		{"not reached if nothing succeeds", func(w *written) { spread(w); fails(w, "") }, nil, math.Inf(1), "oci1 run"},
+		{"perfect without targets", spread, []string{"oci0", "oci1"}, 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rec := write(tt.change)
@@ -276,6 +276,6 @@ func TestJudgingDoesNotModifyTheRecord(t *testing.T) {
 		t.Errorf("%d and %d tables", a, b)
 	}
 	if len(rec.Findings) != 0 || len(first.Found) != len(second.Found) {
-		t.Errorf("findings were put into the record: %+v", rec.Findings)
+		t.Errorf("findings were added to the record: %+v", rec.Findings)
 	}
 }

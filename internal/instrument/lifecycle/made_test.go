@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// run builds a record with times that are easy to check.
+// run builds a record with times that are easy to verify.
 type run struct {
 	rec  *record.Record
 	plan lifecycle.Options
@@ -122,7 +122,7 @@ func (r *run) fail(name string, op subject.Op, round int, f record.Failure) {
 	r.rec.Batches[i].Samples[0].Failure = &f
 }
 
-// pair is a typical report: two runtimes and the host.
+// pair returns a typical report: two runtimes and the host.
 func pair(lanes ...int) *run {
 	r := newRun(lanes, subject.ContainerOps...)
 	r.host()
@@ -156,7 +156,7 @@ func six() *run {
 	return r
 }
 
-// engines are Docker with a daemon and shims, and Podman with a monitor.
+// engines returns a run of Docker with a daemon and shims, and Podman with a monitor.
 func engines(lanes ...int) *run {
 	const mib = 1 << 20
 	r := newRun(lanes, subject.Create, subject.Remove)
@@ -189,7 +189,7 @@ func engines(lanes ...int) *run {
 	return r
 }
 
-// pods are two CRI endpoints and an engine without pods.
+// pods returns a run of two CRI endpoints and an engine without pods.
 func pods(lanes ...int) *run {
 	r := newRun(lanes, subject.Ops...)
 	r.plan.Title, r.plan.Subject = "Pods, and containers in them", "cri+containerd/runc"
@@ -225,7 +225,8 @@ func (r *run) cri(name, version string) {
 	r.add(record.Target{Name: name, Kind: "cri", Version: version, Clock: "host", Operations: ops})
 }
 
-// cluster is two RuntimeClasses, of which a watch and the node's engine told.
+// cluster returns a run of two RuntimeClasses, with the stamps of a watch and of the
+// node's engine.
 func cluster(lanes ...int) *run {
 	r := newRun(lanes, subject.Remove, subject.Run)
 	for i, name := range []string{"kubernetes/runc", "kubernetes/crun"} {
@@ -269,7 +270,7 @@ func failing() *run {
 	return r
 }
 
-// guest has a workload with a clock of its own and too few rounds.
+// guest returns a run with a workload on its own clock and too few rounds.
 func guest() *run {
 	r := newRun([]int{1}, subject.Start, subject.Run)
 	r.runtime("runc", "1.1.12")
@@ -287,7 +288,7 @@ func guest() *run {
 	return r
 }
 
-// Hostile text that tries to be interpreted.
+// Hostile text that is dangerous if interpreted.
 const (
 	hostileName    = "=cmd|'/c calc'!A0\x1b]0;owned\a`x`<b>"
 	hostileVersion = "1.0\n# heading\r\n\u202evil\x1b[2J [link](javascript:x) \u009b31m"

@@ -112,7 +112,7 @@ func TestTimedIntervalIsPrintedOnce(t *testing.T) {
 	out := rendered(t, r, "text", page.Options{Verbose: true})
 	for _, want := range []string{"  start, run\n", "host, again  " + again.Operations["run"].Command + "\n"} {
 		if strings.Count(out, want) != 1 {
-			t.Errorf("%q is not once in:\n%s", want, out)
+			t.Errorf("%q does not occur exactly once in:\n%s", want, out)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestNaNIsPrintedAsMissing(t *testing.T) {
 			t.Errorf("%s: %v", format, err)
 		}
 		if s := out.String(); strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
-			t.Errorf("%s holds what is no number:\n%s", format, s)
+			t.Errorf("%s contains NaN:\n%s", format, s)
 		}
 		if format == "json" && !json.Valid(out.Bytes()) {
 			t.Error("no JSON")

@@ -17,8 +17,8 @@ import (
 
 const mib = 1 << 20
 
-// staffed gives the first target a daemon that grows by 2 MiB per container and a shim of
-// 5 MiB per container. The round number is added to the daemon's CPU time.
+// staffed adds to the first target a daemon that grows by 2 MiB per container, and a shim
+// of 5 MiB per container. The round number is added to the daemon's CPU time.
 func staffed(lanes int, change func(b *record.Batch)) func(*written) {
 	return func(w *written) {
 		w.plan.Lanes = []int{lanes}
@@ -45,7 +45,7 @@ func rolesOf(t *testing.T, rec *record.Record) (roles []figure.Set) {
 	for _, part := range judged(t, rec).All.Parts("role") {
 		if part.Get("role") != "" {
 			roles = append(roles, part)
-			check.Equal(t, "a target with processes of its own", part.Get("target"), "oci0")
+			check.Equal(t, "a target with its own processes", part.Get("target"), "oci0")
 		}
 	}
 	return roles
@@ -102,9 +102,9 @@ func TestReleasedMemoryIsNegativeGrowth(t *testing.T) {
 
 func TestCPUTimeIsUnknownIfAProcessExited(t *testing.T) {
 	for name, u := range map[string]record.Usage{
-		"most ended":                {Before: 4, After: 1, Ended: 3, CPU: 1 * ms},
-		"one was replaced":          {Before: 4, After: 4, Ended: 1, CPU: 1 * ms},
-		"fewer, by an older record": {Before: 4, After: 1, CPU: 1 * ms},
+		"most processes exited":              {Before: 4, After: 1, Ended: 3, CPU: 1 * ms},
+		"process replaced":                   {Before: 4, After: 4, Ended: 1, CPU: 1 * ms},
+		"fewer processes in an older record": {Before: 4, After: 1, CPU: 1 * ms},
 	} {
 		u.Role = record.RoleShim
 		got := rolesOf(t, write(staffed(4, func(b *record.Batch) { b.Roles = []record.Usage{u} })))
@@ -196,12 +196,12 @@ func TestReadyTimeHasAResolution(t *testing.T) {
 	text := rendered(t, asked(), "text", page.Options{Width: 120, Verbose: true})
 	for _, want := range []string{" known to ", " at worst ", "first request 400 µs", "at most in 10 of 10: ready when first asked"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.TrimSpace(want)) {
-			t.Errorf("nothing says %q:\n%s", want, text)
+			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
 	for line := range strings.Lines(text) {
 		if at, is := strings.CutPrefix(strings.TrimSpace(line), "ready "); is && (strings.Count(at, "≤ ") != 2 || strings.Contains(at, "≤ 300 ms")) {
-			t.Errorf("of the three targets but the host's it is the latest that can be: %s", line)
+			t.Errorf("only the host's ready time may be an upper bound: %s", line)
 		}
 	}
 }

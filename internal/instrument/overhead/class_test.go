@@ -42,17 +42,17 @@ func TestCheckCountsOnlyMeasuredPhases(t *testing.T) {
 		change  func(*record.Record)
 		missing string
 	}{
-		{"phases that were all measured are enough", nil, nil, ""},
-		{"a phase that was left out is not", nil, without(func(r record.Reading) bool { return r.Phase == "1G" }), "phase 1G with 1 sandbox was not measured"},
-		{"a phase that failed in all rounds is not", at("1G", failed), nil, "phase 1G with 1 sandbox was not measured"},
-		{"one that failed in some rounds is judged by the others", at("1G", func(r *record.Reading) {
+		{"all phases measured", nil, nil, ""},
+		{"skipped phase", nil, without(func(r record.Reading) bool { return r.Phase == "1G" }), "phase 1G with 1 sandbox was not measured"},
+		{"phase failed in all rounds", at("1G", failed), nil, "phase 1G with 1 sandbox was not measured"},
+		{"phase failed in some rounds", at("1G", func(r *record.Reading) {
 			if r.Round == 0 {
 				failed(r)
 			}
 		}), nil, ""},
-		{"a phase that was not read whole is not", at("idle", func(r *record.Reading) { r.Problems.Denied = 1 }), nil, "phase idle with 1 sandbox was not measured"},
-		{"a count that was not reached is not", nil, without(func(r record.Reading) bool { return r.Sandboxes == 5 }), "phase idle with 5 sandboxes was not measured"},
-		{"a target without any figure is not", nil, func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }, "phase 1G with 1 sandbox was not measured"},
+		{"phase read incompletely", at("idle", func(r *record.Reading) { r.Problems.Denied = 1 }), nil, "phase idle with 1 sandbox was not measured"},
+		{"count not reached", nil, without(func(r record.Reading) bool { return r.Sandboxes == 5 }), "phase idle with 5 sandboxes was not measured"},
+		{"target without figures", nil, func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }, "phase 1G with 1 sandbox was not measured"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
@@ -79,23 +79,23 @@ func TestRuntimeClassOverhead(t *testing.T) {
 		memory  int64 // MiB
 		cpu     int64
 		rule    string
-		unknown bool   // some phase's CPU
-		enough  Answer // for 90m
+		unknown bool   // no CPU figure for a phase
+		enough  Answer // for a declared CPU of 90m
 	}{
-		{"the most of all phases", nil, 44, 80, "cpu: the maximum of a sandbox beyond its workload, 80.0m in phase 1G", false, Enough},
-		{"a daemon's memory is no pod's", readings(func(r *record.Reading) {
+		{"maximum of all phases", nil, 44, 80, "cpu: the maximum of a sandbox beyond its workload, 80.0m in phase 1G", false, Enough},
+		{"daemon memory is excluded", readings(func(r *record.Reading) {
 			r.Processes = append(r.Processes, record.Process{Pid: 9, Start: 1, Name: "containerd", Role: record.RoleDaemon, Rule: "made up", Lane: -1, Read: true, PSSAnon: 50*mi + int64(r.Sandboxes)*100*mi})
 		}), 44, 80, "without reclaimable page cache and the daemon's memory", false, Enough},
-		{"a phase that failed is named", readings(at("1G", failed)), 24, 20, "phases 1G with 1 sandbox have no figures and are not included", true, NotShown},
-		{"a phase that was left out is named", func(w *oversight) { w.change = without(func(r record.Reading) bool { return r.Phase == "1G" }) }, 24, 20, "phases 1G with 1 sandbox have no figures and are not included", true, NotShown},
-		{"of a phase with few ticks no CPU is taken", func(w *oversight) {
+		{"failed phase is named", readings(at("1G", failed)), 24, 20, "phases 1G with 1 sandbox have no figures and are not included", true, NotShown},
+		{"skipped phase is named", func(w *oversight) { w.change = without(func(r record.Reading) bool { return r.Phase == "1G" }) }, 24, 20, "phases 1G with 1 sandbox have no figures and are not included", true, NotShown},
+		{"CPU of a phase with few samples is ignored", func(w *oversight) {
 			w.series = func(s *record.Series) {
 				if s.Phase == "1G" {
 					s.Times = s.Times[:9]
 				}
 			}
 		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox, shorter than 1s or with fewer than 10 samples", true, NotShown},
-		{"nor of one that was over at once", func(w *oversight) {
+		{"CPU of a short phase is ignored", func(w *oversight) {
 			w.change = func(rec *record.Record) {
 				var begin int64
 				for i := range rec.Readings {
@@ -116,8 +116,8 @@ func TestRuntimeClassOverhead(t *testing.T) {
 				}
 			}
 		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox", true, NotShown},
-		{"where no phase was long enough nothing is enough", func(w *oversight) { w.series = func(s *record.Series) { s.Times = nil } }, 44, 0, "so none is recommended\ncpu: not taken from phase idle", true, NotShown},
-		{"a VMM whose vCPUs were not told has the guest's work in it", readings(func(r *record.Reading) {
+		{"no phase is long enough", func(w *oversight) { w.series = func(s *record.Series) { s.Times = nil } }, 44, 0, "so none is recommended\ncpu: not taken from phase idle", true, NotShown},
+		{"unknown vCPUs include the guest's work", readings(func(r *record.Reading) {
 			for i := range r.Processes {
 				if p := &r.Processes[i]; p.Role == record.RoleVMM {
 					p.VCPU, p.Groups = 0, p.Groups[:1]
@@ -170,9 +170,9 @@ func TestMemoryKeptByGuestIsNotOverhead(t *testing.T) {
 		memory int64 // MiB
 		answer Answer
 	}{
-		"in a VM, where less than it kept may be enough":          {true, 160 * mi, 124, NotShown},
-		"in a VM, where even what it kept fits":                   {true, 200 * mi, 124, Enough},
-		"in a container, whose memory is the workload's and gone": {false, 160 * mi, 12, Enough},
+		"VM, check below the kept memory":           {true, 160 * mi, 124, NotShown},
+		"VM, check above the kept memory":           {true, 200 * mi, 124, Enough},
+		"container, memory freed with the workload": {false, 160 * mi, 12, Enough},
 	} {
 		o := weigh(tt.vm, tt.check)
 		c := o.Classes[0]
@@ -222,13 +222,13 @@ func TestRuntimeHelperCPUIsInTheCheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		phase  string // phase in which it spins; "" for all
-		before bool   // it was there before the sandboxes
+		before bool   // existed before the sandboxes
 		answer Answer
 		cpu    int64
 	}{
-		"a helper that was left behind":     {"", false, NotEnough, 120},
-		"a helper that another target left": {"", true, Enough, 0},
-		"an exec that runs a load":          {"1G", false, Enough, 0},
+		"helper left behind":                   {"", false, NotEnough, 120},
+		"helper left behind by another target": {"", true, Enough, 0},
+		"exec of a load":                       {"1G", false, Enough, 0},
 	} {
 		o := weighed(t, oversee(func(w *oversight) {
 			w.plan.Phases, w.plan.Check = []string{"idle", "1G"}, &PodFixed{CPU: 10, Memory: 8 * mi}
@@ -256,10 +256,10 @@ func TestUnbalancedLedgerConfirmsNoOverhead(t *testing.T) {
 		check int64 // MiB
 		says  string
 	}{
-		"books that are closed":                              {0, 0, 8, ""},
-		"memory that no role has":                            {50 * mi, 0, 8, "50.0 MiB ±0 KiB per sandbox are unexplained"},
-		"a residual that nobody can tell from noise":         {212 * mi, 350 * mi, 160, "212.0 MiB ±"},
-		"an overhead that holds what is unexplained as well": {50 * mi, 0, 160, ""},
+		"balanced ledger":                          {0, 0, 8, ""},
+		"memory without a role":                    {50 * mi, 0, 8, "50.0 MiB ±0 KiB per sandbox are unexplained"},
+		"residual within the noise":                {212 * mi, 350 * mi, 160, "212.0 MiB ±"},
+		"overhead includes the unexplained memory": {50 * mi, 0, 160, ""},
 	} {
 		o := weighed(t, oversee(func(w *oversight) {
 			w.kinds, w.names = []string{"cri"}, []string{"cri+containerd/runc"}
@@ -291,7 +291,7 @@ func TestLargerCountBalancesThePhase(t *testing.T) {
 	for name, c := range map[string]struct {
 		counts []int
 		answer Answer
-	}{"one sandbox": {[]int{1}, NotShown}, "and twenty": {[]int{1, 20}, Enough}} {
+	}{"one sandbox": {[]int{1}, NotShown}, "one and twenty sandboxes": {[]int{1, 20}, Enough}} {
 		o := weighed(t, oversee(func(w *oversight) {
 			w.plan.Sandboxes, w.plan.Rounds, w.plan.Check = c.counts, 1, &PodFixed{CPU: 10, Memory: 16 * mi}
 			w.reading = func(r *record.Reading) {
@@ -310,10 +310,10 @@ func TestUnexplainedMemoryIsTheMinimumOfAllRounds(t *testing.T) {
 		rounds []open
 		most   float64
 	}{
-		"of three wide ones the narrowest":           {[]open{{0, 5}, {-1, 3}, {2, 9}}, 2},
-		"a round that noise explains is not counted": {[]open{{0, 1}, {0, 400}}, 1},
-		"one that it does not is":                    {[]open{{0, 1}, {50, 4}, {40, 2}}, 54},
-		"less than nothing is nothing":               {[]open{{-9, 2}}, 0},
+		"narrowest of three wide rounds":    {[]open{{0, 5}, {-1, 3}, {2, 9}}, 2},
+		"round within the noise is ignored": {[]open{{0, 1}, {0, 400}}, 1},
+		"round beyond the noise counts":     {[]open{{0, 1}, {50, 4}, {40, 2}}, 54},
+		"negative memory is zero":           {[]open{{-9, 2}}, 0},
 	} {
 		got := c.rounds[0]
 		for _, o := range c.rounds[1:] {
@@ -335,11 +335,11 @@ func TestPhaseWithEndedSandboxHasNoFigures(t *testing.T) {
 		oom    int64
 		says   string
 	}{
-		"a VMM that was killed": {gone, 0, "1 of 1 sandboxes exited while they were measured: vmm main (process 1000) is gone"},
-		"a process that nobody waited for": {func(r *record.Reading) {
+		"killed VMM": {gone, 0, "1 of 1 sandboxes exited while they were measured: vmm main (process 1000) is gone"},
+		"zombie VMM": {func(r *record.Reading) {
 			r.Processes[0].Ended, r.Processes[0].PSSAnon = true, 0
 		}, 0, "vmm main (process 1000) is gone"},
-		"one that was killed for lack of memory": {gone, 2, "is gone; the kernel killed 2 processes of the node for lack of memory in that time"},
+		"VMM killed by the OOM killer": {gone, 2, "is gone; the kernel killed 2 processes of the node for lack of memory in that time"},
 	} {
 		o := weighed(t, oversee(func(w *oversight) {
 			w.kinds, w.names = []string{"cri"}, []string{"cri+containerd/kata"}

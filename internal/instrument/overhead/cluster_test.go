@@ -58,7 +58,7 @@ func TestRuntimeClassIsAcceptedByAPIServer(t *testing.T) {
 	fixed := ours.Overhead.PodFixed
 	check.That(t, ours.Name == "kata.qemu" && ours.Handler == "kata-clh" && fixed.Memory().Value() == 156*mi && fixed.Cpu().MilliValue() == 250 &&
 		ours.Scheduling != nil && ours.Scheduling.NodeSelector["kata"] == "true" && len(ours.Scheduling.Tolerations) == 1, "of the cluster's: %+v", ours)
-	check.That(t, beside.Name == "kata" && beside.Handler == "kata" && beside.Scheduling == nil, "of no cluster: %+v", beside)
+	check.That(t, beside.Name == "kata" && beside.Handler == "kata" && beside.Scheduling == nil, "outside a cluster: %+v", beside)
 	check.That(t, strings.Contains(text, "# memory: the maximum of a sandbox beyond its workload") && strings.Contains(text, "rounded up to a multiple of 4Mi") &&
 		strings.Contains(text, "rounded up to a multiple of 10m"), "it does not say what was rounded:\n%s", text)
 }
@@ -83,7 +83,7 @@ func TestTargetOutsideClusterHasNoRuntimeClass(t *testing.T) {
 func TestUnprintableSchedulingIsOmitted(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"a pseudonym": "text-1", "no object": `["a"]`, "two values": `{} {}`, "another document": "{}\n---\n{}", "bidirectional text": `{"nodeSelector":{"a":"` + "\u202e" + `"}}`,
+		"pseudonym": "text-1", "no object": `["a"]`, "two values": `{} {}`, "another document": "{}\n---\n{}", "bidirectional text": `{"nodeSelector":{"a":"` + "\u202e" + `"}}`,
 	} {
 		classes, _ := applied(t, weighed(t, inCluster(&record.Kubernetes{RuntimeClass: "kata", Handler: "kata", Scheduling: text}, nil)))
 		check.That(t, len(classes) == 2 && classes[0].Scheduling == nil, "%s: %+v", name, classes[0])
@@ -96,7 +96,7 @@ func TestNoFiguresMeansNoRuntimeClass(t *testing.T) {
 		o.change = func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }
 	}))
 	err := Instrument.Formats[FormatRuntimeClass].Write(new(bytes.Buffer), j)
-	check.That(t, err != nil, "it was written")
+	check.That(t, err != nil, "the format was written without figures")
 }
 
 func TestDeclaredOverheadIsChecked(t *testing.T) {
@@ -106,12 +106,12 @@ func TestDeclaredOverheadIsChecked(t *testing.T) {
 		checks int
 		answer Answer
 	}{
-		"enough":                         {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250, Memory: 160 * mi}}, 1, Enough},
-		"not enough":                     {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250, Memory: 100 * mi}}, 1, NotEnough},
-		"a class that declares none":     {&record.Kubernetes{RuntimeClass: "kata"}, 1, NotEnough},
-		"pods without a class":           {&record.Kubernetes{}, 0, ""},
-		"what is weighed in no cluster":  {nil, 0, ""},
-		"a class that declares CPU only": {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250}}, 1, NotEnough},
+		"enough":                   {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250, Memory: 160 * mi}}, 1, Enough},
+		"not enough":               {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250, Memory: 100 * mi}}, 1, NotEnough},
+		"class without overhead":   {&record.Kubernetes{RuntimeClass: "kata"}, 1, NotEnough},
+		"pods without a class":     {&record.Kubernetes{}, 0, ""},
+		"target outside a cluster": {nil, 0, ""},
+		"class with CPU only":      {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250}}, 1, NotEnough},
 	} {
 		j := weighed(t, inCluster(tt.is, func(o *oversight) { o.plan.Check = &PodFixed{Declared: true} }))
 		check.That(t, len(j.Check) == tt.checks && (tt.checks == 0 || j.Check[0].Answer == tt.answer && j.Check[0].Target == "kubernetes/kata"),
@@ -132,7 +132,7 @@ func TestDeclaredSelectsTheDeclaredOverhead(t *testing.T) {
 		"%s %+v %v", text, back.Check, err)
 	o.Allocatable = &PodFixed{Declared: true}
 	err = option.Check(&o)
-	check.That(t, err != nil, "a node's allocatable is declared by no RuntimeClass")
+	check.That(t, err != nil, "allocatable accepted the value declared")
 }
 
 func TestRequestsAreSharesOfNodeAllocatable(t *testing.T) {
@@ -161,7 +161,7 @@ func TestPodStatusAndKubectlTopAreFigures(t *testing.T) {
 		f := figure.Find(figures, quantity, "target", "kubernetes/kata")
 		check.That(t, f.Value == want && len(f.Rounds) == 2, "%s: %+v", quantity, f)
 		f = figure.Find(figures, quantity, "target", "containerd/kata")
-		check.That(t, !f.Known(), "%s of what no cluster looks after: %+v", quantity, f)
+		check.That(t, !f.Known(), "%s outside a cluster: %+v", quantity, f)
 	}
 	f := figure.Find(figures, "engine-cpu", "source", "kubectl top", "of", "reported")
 	check.That(t, f.Value == 0.25, "%+v", f)

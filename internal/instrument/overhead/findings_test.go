@@ -20,7 +20,7 @@ func TestOverheadFindings(t *testing.T) {
 			}
 		})
 	}
-	others := func(byProcesses int64) func(*oversight) { // who took 3 MiB by what the node says
+	others := func(byProcesses int64) func(*oversight) { // other processes used 3 MiB by the node's figures
 		return readings(func(r *record.Reading) {
 			r.Host.Anon = 4 << 30
 			if r.Moment == record.MomentEnd {
@@ -28,7 +28,7 @@ func TestOverheadFindings(t *testing.T) {
 			}
 		})
 	}
-	uncharged := func(kernel int64, settled bool) func(*oversight) { // by the node, at the end of a phase
+	uncharged := func(kernel int64, settled bool) func(*oversight) { // settled at the end of a phase
 		return func(w *oversight) {
 			boxes(box{memory: 2 * mi, shim: 5 * mi, kernel: kernel})(w)
 			w.reading = func(r *record.Reading) {
@@ -43,17 +43,17 @@ func TestOverheadFindings(t *testing.T) {
 		want    []string
 		message string
 	}{
-		{"a quiet node has its shims outside of the pod, and nothing else", nil, nil, "shim 5.0 MiB in /system/containerd"},
-		{"little of one sandbox is much of all of them", func(w *oversight) {
+		{"idle node has only the finding on the shim outside the pod", nil, nil, "shim 5.0 MiB in /system/containerd"},
+		{"small memory per sandbox is large in total", func(w *oversight) {
 			w.plan.Sandboxes = []int{1, 5}
 			w.box = func(_, _ string, n, _ int) box { return box{memory: 2 * mi, shim: (1000 - 40*int64(n)) << 10} }
 		}, nil, "800 KiB per sandbox is charged outside the pod's cgroup"},
-		{"cgroups that were left are told", readings(func(r *record.Reading) {
+		{"remaining cgroups are reported", readings(func(r *record.Reading) {
 			if r.Moment == record.MomentAfter {
 				r.Left = []string{"/kata_overhead/0"}
 			}
 		}), []string{"cgroup-leaked"}, "3 cgroups remained"},
-		{"those that the run removed are one finding", func(w *oversight) {
+		{"cgroups removed by the run are reported once", func(w *oversight) {
 			readings(func(r *record.Reading) {
 				if r.Moment == record.MomentAfter {
 					r.Left = []string{"/kata_overhead/0"}
@@ -63,24 +63,24 @@ func TestOverheadFindings(t *testing.T) {
 				rec.Findings = append(rec.Findings, record.Finding{Code: "runtime-left", Level: "warning", Target: rec.Targets[0].Name, Message: "tare removed them at the end", Advice: "x"})
 			}
 		}, []string{"runtime-left"}, "tare removed them at the end"},
-		{"memory in no book is a large residual", boxes(box{memory: 100 * mi, shim: 5 * mi, extra: 5 * mi}), []string{"residual-large"}, "5.0 MiB of the node's change of 110.0 MiB is unexplained"},
-		{"a little of it is not", boxes(box{memory: 100 * mi, shim: 5 * mi, extra: 3 * mi}), nil, ""},
-		{"2 % of a large change are not", boxes(box{memory: 1000 * mi, shim: 5 * mi, extra: 19 * mi}), nil, ""},
-		{"an engine that sees little is blind", end(func(r *record.Reading) {
+		{"large unexplained memory is reported", boxes(box{memory: 100 * mi, shim: 5 * mi, extra: 5 * mi}), []string{"residual-large"}, "5.0 MiB of the node's change of 110.0 MiB is unexplained"},
+		{"small unexplained memory is not reported", boxes(box{memory: 100 * mi, shim: 5 * mi, extra: 3 * mi}), nil, ""},
+		{"2 % of a large change is not reported", boxes(box{memory: 1000 * mi, shim: 5 * mi, extra: 19 * mi}), nil, ""},
+		{"engine reporting a quarter is reported", end(func(r *record.Reading) {
 			r.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: 2 * mi, CPU: -1}}
 		}), []string{"engine-blind"}, "docker stats reports 2.0 MiB, but the sandboxes use 8.0 MiB (25 %)"},
-		{"one that sees half is not, and one that says nothing is not", end(func(r *record.Reading) {
+		{"engine reporting half or nothing is not reported", end(func(r *record.Reading) {
 			r.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: 4 * mi, CPU: -1}, {Lane: 0, Source: "cri", Memory: -1, CPU: -1}}
 		}), nil, ""},
-		{"what could not be read is told", end(func(r *record.Reading) {
+		{"unreadable files are reported", end(func(r *record.Reading) {
 			r.Problems.Denied, r.Problems.Examples = 1, []string{"/proc/1/smaps_rollup"}
 		}), []string{"incomplete"}, "3 of 3 phases: 3 denied; such as /proc/1/smaps_rollup"},
-		{"what ended while it was read is a note", end(func(r *record.Reading) { r.Problems.Gone = 2 }), []string{"vanished-while-read"}, "6 processes or cgroups ended"},
-		{"the host has no pod to be outside of", func(w *oversight) {
+		{"exit during the reading is a note", end(func(r *record.Reading) { r.Problems.Gone = 2 }), []string{"vanished-while-read"}, "6 processes or cgroups ended"},
+		{"host has no pod cgroup", func(w *oversight) {
 			w.kinds = append(w.kinds, "host")
 			w.names = append(w.names, "host")
 		}, nil, ""},
-		{"the exec that brings a load in is not charged outside for long", func(w *oversight) {
+		{"exec of a load does not count as outside the pod", func(w *oversight) {
 			w.plan.Phases = []string{"idle", "hold 64MiB"}
 			w.reading = func(r *record.Reading) {
 				if r.Phase == "hold 64MiB" {
@@ -89,10 +89,10 @@ func TestOverheadFindings(t *testing.T) {
 				}
 			}
 		}, nil, "5.0 MiB per sandbox"},
-		{"missed ticks are told", func(w *oversight) { w.series = func(s *record.Series) { s.Missed = 1 } }, []string{"missed-ticks"}, "3 of 33 ticks"},
-		{"a node in motion is told", end(func(r *record.Reading) { r.Settled = false }), []string{"node-unsettled"}, "3 of 9 readings"},
-		{"a node under pressure is told", readings(func(r *record.Reading) { r.Host.HavePSI, r.Host.PSIIO = true, r.Time/5 }), []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median phase 20.0 %"},
-		{"but not of one under a load, which presses by itself", func(w *oversight) {
+		{"missed ticks are reported", func(w *oversight) { w.series = func(s *record.Series) { s.Missed = 1 } }, []string{"missed-ticks"}, "3 of 33 ticks"},
+		{"unsettled node is reported", end(func(r *record.Reading) { r.Settled = false }), []string{"node-unsettled"}, "3 of 9 readings"},
+		{"pressure is reported", readings(func(r *record.Reading) { r.Host.HavePSI, r.Host.PSIIO = true, r.Time/5 }), []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median phase 20.0 %"},
+		{"pressure in a load phase is not reported", func(w *oversight) {
 			w.plan.URL, w.plan.Phases = "http://:8080/", []string{"idle", "load"}
 			w.reading = func(r *record.Reading) {
 				if r.Host.HavePSI = true; r.Phase == "load" && r.Moment == record.MomentEnd {
@@ -100,7 +100,7 @@ func TestOverheadFindings(t *testing.T) {
 				}
 			}
 		}, nil, ""},
-		{"though of one from which the hypervisor takes time then", func(w *oversight) {
+		{"steal in a load phase is reported", func(w *oversight) {
 			w.plan.URL, w.plan.Phases = "http://:8080/", []string{"idle", "load"}
 			w.reading = func(r *record.Reading) {
 				if r.Phase == "load" && r.Moment == record.MomentEnd {
@@ -108,8 +108,8 @@ func TestOverheadFindings(t *testing.T) {
 				}
 			}
 		}, []string{"node-pressure"}, "steal"},
-		{"as is steal", readings(func(r *record.Reading) { r.Host.Steal = r.Time / 10 }), []string{"node-pressure"}, "steal"},
-		{"in some rounds too", func(w *oversight) {
+		{"steal is reported", readings(func(r *record.Reading) { r.Host.Steal = r.Time / 10 }), []string{"node-pressure"}, "steal"},
+		{"steal in some rounds is reported", func(w *oversight) {
 			w.plan.Rounds = 20
 			w.reading = func(r *record.Reading) {
 				if r.Round < 9 {
@@ -117,26 +117,26 @@ func TestOverheadFindings(t *testing.T) {
 				}
 			}
 		}, []string{"node-pressure"}, "median phase 0.0 %, worst 2.5 %; above the bound of 1 % in 9 of 20"},
-		{"page cache that outweighs all else is told", boxes(box{memory: 2 * mi, shim: 5 * mi, cache: 300 * mi}), []string{"page-cache-heavy"}, "300.0 MiB of page cache"},
-		{"throttling is told", end(func(r *record.Reading) { r.Groups[0].Throttled = sec }), []string{"throttled"}, "10.0 % of the phase"},
-		{"what others took by two counts is told", others(23 * mi), []string{"others-unclear"}, "23.0 MiB by their own RssAnon, 3.0 MiB by the node's anonymous memory"},
-		{"two counts that agree are not", others(3 * mi), nil, ""},
-		{"kernel memory that is counted beyond the node's is told", uncharged(9*mi, true), []string{"kernel-overcounted"},
+		{"large page cache is reported", boxes(box{memory: 2 * mi, shim: 5 * mi, cache: 300 * mi}), []string{"page-cache-heavy"}, "300.0 MiB of page cache"},
+		{"throttling is reported", end(func(r *record.Reading) { r.Groups[0].Throttled = sec }), []string{"throttled"}, "10.0 % of the phase"},
+		{"two figures of other usage that differ are reported", others(23 * mi), []string{"others-unclear"}, "23.0 MiB by their own RssAnon, 3.0 MiB by the node's anonymous memory"},
+		{"two figures of other usage that agree are not reported", others(3 * mi), nil, ""},
+		{"kernel memory beyond the node's is reported", uncharged(9*mi, true), []string{"kernel-overcounted"},
 			"9.0 MiB of kernel memory are charged, 9.0 MiB more than the growth of the node's (allowed: 4.0 MiB"},
-		{"a little beyond it is not", uncharged(3*mi, true), nil, ""},
-		{"nor is it on a node in motion", uncharged(9*mi, false), []string{"node-unsettled"}, ""},
-		{"a phase that failed is told and counted", end(func(r *record.Reading) {
+		{"kernel memory slightly beyond the node's is not reported", uncharged(3*mi, true), nil, ""},
+		{"kernel memory on an unsettled node is not reported", uncharged(9*mi, false), []string{"node-unsettled"}, ""},
+		{"failed phase is reported and counted", end(func(r *record.Reading) {
 			if r.Round == 1 {
 				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1", Command: "fio"}
 			}
 		}), []string{"failed-operations"}, "phase idle failed in 1 of 3 rounds; the first: it exited 1"},
-		{"one that was interrupted is not", end(func(r *record.Reading) {
+		{"interrupted phase is not reported", end(func(r *record.Reading) {
 			if r.Round == 1 {
 				r.Failure = &record.Failure{Kind: record.FailInterrupted}
 			}
 		}), nil, ""},
-		{"a record without an end is told", func(w *oversight) { w.change = func(rec *record.Record) { rec.End = nil } }, []string{"cut-off"}, ""},
-		{"what the experiment found is taken over, and nothing else", func(w *oversight) {
+		{"record without an end is reported", func(w *oversight) { w.change = func(rec *record.Record) { rec.End = nil } }, []string{"cut-off"}, ""},
+		{"findings of the run are kept, others recomputed", func(w *oversight) {
 			w.change = func(rec *record.Record) {
 				rec.Findings = []record.Finding{{Code: finding.NotReached}, {Code: finding.PhaseSkipped}, {Code: "engine-blind"}}
 			}
@@ -172,10 +172,10 @@ func TestOverheadGroupGrowthUsesItsPeak(t *testing.T) {
 		series []int64
 		to     string
 	}{
-		{"what it has back to idle's at the end is told by its peak", map[record.Moment]int64{record.MomentBegin: 120, record.MomentEnd: 900}, nil, "110.0 MiB idle to 900.0 MiB"},
-		{"a peak from before the phase is not the phase's", map[record.Moment]int64{record.MomentBegin: 900, record.MomentEnd: 900}, nil, ""},
-		{"without a peak by its series", nil, []int64{110, 700, 110}, "110.0 MiB idle to 700.0 MiB"},
-		{"a group that stays as it is did not grow", nil, []int64{110, 120, 110}, ""},
+		{"growth within the phase is found by the peak", map[record.Moment]int64{record.MomentBegin: 120, record.MomentEnd: 900}, nil, "110.0 MiB idle to 900.0 MiB"},
+		{"peak before the phase is ignored", map[record.Moment]int64{record.MomentBegin: 900, record.MomentEnd: 900}, nil, ""},
+		{"growth without a peak is found by the series", nil, []int64{110, 700, 110}, "110.0 MiB idle to 700.0 MiB"},
+		{"constant cgroup did not grow", nil, []int64{110, 120, 110}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
@@ -206,7 +206,7 @@ func TestOverheadGroupGrowthUsesItsPeak(t *testing.T) {
 	}
 }
 
-func TestALoadAboveItsLimitIsExplained(t *testing.T) {
+func TestLoadAboveItsLimitIsExplained(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -214,11 +214,11 @@ func TestALoadAboveItsLimitIsExplained(t *testing.T) {
 		limit int64
 		want  string
 	}{
-		{"killed above its limit", 137, 32 * mi, "the limit of 32.0 MiB is below the load's memory, 64.0 MiB"},
-		{"killed at it, for the program needs some too", 137, 64 * mi, "the limit of 64.0 MiB is below the load's memory, 64.0 MiB plus its program"},
-		{"killed below it has another cause", 137, 128 * mi, "run it by hand"},
-		{"killed without one too", 137, 0, "run it by hand"},
-		{"another exit is not the limit's doing", 1, 32 * mi, "run it by hand"},
+		{"killed with a load above the limit", 137, 32 * mi, "the limit of 32.0 MiB is below the load's memory, 64.0 MiB"},
+		{"killed with a load at the limit", 137, 64 * mi, "the limit of 64.0 MiB is below the load's memory, 64.0 MiB plus its program"},
+		{"killed with a load below the limit", 137, 128 * mi, "run it by hand"},
+		{"killed without a limit", 137, 0, "run it by hand"},
+		{"other exit code", 1, 32 * mi, "run it by hand"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {

@@ -58,14 +58,14 @@ func TestCalibration(t *testing.T) {
 		box  box // under load; an idle box has 2 MiB
 		off  string
 	}{
-		{"a workload that holds what it was told", box{memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
-		{"one that holds too little", box{memory: 63 * mi, shim: 9 * mi, cpu: 0.5}, "61.0 MiB were measured"},
-		{"a guest that holds it", box{vm: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
-		{"a sentry", box{sentry: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
-		{"a sentry that needs more to run it", box{sentry: true, memory: 66 * mi, cpu: 0.52}, "0.52 were measured"},
-		{"one that spins too much", box{memory: 66 * mi, cpu: 0.52}, "0.52 were measured"},
-		{"one that came short, as it says itself", box{memory: 66 * mi, cpu: 0.35}, ""},
-		{"one of which half was found", box{memory: 66 * mi, cpu: 0.17}, "the load reports 0.345 CPUs, but 0.17 were measured"},
+		{"workload holds the requested memory", box{memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
+		{"workload holds too little", box{memory: 63 * mi, shim: 9 * mi, cpu: 0.5}, "61.0 MiB were measured"},
+		{"guest holds the requested memory", box{vm: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
+		{"sentry holds the requested memory", box{sentry: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
+		{"sentry uses too much CPU", box{sentry: true, memory: 66 * mi, cpu: 0.52}, "0.52 were measured"},
+		{"workload uses too much CPU", box{memory: 66 * mi, cpu: 0.52}, "0.52 were measured"},
+		{"load reports less CPU than requested", box{memory: 66 * mi, cpu: 0.35}, ""},
+		{"half of the reported CPU was measured", box{memory: 66 * mi, cpu: 0.17}, "the load reports 0.345 CPUs, but 0.17 were measured"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
@@ -101,7 +101,7 @@ func TestCalibration(t *testing.T) {
 			case tt.off == "" && f != nil, tt.off != "" && (f == nil || !strings.Contains(f.Message, tt.off)):
 				t.Errorf("%+v", f)
 			case f != nil && f.Op == "spin 0.5cpu" && f.Level == finding.Warning && !strings.Contains(f.Advice, "the load or the CPU figures"):
-				t.Errorf("which of the two is off was not shown: %s", f.Advice)
+				t.Errorf("the advice does not name both figures: %s", f.Advice)
 			}
 			if short := tt.box.cpu < 0.5; (found(o, "load-short") != nil) != short || short && !strings.Contains(text(t, o, "md"), "| reported |") {
 				t.Errorf("%+v", o.Findings)
@@ -115,8 +115,8 @@ func TestCalibration(t *testing.T) {
 func TestRequestRateIsTheClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ said, want float64 }{
-		"as the clients say":                           {1200, 1200},
-		"by all of the time where a record lacks that": {0, 1000},
+		"rate reported by the clients":              {1200, 1200},
+		"rate over the whole time in older records": {0, 1000},
 	} {
 		j := weighed(t, oversee(func(w *oversight) {
 			w.plan.URL, w.plan.Phases = "http://:8080/", []string{"idle", "load"}
@@ -148,7 +148,7 @@ func TestCellIsTheMedianRound(t *testing.T) {
 	}
 	j := weighed(t, rec)
 	c = j.Tables[0].Cells[0]
-	check.That(t, c.Rounds == 3 && c.Ledger.Sum == 30*mi, "a round that is incomplete counts: %+v", c)
+	check.That(t, c.Rounds == 3 && c.Ledger.Sum == 30*mi, "an incomplete round was counted: %+v", c)
 	check.Equal(t, "Reasons", figure.Find(j.Figures(), "memory").Reasons, []string{"of the rounds that could be read whole", "inside: fio"})
 }
 
@@ -180,7 +180,7 @@ func TestTruncatedRecordIsJudged(t *testing.T) {
 		must.That(t, o.Failed == 0, "%d readings: %d failed", n, o.Failed)
 	}
 	rec := *whole
-	rec.Readings = whole.Readings[1:] // its first visit has no beginning
+	rec.Readings = whole.Readings[1:] // its first visit has no begin
 	o := weighed(t, &rec)
 	check.That(t, o.Failed == 4, "%d failed", o.Failed)
 }

@@ -27,13 +27,13 @@ func text(t *testing.T, j *Judgement, format string) string {
 func section(t *testing.T, j *Judgement, heading string) string {
 	t.Helper()
 	_, part, ok := strings.Cut(text(t, j, "md"), "### "+heading)
-	must.That(t, ok, "there is no %s", heading)
+	must.That(t, ok, "no heading %s", heading)
 	part, _, _ = strings.Cut(part, "\n### ")
 	return part
 }
 
-// many are Kata, gVisor and runc with engine-reported usage, at two counts and under
-// known loads.
+// many returns a record of Kata, gVisor and runc with engine-reported usage, at two
+// counts and under known loads.
 func many(change func(*oversight)) *record.Record {
 	return oversee(func(o *oversight) {
 		seed(false)(o)
@@ -71,8 +71,8 @@ func many(change func(*oversight)) *record.Record {
 	})
 }
 
-// broken has three targets: one is partly unreadable, one fails sometimes and one always
-// fails.
+// broken returns a record of three targets: one is partly unreadable, one fails sometimes
+// and one always fails.
 func broken() *record.Record {
 	return many(func(o *oversight) {
 		reading := o.reading
@@ -135,7 +135,7 @@ func TestSummaryIsPerSandboxAtTheSmallestCount(t *testing.T) {
 		"| containerd/runc | 5.7 | 5.0 | 0.0 | 5.7 ±0.0 | 12.0 | 8Mi 0m |",
 		"with 2 sandboxes")
 	out := text(t, j, "md")
-	check.That(t, strings.HasPrefix(out[strings.Index(out, "### "):], "### in short"), "something stands before it")
+	check.That(t, strings.HasPrefix(out[strings.Index(out, "### "):], "### in short"), "unexpected text before the table")
 	check.Contains(t, "page", section(t, weighed(t, broken()), "in short\n"), "| containerd/kata | ≥ 111 | ≥ 111 |", "| failed |", "| containerd/runsc |  |  |  |  |  |  | create task: not enough memory", "too small")
 }
 
@@ -169,7 +169,7 @@ func TestSlopeExclusionsAreReported(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))
 	out := section(t, j, "cost of one more sandbox")
-	check.That(t, !strings.Contains(out, "not shown") && !strings.Contains(out, "| bound by |"), "said of what is bound by memory")
+	check.That(t, !strings.Contains(out, "not shown") && !strings.Contains(out, "| bound by |"), "note on a target limited by memory")
 	j.Scaling[1].Fit.Reasons = []string{boundByTasks}
 	j.Scaling[2].Fit = figure.Figure{Reasons: []string{"not shown: it may be nothing"}}
 	s := j.Scaling[0].Slopes
@@ -190,7 +190,7 @@ func TestCheckReportsUnmeasuredPhases(t *testing.T) {
 	}))
 	check.Contains(t, "page", text(t, j, "md"), "for containerd/runc: not shown, first in 1G, 1 sandbox", "| idle, 1 sandbox | 6.0 ✓ | 0.0 ✓ | 3 |", "| 1G, 1 sandbox | not measured | not measured | 0 |")
 	f := figure.Find(j.Figures(), "needed", "target", "containerd/runc", "phase", "1G")
-	check.That(t, !f.Known() && f.Verdict == "not measured", "a figure of what was not measured: %+v", f)
+	check.That(t, !f.Known() && f.Verdict == "not measured", "unmeasured figure: %+v", f)
 	j.Check[0].Answer, j.Check[0].Phases[0].MemoryAnswer = NotEnough, NotEnough
 	check.Contains(t, "page", text(t, j, "md"), "not enough, first in idle, 1 sandbox")
 }
@@ -279,5 +279,5 @@ func TestFiguresMatchTheLedger(t *testing.T) {
 	sum := figure.Find(all, "memory")
 	check.That(t, len(sum.Rounds) == 3 && sum.Total == 3 && sum.Better == figure.Less, "%+v", sum)
 	f := figure.Find(all, "memory", "target", "containerd/runc", "phase", "1G")
-	check.That(t, !f.Known() && f.Failed == 3 && f.Total == 3, "of a phase that always failed: %+v", f)
+	check.That(t, !f.Known() && f.Failed == 3 && f.Total == 3, "phase that always failed: %+v", f)
 }

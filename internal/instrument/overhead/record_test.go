@@ -20,13 +20,13 @@ const (
 // box is the usage of one simulated sandbox at the end of a phase.
 type box struct {
 	vm       bool  // has a VMM, and no workload on the host
-	sentry   bool  // has gVisor's
-	memory   int64 // of its workload, VMM or sentry
+	sentry   bool  // has a gVisor sentry
+	memory   int64 // memory of the workload, VMM or sentry
 	shim     int64
 	kernel   int64
 	cpu      float64 // CPUs of the workload, the VMM's vCPUs or the sentry
 	shimCPU  float64
-	overhead bool  // all but the vCPUs are in a group of the sandbox's own beside the pod's
+	overhead bool  // all but the vCPUs are in an overhead cgroup
 	usage    int64 // usage of the charged cgroup; 0 for the sum
 	extra    int64 // node memory that belongs to no role
 	limit    int64
@@ -54,7 +54,7 @@ func oversee(change func(*oversight)) *record.Record {
 	return o.record()
 }
 
-// boxes returns n equal boxes.
+// boxes makes all boxes equal to b.
 func boxes(b box) func(*oversight) {
 	return func(o *oversight) { o.box = func(string, string, int, int) box { return b } }
 }
@@ -114,7 +114,7 @@ func (o *oversight) record() *record.Record {
 					add(record.MomentBegin, phase, n, b)
 					s := record.Series{Type: record.TypeSeries, Round: round, Target: name, Phase: phase, Sandboxes: n, Interval: sec, Times: []int64{now, now + sec, now + 2*sec},
 						Values: map[string][]int64{record.SeriesPodCPU: {0, sec / 2, -1}, record.SeriesNodeUsed: {5, 6, 7}, record.SeriesNodeWrite: {0, 100, 400}, record.SeriesNodeLoad: {1500, 1500, 1500}}}
-					for i := int64(3); i < 10; i++ { // at which nothing was read
+					for i := int64(3); i < 10; i++ { // ticks without a reading
 						s.Times = append(s.Times, now+i*sec)
 						for name := range s.Values {
 							s.Values[name] = append(s.Values[name], -1)
@@ -185,7 +185,7 @@ func weighed(t *testing.T, rec *record.Record) *Judgement {
 	t.Helper()
 	o := must.Get(Judge(rec))(t)
 	for _, f := range o.Figures() {
-		must.That(t, !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0), "no number: %+v", f)
+		must.That(t, !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0), "NaN or infinity: %+v", f)
 	}
 	return o
 }
@@ -207,8 +207,8 @@ func found(o *Judgement, code string) *record.Finding {
 	return nil
 }
 
-// seed is Kata in field report 000: memory of the whole sandbox by phase, in MiB, with a
-// container limit of 1 GiB.
+// seed sets the usage of Kata in field report 000: memory of the whole sandbox by phase,
+// in MiB, with a container limit of 1 GiB.
 func seed(only bool) func(*oversight) {
 	return func(o *oversight) {
 		o.kinds, o.names = []string{"containerd", "containerd"}, []string{"containerd/kata", "containerd/runc"}

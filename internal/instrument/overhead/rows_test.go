@@ -108,7 +108,7 @@ func TestUnmeasuredIsNotZero(t *testing.T) {
 		check.That(t, !f.Known(), "%v: %+v", labels, f)
 	}
 	for _, quantity := range []string{"oom-kills", "cgroup-tasks", "cgroup-io", "around-usage"} {
-		check.That(t, !slices.ContainsFunc(all, func(f figure.Figure) bool { return f.Quantity == quantity }), "there is %s", quantity)
+		check.That(t, !slices.ContainsFunc(all, func(f figure.Figure) bool { return f.Quantity == quantity }), "unexpected figure %s", quantity)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestEventsAndLeaksAreTheMaximumOfAllRounds(t *testing.T) {
 		check.That(t, f.Value == c.want && len(f.Rounds) == 5, "%s %s: %+v, want %v", c.quantity, c.of, f, c.want)
 	}
 	f := figure.Find(all, "left", "of", "mounts")
-	check.That(t, !f.Known(), "mounts that could not be read: %+v", f)
+	check.That(t, !f.Known(), "unreadable mounts: %+v", f)
 }
 
 func TestParsePhases(t *testing.T) {

@@ -40,11 +40,11 @@ func TestScaling(t *testing.T) {
 	if f := s[0].Fit; f.Value != 1241 || f.Lo >= f.Value || f.Hi <= f.Value {
 		t.Errorf("%+v", s[0])
 	}
-	t.Run("one count has no slope", func(t *testing.T) {
+	t.Run("single count has no slope", func(t *testing.T) {
 		s := weighed(t, oversee(nil)).Scaling
 		check.That(t, len(s) == 0, "%+v", s)
 	})
-	t.Run("a slope that may be 0 holds no number", func(t *testing.T) {
+	t.Run("slope that may be 0 has no fit", func(t *testing.T) {
 		s := weighed(t, oversee(func(w *oversight) {
 			base(w)
 			w.reading = nil
@@ -60,20 +60,20 @@ func TestRoomCountsEverythingASandboxUses(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		rounds     int
-		uncharged  func(n, round int) int64 // slab of the node that is not charged to a cgroup
-		threads    int                      // of the workload
-		tasks, max int64                    // of the node
-		fit        float64                  // 0: not known
+		uncharged  func(n, round int) int64 // uncharged slab of the node
+		threads    int                      // threads of the workload
+		tasks, max int64                    // tasks of the node and their limit
+		fit        float64                  // 0 if unknown
 		why        string
 	}{
-		{"what is charged", 3, nothing, 1, 100, 32768, 1274, "memory"},
-		{"and what no cgroup is charged for", 3, func(n, _ int) int64 { return int64(n) * 2 * mi }, 1, 100, 32768, 1020, "memory"},
-		{"unless that may be anything", 3, func(n, round int) int64 { return int64(n*(round-1)) * 100 * mi }, 1, 100, 32768, 0, "uncharged kernel memory"},
-		{"and no more than there can be processes", 3, nothing, 30, 1768, 32768, 1000, "processes"},
-		{"which is not known of an older record", 3, nothing, 30, 0, 0, 0, "lacks the process limit"},
-		{"and does not matter for few", 3, nothing, 1, 0, 0, 1274, "memory"},
-		{"two rounds tell no room", 2, nothing, 1, 100, 32768, 0, "needs at least 3 rounds"},
-		{"nor does one", 1, nothing, 1, 100, 32768, 0, "needs at least 3 rounds"},
+		{"charged memory", 3, nothing, 1, 100, 32768, 1274, "memory"},
+		{"uncharged memory", 3, func(n, _ int) int64 { return int64(n) * 2 * mi }, 1, 100, 32768, 1020, "memory"},
+		{"uncharged memory that varies too much", 3, func(n, round int) int64 { return int64(n*(round-1)) * 100 * mi }, 1, 100, 32768, 0, "uncharged kernel memory"},
+		{"limit of processes", 3, nothing, 30, 1768, 32768, 1000, "processes"},
+		{"unknown limit of processes, many processes", 3, nothing, 30, 0, 0, 0, "lacks the process limit"},
+		{"unknown limit of processes, few processes", 3, nothing, 1, 0, 0, 1274, "memory"},
+		{"two rounds are too few", 2, nothing, 1, 100, 32768, 0, "needs at least 3 rounds"},
+		{"one round is too few", 1, nothing, 1, 100, 32768, 0, "needs at least 3 rounds"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := weighed(t, oversee(func(w *oversight) {
@@ -116,12 +116,12 @@ func TestUncountedHelpersAreReported(t *testing.T) {
 		related func(n int) *int // nil as in older records
 		found   bool
 	}{
-		"one comes with each sandbox":                {func(n, round int) int { return 100 + round + n }, nil, true},
-		"one that is related comes with each":        {func(n, round int) int { return 100 + n*round }, func(n int) *int { return new(n) }, true},
-		"one comes with each and is related to none": {func(n, round int) int { return 100 + round + n }, func(int) *int { return new(0) }, false},
-		"many come, and more of them later":          {func(n, round int) int { return 100 + 13*n + 7*n*round }, nil, false},
-		"others come and go as they like":            {func(n, round int) int { return 100 + n*round - 10*round }, nil, false},
-		"and none of them with the sandboxes":        {func(n, round int) int { return 100 + round }, nil, false},
+		"one process per sandbox, older record":            {func(n, round int) int { return 100 + round + n }, nil, true},
+		"one related process per sandbox":                  {func(n, round int) int { return 100 + n*round }, func(n int) *int { return new(n) }, true},
+		"one unrelated process per sandbox":                {func(n, round int) int { return 100 + round + n }, func(int) *int { return new(0) }, false},
+		"many processes per sandbox, more in later rounds": {func(n, round int) int { return 100 + 13*n + 7*n*round }, nil, false},
+		"processes vary independently":                     {func(n, round int) int { return 100 + n*round - 10*round }, nil, false},
+		"processes do not depend on the sandboxes":         {func(n, round int) int { return 100 + round }, nil, false},
 	} {
 		o := weighed(t, oversee(func(w *oversight) {
 			w.plan.Sandboxes = []int{1, 5, 20}

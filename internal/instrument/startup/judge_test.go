@@ -23,8 +23,8 @@ func startHeader(t *testing.T) record.Header {
 	return record.Header{Experiment: "startup", Plan: text, Environment: record.Environment{Lanes: "SCHED_FIFO"}}
 }
 
-// dockerStart is a start of the given duration in ms. runc create takes 50 ms and runc
-// start 10 ms. Between them is a gap of 500 ms without activity.
+// dockerStart returns a start of the given duration in ms. runc create takes 50 ms and
+// runc start 10 ms. Between them is a gap of 500 ms without activity.
 func dockerStart(round int, wall int64) record.Start {
 	zero := 0
 	at := func(ms int64) int64 { return 1e12 + ms*milli }
@@ -49,7 +49,7 @@ func judgeStarts(t *testing.T, starts ...record.Start) *Judgement {
 func about(t *testing.T, what string, e figure.Figure, ms float64) {
 	t.Helper()
 	if !e.Known() || math.Abs(e.Value-ms*1e6) > 1 {
-		t.Errorf("%s is %+v, not %v ms", what, e, ms)
+		t.Errorf("%s is %+v, want %v ms", what, e, ms)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestEngineWaitIsTheFirstGap(t *testing.T) {
 	}
 	g := d.Gaps[0]
 	if g.In != "docker" || g.Seen != 3 || math.Abs(g.Took.Value-500e6) > 1e6 || g.Wait == nil {
-		t.Fatalf("the first is %+v (%+v)", g, g.Gap)
+		t.Fatalf("first gap %+v (%+v)", g, g.Gap)
 	}
 	found := false
 	for _, f := range s.Found {
@@ -176,7 +176,7 @@ func TestLogStartsWithoutEndHaveNoTotals(t *testing.T) {
 		text += f.Code + ": " + f.Message + "\n"
 	}
 	check.Contains(t, "text", text, "1 s timer", "kata.log:3", "have no end", "(cut): 4; kata.log:9")
-	check.Lacks(t, "the missing end is told twice", text, "(no end)")
+	check.Lacks(t, "the missing end is reported twice", text, "(no end)")
 }
 
 func TestGapsAreGroupedIgnoringIDs(t *testing.T) {
@@ -209,7 +209,7 @@ func TestManyStartsUseBoundedMemory(t *testing.T) {
 		t.Errorf("%d starts, kept %d and %d of %d targets", d.Starts, len(j.targets[0].kept), len(j.targets[0].whole), len(j.targets))
 	}
 	if d.Wall.Value < 745e6 || d.Wall.Value > 755e6 {
-		t.Errorf("the median of the choice is %v", d.Wall.Value)
+		t.Errorf("median of the selected starts is %v", d.Wall.Value)
 	}
 }
 
@@ -226,13 +226,13 @@ func TestUnfinishedCallLeavesEngineTimeUnknown(t *testing.T) {
 	about(t, "the engine's time beside a whole start", judgeStarts(t, all...).Targets[0].EngineTime, 0)
 	d := judgeStarts(t, all[1]).Targets[0]
 	if d.EngineTime.Known() || d.Calls.Known() || hasCalls(d.Table) {
-		t.Errorf("of a call without an end: engine %+v, calls %+v, table %+v", d.EngineTime, d.Calls, d.Table)
+		t.Errorf("call without an end: engine %+v, calls %+v, table %+v", d.EngineTime, d.Calls, d.Table)
 	}
 	about(t, "its wall time", d.Wall, 12e3)
 	crowd := dockerStart(0, 700)
 	crowd.Missing = []record.Missing{{What: record.MissingProcesses, Count: 1}}
 	if d := judgeStarts(t, crowd).Targets[0]; d.EngineTime.Known() || d.Calls.Known() || len(d.Phases) > 0 || !d.Wall.Known() {
-		t.Errorf("of a start whose processes are not all kept: %+v, %+v, %+v", d.Calls, d.EngineTime, d.Phases)
+		t.Errorf("start with missing processes: %+v, %+v, %+v", d.Calls, d.EngineTime, d.Phases)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestTenStartsHaveAP90(t *testing.T) {
 	for n, want := range map[int]string{9: "max 9.00 s", 10: "p90 9.00 s, max 10.0 s"} {
 		j := judgeStarts(t, all[:n]...)
 		if s := every(&j.Targets[0], 0, page.Options{}); s == nil || len(s.Notes) == 0 || s.Notes[0] != want {
-			t.Errorf("of %d: %+v", n, s)
+			t.Errorf("%d starts: %+v", n, s)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func TestSelectedStartsAreListedAndTraced(t *testing.T) {
 		check.Contains(t, "text", text, want)
 	}
 	if failed, _, _ := judged(`{}`).Result(); failed != 0 {
-		t.Error("a log with failures fails who reads it")
+		t.Error("failures in a log fail the read")
 	}
 }
 

@@ -46,7 +46,7 @@ type lived struct {
 	kind, name  string
 	born, ended float64 // ms since the start
 	cpu         float64 // ms
-	exit        int     // -1: it was still there
+	exit        int     // -1: still running
 	first       float64
 }
 
@@ -65,7 +65,7 @@ func startOf(target string, round int, wall, first float64, all []lived) *Drawn 
 			r.Open, r.Ended = true, s.Ended
 		}
 		if l.first > 0 {
-			r.First = monotonic + ms(l.first-0.3) // its exec
+			r.First = monotonic + ms(l.first-0.3) // exec of the process
 		}
 		s.Processes, d.Rows = append(s.Processes, p), append(d.Rows, r)
 	}
@@ -88,7 +88,7 @@ func step(name, kind string, tookMS, percent, cpuMS, wallMS float64) Step {
 	return s
 }
 
-// watched are two observed starts: docker with runc, and a pod with CNI whose engine
+// watched returns two observed starts: docker with runc, and a pod with CNI whose engine
 // waits half a second.
 func watched() *begun {
 	s := newBegun(true)
@@ -124,7 +124,7 @@ func watched() *begun {
 	return s
 }
 
-// podStart is the start of a pod with network plugins; one of them fails.
+// podStart returns the start of a pod with network plugins; one of them fails.
 func podStart() Target {
 	d := startOf("cri+containerd/crun", 0, 812, 790, []lived{
 		{5001, 0, record.KindClient, "crictl runp", 0, 640, 22, 0, 0},
@@ -154,7 +154,7 @@ func podStart() Target {
 	}
 }
 
-// fromLogs is a Kata pod read from logs. Its agent takes 7.4 s to respond.
+// fromLogs returns a Kata pod read from logs. Its agent takes 7.4 s to respond.
 func fromLogs() *begun {
 	s := newBegun(false)
 	began := time.Date(2026, 11, 21, 2, 46, 31, 875_558_208, time.UTC).UnixNano()
@@ -192,7 +192,7 @@ func fromLogs() *begun {
 	return s
 }
 
-// kept judges a record in a file.
+// kept loads and judges a record.
 func kept(path string) *begun {
 	rec, err := record.Load("../../../" + path)
 	if err != nil {
@@ -205,8 +205,8 @@ func kept(path string) *begun {
 	return &begun{rec: rec, v: *j}
 }
 
-// everyStart are starts of all kinds: simulated, stored, and from the published report on
-// Kata's boot.
+// everyStart returns starts of all kinds: simulated, stored, and from the published
+// report on Kata's boot.
 func everyStart() map[string]*begun {
 	return map[string]*begun{
 		"watched": watched(), "logs": fromLogs(), "crowded": crowded(), "failed": nothingStarted(),
@@ -214,7 +214,7 @@ func everyStart() map[string]*begun {
 	}
 }
 
-// nothingStarted are only failures.
+// nothingStarted returns only failures.
 func nothingStarted() *begun {
 	s := newBegun(true)
 	s.rec.Targets = []record.Target{{Type: record.TypeTarget, Name: "runsc", Version: "release-20250601.0"}}
@@ -225,7 +225,8 @@ func nothingStarted() *begun {
 	return s
 }
 
-// crowded is a start with two hundred short processes, and a start of several minutes.
+// crowded returns a start with two hundred short processes, and a start of several
+// minutes.
 func crowded() *begun {
 	s := newBegun(true)
 	all := []lived{{10, 0, record.KindClient, "make-everything", 0, 130_000, 20, 0, 0}}
@@ -243,7 +244,7 @@ func crowded() *begun {
 	return s
 }
 
-// around is a figure with an interval of a given percentage on either side.
+// around returns a figure with an interval of a given percentage on either side.
 func around(v, percent float64) figure.Figure {
 	f := figure.Figure{Experiment: Name, Quantity: "wall-time", Unit: figure.Nanoseconds}
 	f.Estimate = figure.Estimate{N: 6, Value: rounded(v), Lo: rounded(v * (1 - percent/100)), Hi: rounded(v * (1 + percent/100)), Bounded: percent > 0}

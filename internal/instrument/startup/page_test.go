@@ -42,7 +42,7 @@ func TestEveryStartFigureIsOnThePage(t *testing.T) {
 	for _, f := range j.Figures() {
 		seen[f.Quantity] = f.Unit
 		if f.Labels.Get("target") == "" {
-			t.Errorf("%s is of no target: %v", f.Quantity, f.Labels)
+			t.Errorf("%s without a target: %v", f.Quantity, f.Labels)
 		}
 	}
 	want := map[string]figure.Unit{
@@ -108,7 +108,7 @@ func TestUnknownIsADash(t *testing.T) {
 		check.Contains(t, "out", out, want)
 	}
 	if strings.Contains(out, "seed") || strings.Contains(out, "cgroup") {
-		t.Errorf("what nobody saw:\n%s", out)
+		t.Errorf("unobserved values:\n%s", out)
 	}
 }
 
@@ -119,16 +119,16 @@ func TestFailureReasonIsPrinted(t *testing.T) {
 			check.Contains(t, format, out, want)
 		}
 		if strings.Contains(out, "mermaid") || strings.Contains(out, "█") {
-			t.Errorf("%s: something is drawn:\n%s", format, out)
+			t.Errorf("%s: unexpected chart:\n%s", format, out)
 		}
 	}
 }
 
 func TestShortProcessesAreFoldedOnlyIfTooMany(t *testing.T) {
 	few := pictureOf(watched().v.Targets[0].Drawn, page.Options{})
-	check.Equal(t, "of few are folded", few.folded, 0)
+	check.Equal(t, "folded processes of a small start", few.folded, 0)
 	p := pictureOf(crowded().v.Targets[0].Drawn, page.Options{})
-	if len(p.Bars) > maxBars+maxWaits+maxLong+1 || p.folded != 202-len(p.Bars)+1 { // 1: the first instruction's own row
+	if len(p.Bars) > maxBars+maxWaits+maxLong+1 || p.folded != 202-len(p.Bars)+1 { // 1 for the row of the first instruction
 		t.Errorf("%d bars, %d folded", len(p.Bars), p.folded)
 	}
 	if all := pictureOf(crowded().v.Targets[0].Drawn, page.Options{Verbose: true}); all.folded != 0 || len(all.Bars) != 203 {
@@ -140,7 +140,7 @@ func TestShortProcessesAreFoldedOnlyIfTooMany(t *testing.T) {
 	}
 	for _, want := range []string{"runc start", "helper-with-a-name-that-goes-on-and-on-and-on-150", "first instruction"} {
 		if !slices.Contains(names, want) {
-			t.Errorf("%s is folded: %q", want, names)
+			t.Errorf("%s was folded: %q", want, names)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func TestWaitPrecedesTheNextRow(t *testing.T) {
 		t.Errorf("got %+v", docker)
 	}
 	if first := slices.IndexFunc(p.Bars, func(b page.Bar) bool { return b.Marked }); first < 0 || p.Bars[first].Name != "sleep" {
-		t.Errorf("the first instruction is marked at %d", first)
+		t.Errorf("first instruction marked at %d", first)
 	}
 }
 
@@ -179,12 +179,12 @@ func TestInvisibleGuestIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		kinds []string
 		logs  bool
-		says  string // "" for nothing
+		says  string // "" for no note
 	}{
-		"without logs":                {[]string{record.KindVMM}, false, "with --log FILE"},
-		"with logs that have it":      {[]string{record.KindVMM, record.KindGuest}, true, ""},
-		"with logs that have nothing": {[]string{record.KindVMM}, true, "turn on the runtime's debug log"},
-		"where there is no VMM":       {[]string{record.KindShim}, false, ""},
+		"without logs":           {[]string{record.KindVMM}, false, "with --log FILE"},
+		"logs with the guest":    {[]string{record.KindVMM, record.KindGuest}, true, ""},
+		"logs without the guest": {[]string{record.KindVMM}, true, "turn on the runtime's debug log"},
+		"no VMM":                 {[]string{record.KindShim}, false, ""},
 	} {
 		s := watched()
 		d := s.v.Targets[0].Drawn

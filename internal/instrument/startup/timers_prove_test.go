@@ -114,13 +114,13 @@ func TestRandomTimesRarelyLookLikeATimer(t *testing.T) {
 		named += mine
 	}
 	if 100*named > runs {
-		t.Errorf("%d of %d runs name a timer", named, runs)
+		t.Errorf("%d of %d runs report a timer", named, runs)
 	}
 }
 
-// places are the positions at which a timer can be detected: two immediately consecutive
-// lines of the engine or the runtime within a start. Positions with one key are between
-// the same two messages.
+// places returns the positions at which a timer can be detected: two immediately
+// consecutive lines of the engine or the runtime within a start. Positions with one key
+// are between the same two messages.
 func places(t *testing.T, all []logs.Event) (found map[string][]int, keys []string) {
 	t.Helper()
 	var within []record.Start
@@ -182,6 +182,6 @@ func TestTimerIsDetectedIn95Percent(t *testing.T) {
 		named += mine
 	}
 	if 100*named < 95*runs {
-		t.Errorf("%d of %d planted timers are named", named, runs)
+		t.Errorf("found %d of %d planted timers", named, runs)
 	}
 }

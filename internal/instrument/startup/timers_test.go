@@ -22,21 +22,21 @@ func TestRepeatedIdleGapIsATimer(t *testing.T) {
 		gaps []*record.Gap
 		want string
 	}{
-		"a poll that every start has":               {gaps(0, 0, "a", 100*ms, 101*ms, 100*ms), "100 ms poll"},
-		"a second that two of a report have":        {gaps(-1, 0, "New client", 1001820*time.Microsecond, 1001177*time.Microsecond), "1 s timer"},
-		"which is gRPC's where gRPC is spoken of":   {gaps(-1, 0, "grpc dial failed", 1001*ms, 1002*ms), "gRPC dial, first back-off (1 s)"},
-		"a query without an answer":                 {gaps(-1, 0, "lookup registry", 5001*ms, 5004*ms), "DNS, no answer (5 s)"},
-		"the grace of a stop":                       {gaps(0, 0, "runc kill ended", 10001*ms, 10004*ms), "stop grace (10 s)"},
-		"one start in three goes another way":       {gaps(0, 0, "a", 500*ms, 501*ms, 740*ms), "500 ms timer"},
-		"once is chance":                            {gaps(0, 0, "a", 500*ms), ""},
-		"so is twice in five":                       {gaps(0, 0, "a", 500*ms, 501*ms, 510*ms, 530*ms, 570*ms), ""},
-		"a length that is no timer's":               {gaps(0, 0, "a", 700*ms, 700*ms, 701*ms), ""},
-		"a timer never fires early":                 {gaps(0, 0, "a", 498*ms, 497*ms), ""},
-		"nor late each time":                        {gaps(0, 0, "a", 508*ms, 509*ms), ""},
-		"5 % of work is no wait":                    {gaps(int64(50*ms), 0, "a", 1000*ms, 1001*ms), ""},
-		"nor is what others write lines in":         {gaps(-1, 732, "New client", 1001*ms, 1001*ms), ""},
-		"reseeding has no length of its own":        {gaps(-1, 0, "resume vm", 348*ms, 348*ms), ""},
-		"a gap that takes more than a life is none": {[]*record.Gap{{Began: -1 << 62, Ended: 1 << 62}, {Began: -1 << 62, Ended: 1 << 62}}, ""},
+		"poll in every start":                             {gaps(0, 0, "a", 100*ms, 101*ms, 100*ms), "100 ms poll"},
+		"1 s gap in both starts":                          {gaps(-1, 0, "New client", 1001820*time.Microsecond, 1001177*time.Microsecond), "1 s timer"},
+		"1 s gap with gRPC in the log is gRPC's back-off": {gaps(-1, 0, "grpc dial failed", 1001*ms, 1002*ms), "gRPC dial, first back-off (1 s)"},
+		"DNS query without an answer":                     {gaps(-1, 0, "lookup registry", 5001*ms, 5004*ms), "DNS, no answer (5 s)"},
+		"grace period of a stop":                          {gaps(0, 0, "runc kill ended", 10001*ms, 10004*ms), "stop grace (10 s)"},
+		"two of three starts":                             {gaps(0, 0, "a", 500*ms, 501*ms, 740*ms), "500 ms timer"},
+		"one start is chance":                             {gaps(0, 0, "a", 500*ms), ""},
+		"two of five starts are chance":                   {gaps(0, 0, "a", 500*ms, 501*ms, 510*ms, 530*ms, 570*ms), ""},
+		"length that is not a timer's":                    {gaps(0, 0, "a", 700*ms, 700*ms, 701*ms), ""},
+		"a timer never fires early":                       {gaps(0, 0, "a", 498*ms, 497*ms), ""},
+		"a timer is not always late":                      {gaps(0, 0, "a", 508*ms, 509*ms), ""},
+		"gap with 5 % CPU time is not a wait":             {gaps(int64(50*ms), 0, "a", 1000*ms, 1001*ms), ""},
+		"gap with lines of others is not a wait":          {gaps(-1, 732, "New client", 1001*ms, 1001*ms), ""},
+		"reseeding has no fixed length":                   {gaps(-1, 0, "resume vm", 348*ms, 348*ms), ""},
+		"impossibly long gap is ignored":                  {[]*record.Gap{{Began: -1 << 62, Ended: 1 << 62}, {Began: -1 << 62, Ended: 1 << 62}}, ""},
 	} {
 		got := ""
 		if w := waited(c.gaps); w != nil {
@@ -47,7 +47,7 @@ func TestRepeatedIdleGapIsATimer(t *testing.T) {
 	workload := gaps(0, 0, "a", 500*ms, 500*ms)
 	workload[0].In, workload[1].In = "workload sleep", "workload sleep"
 	if w := waited(workload); w != nil {
-		t.Errorf("a workload's: %+v", w)
+		t.Errorf("timer in the workload: %+v", w)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestTimerEvidence(t *testing.T) {
 	}
 }
 
-// taking are steps of the given ms: calls and the gaps between them.
+// taking returns steps of the given ms: calls and the gaps between them.
 func taking(all ...any) (steps []Step) {
 	for i := 0; i < len(all); i += 2 {
 		s := Step{Name: all[i].(string), Kind: record.KindEngine}
@@ -90,7 +90,7 @@ func TestLogPhasesAreComparedAcrossTargets(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if s := phasesBeside(&Judgement{Targets: all[1:]}); s != nil {
-		t.Errorf("one alone is beside %+v", s.Table)
+		t.Errorf("a single target is compared: %+v", s.Table)
 	}
 }
 
@@ -100,15 +100,15 @@ func TestStepsAreComparedAcrossTargets(t *testing.T) {
 		targets []Target
 		want    string // rows with one cell per target
 	}{
-		"one target is beside nobody": {[]Target{{Target: "a", Table: taking("runc run", 1)}}, ""},
-		"nor is one without calls":    {[]Target{{Target: "a", Table: taking("runc run", 1)}, {Target: "b", Table: taking("docker", 1)}}, ""},
-		"by verbs, where runtimes have names of their own": {
+		"single target is not compared":        {[]Target{{Target: "a", Table: taking("runc run", 1)}}, ""},
+		"target without calls is not compared": {[]Target{{Target: "a", Table: taking("runc run", 1)}, {Target: "b", Table: taking("docker", 1)}}, ""},
+		"runtimes with different names are matched by verb": {
 			[]Target{{Target: "a", Table: taking("docker", 9, "kata-runtime create", 1, "docker", 2, "kata-runtime state", 3)}, {Target: "b", Table: taking("docker", 8, "runc create", 4, "docker", 5)}},
 			"docker 9.00 ms 8.00 ms|create 1.00 ms 4.00 ms|docker, after create 2.00 ms 5.00 ms|kata-runtime state 3.00 ms –|sum 6.00 ms 4.00 ms"},
-		"a call that only the second makes stands where it makes it": {
+		"call of one target has its own row in order": {
 			[]Target{{Target: "a", Table: taking("kata create", 1, "docker", 2, "kata start", 3)}, {Target: "b", Table: taking("kata create", 4, "docker", 5, "kata state", 6, "docker", 7, "kata start", 8)}},
 			"kata create 1.00 ms 4.00 ms|docker, after create 2.00 ms 5.00 ms|kata state – 6.00 ms|docker, after state – 7.00 ms|kata start 3.00 ms 8.00 ms|sum 6.00 ms 30.0 ms"},
-		"the second call of a name is another row": {
+		"second call of a name has its own row": {
 			[]Target{{Target: "a", Table: taking("kata state", 1, "docker", 2, "kata state", 3, "docker", 4)}, {Target: "b", Table: taking("kata state", 5, "cri", 6)}},
 			"kata state 1.00 ms 5.00 ms|engine, after state 2.00 ms 6.00 ms|kata state (2) 3.00 ms –|docker, after state (2) 4.00 ms –|sum 6.00 ms 5.00 ms"},
 	} {
@@ -122,9 +122,9 @@ func TestStepsAreComparedAcrossTargets(t *testing.T) {
 					}
 					rows = append(rows, strings.Join(words, " "))
 				}
-				rows = rows[:len(rows)-2] // wall and credits, which these have none of
+				rows = rows[:len(rows)-2] // no wall time and engine time here
 			}
-			check.Equal(t, "joined", strings.Join(rows, "|"), c.want)
+			check.Equal(t, "rows", strings.Join(rows, "|"), c.want)
 		})
 	}
 }

@@ -30,12 +30,12 @@ type chromeRead struct {
 	Unit string `json:"displayTimeUnit"`
 }
 
-// nanos is a number in µs with three decimals, parsed exactly.
+// nanos parses a number in µs with three decimals exactly.
 func nanos(t *testing.T, n json.Number) int64 {
 	t.Helper()
 	whole, ok := regexp.MustCompile(`^(\d+)\.(\d{3})$`).FindStringSubmatch(n.String()), false
 	if ok = whole != nil; !ok {
-		t.Fatalf("%s is no time in µs", n)
+		t.Fatalf("%s is not a time in µs", n)
 	}
 	ns := must.Get(strconv.ParseInt(whole[1]+whole[2], 10, 64))(t)
 	return ns
@@ -53,7 +53,7 @@ func TestChromeTraceIsValid(t *testing.T) {
 		lanes, threads, processes, slices := map[lane][]slice{}, map[lane]bool{}, map[int]bool{}, 0
 		for _, e := range got.Events {
 			if e.At == nil || e.Pid == nil || e.Tid == nil || e.Name == "" || *e.Pid <= 0 {
-				t.Fatalf("%s: not whole: %+v", name, e)
+				t.Fatalf("%s: incomplete: %+v", name, e)
 			}
 			at := lane{*e.Pid, *e.Tid}
 			switch e.Phase {
@@ -69,7 +69,7 @@ func TestChromeTraceIsValid(t *testing.T) {
 				one := slice{began: nanos(t, *e.At)}
 				one.ended = one.began + nanos(t, *e.Took)
 				if one.ended < one.began {
-					t.Errorf("%s: %+v ends before it begins", name, e)
+					t.Errorf("%s: %+v ends before its begin", name, e)
 				}
 				for _, other := range lanes[at] {
 					apart := other.ended <= one.began || one.ended <= other.began
@@ -172,7 +172,7 @@ func TestOTLPFileIsAcceptedByCollectors(t *testing.T) {
 				began := must.Get(strconv.ParseUint(span.Began, 10, 64))(t)
 				ended, err := strconv.ParseUint(span.Ended, 10, 64)
 				if err != nil || ended < began {
-					t.Errorf("%s: %+v ends before it begins, %v", name, span, err)
+					t.Errorf("%s: %+v ends before its begin, %v", name, span, err)
 				}
 				switch {
 				case !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(span.Trace) || span.Trace != spans[0].Trace,
@@ -187,7 +187,7 @@ func TestOTLPFileIsAcceptedByCollectors(t *testing.T) {
 						t.Errorf("%s: attribute %+v", name, a)
 					}
 					if v, ok := a.Value["intValue"]; ok && v[0] != '"' {
-						t.Errorf("%s: a 64-bit number that is no text: %s", name, v)
+						t.Errorf("%s: 64-bit number that is not a string: %s", name, v)
 					}
 				}
 			}
@@ -211,7 +211,7 @@ func TestSpansUseWallClockTime(t *testing.T) {
 		t.Errorf("got %s, want %s; %s", live[0].Began, want, said(live[0].Attributes))
 	}
 	if want := strconv.FormatInt(s.rec.Header.Started.Add(201*time.Millisecond).UnixNano(), 10); live[0].Events[0].At != want {
-		t.Errorf("the first instruction is at %s, want %s", live[0].Events[0].At, want)
+		t.Errorf("first instruction at %s, want %s", live[0].Events[0].At, want)
 	}
 	failed := live[10]
 	if failed.Name != "runc state" || failed.Status.Code != 2 || failed.Status.Message != "exit code 1" || failed.Parent != live[5].Span {
@@ -224,7 +224,7 @@ func TestSpansUseWallClockTime(t *testing.T) {
 	other := watched()
 	other.rec.Header.RunID = "another"
 	if read(other).Resources[0].Scopes[0].Spans[0].Trace == live[0].Trace {
-		t.Error("another run has the same trace id")
+		t.Error("different runs have the same trace id")
 	}
-	check.Equal(t, "a time that no clock can show", (&spans{zero: 1<<63 - 1, s: &record.Start{}}).at(5), "9223372036854775807")
+	check.Equal(t, "time out of range", (&spans{zero: 1<<63 - 1, s: &record.Start{}}).at(5), "9223372036854775807")
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestVolumesAreReadStrictly(t *testing.T) {
+func TestParseVolume(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/volumes.txt", func(t *testing.T, text string) (any, error) {
 		v, err := ParseVolume(text)
-		check.That(t, err == nil || v == (Volume{}), "%q is refused and gives %+v", text, v)
+		check.That(t, err == nil || v == (Volume{}), "%q is refused, but returns %+v", text, v)
 		return v, err
 	})
 	tooLong := "device=/dev/" + long(4_096)
@@ -32,7 +32,7 @@ func TestVolumesAreReadStrictly(t *testing.T) {
 }
 
 // The meaning of each value in fio 3.33 was determined from the files that it created.
-func TestSizesAndTimesAreReadAsFioReadsThem(t *testing.T) {
+func TestSizesAndTimesMatchFio(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/sizes.txt", func(t *testing.T, text string) (any, error) {
 		switch {
@@ -51,7 +51,7 @@ func TestSizesAndTimesAreReadAsFioReadsThem(t *testing.T) {
 	}
 }
 
-func TestJobsAreNamedByWhatTheyDo(t *testing.T) {
+func TestJobNameHasDirectionAndBlockSize(t *testing.T) {
 	t.Parallel()
 	o, err := asked("--jobs", "randread, rndrw", "--bs", "512k, 4k", "--size", "1G")
 	want := []Job{
@@ -85,9 +85,9 @@ func asked(args ...string) (Options, error) {
 
 func long(n int) string { return strings.Repeat("x", n) }
 
-// Package plan tests mistakes in plan files. This test has mistakes that only a program
-// can make, and valid options.
-func TestJobsAreTakenWhereTheyMakeSense(t *testing.T) {
+// Package plan tests invalid plan files. This test has invalid options that only a program
+// can create, and valid options.
+func TestJobOptionsAreValidated(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/jobs.txt", func(t *testing.T, text string) (any, error) {
 		var j Job
@@ -106,7 +106,7 @@ func TestJobsAreTakenWhereTheyMakeSense(t *testing.T) {
 	}
 }
 
-func TestADeviceIsNamedByTheVerySamePath(t *testing.T) {
+func TestDeviceMustBeNamedByTheSamePath(t *testing.T) {
 	t.Parallel()
 	s := Defaults()
 	s.Volumes = []string{"device=/dev/vdb"}
@@ -124,7 +124,7 @@ func TestADeviceIsNamedByTheVerySamePath(t *testing.T) {
 	check.Error(t, option.Check(&s), "")
 }
 
-func TestAResolvedJobSaysEverything(t *testing.T) {
+func TestResolvedJobHasAllDefaults(t *testing.T) {
 	t.Parallel()
 	// The inputs are a scale and a job.
 	golden.Cases(t, "testdata/resolved.txt", func(t *testing.T, input string) string {
@@ -135,14 +135,14 @@ func TestAResolvedJobSaysEverything(t *testing.T) {
 		must.OK(t, option.Unmarshal([]byte(text), &s.Jobs[0]))
 		must.OK(t, option.Check(&s))
 		volumes, jobs, err := s.Resolved()
-		must.That(t, err == nil && len(jobs) == 1 && len(volumes) == len(s.Volumes), "on %d volumes, got %+v, %v", len(volumes), jobs, err)
+		must.That(t, err == nil && len(jobs) == 1 && len(volumes) == len(s.Volumes), "%d volumes: got jobs %+v, %v", len(volumes), jobs, err)
 		check.Error(t, option.Check(&jobs[0]), "")
-		check.Equal(t, "resolved again it", must.Get(jobs[0].resolved(1))(t), jobs[0])
+		check.Equal(t, "resolved twice", must.Get(jobs[0].resolved(1))(t), jobs[0])
 		return string(must.JSON(t, jobs[0]))
 	})
 }
 
-func TestJobsWithoutASizeGoOnForATime(t *testing.T) {
+func TestJobWithoutSizeIsTimeBased(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]Job{
 		"":                               {RW: RWRandRead, Size: 256 << 20, Runtime: 1500 * time.Millisecond, TimeBased: true},
@@ -159,25 +159,25 @@ func TestJobsWithoutASizeGoOnForATime(t *testing.T) {
 	}
 }
 
-func TestRoundsAreAsManyAsTheComparedCellsNeed(t *testing.T) {
+func TestDefaultRoundsDependOnComparisons(t *testing.T) {
 	t.Parallel()
 	o := Defaults()
 	for targets, want := range map[int]int{1: 6, 2: 7, 3: 8, 5: 9} {
 		check.Equal(t, fmt.Sprintf("%d targets", targets), o.Enough(o.Rounds, o.Comparisons(targets)), want)
 	}
-	check.Equal(t, "asked for", o.Enough(3, o.Comparisons(5)), 3)
+	check.Equal(t, "requested", o.Enough(3, o.Comparisons(5)), 3)
 }
 
-func TestAScaleThatMakesFilesTooLargeIsRefused(t *testing.T) {
+func TestTooLargeScaleIsRefused(t *testing.T) {
 	t.Parallel()
 	s := Defaults()
 	s.Scale, s.Jobs[1].Size = 1000, 16<<40
 	check.Error(t, option.Check(&s), `jobs: "write 512k": with a scale of 1000 its files exceed 16T`)
 	_, _, err := s.Resolved()
-	check.That(t, err != nil, "it was resolved")
+	check.That(t, err != nil, "options with a too large scale were resolved")
 }
 
-func TestAJobFileIsNotScaled(t *testing.T) {
+func TestJobFileIsNotScaled(t *testing.T) {
 	t.Parallel()
 	s := Defaults()
 	s.Jobs = []Job{{Name: "file", Tool: ToolFio, Options: []Section{{"a", []FioOption{{"size", "1g"}}}}}}
@@ -197,7 +197,7 @@ func FuzzParseVolume(f *testing.F) {
 			return
 		}
 		again, wrong := parseVolumes(strings.Split(v.Name, ","))
-		must.That(t, len(wrong) == 0 && len(again) == 1 && again[0] == v, "%+v in a list is %+v, %v", v, again, wrong)
+		must.That(t, len(wrong) == 0 && len(again) == 1 && again[0] == v, "%+v parsed as a list: %+v, %v", v, again, wrong)
 		must.That(t, !strings.ContainsAny(s, ",\n \x00") && !strings.Contains(v.Source, "/../") &&
 			(v.Kind == record.VolumeDevice) == strings.HasPrefix(v.Source, "/dev/"), "%+v", v)
 	})

@@ -28,7 +28,7 @@ func bare(c *record.Cell) {
 	*c = record.Cell{Type: c.Type, Round: c.Round, Target: c.Target, Volume: c.Volume, Cache: c.Cache, Job: c.Job, Tool: c.Tool, Reported: c.Reported, Source: "notes"}
 }
 
-// percents are some quantiles of a cell's claims.
+// percents returns n percent of a cell's bytes.
 func percents(n int64) int64 { return claimed / 100 * n }
 
 func TestVerdicts(t *testing.T) {
@@ -63,131 +63,131 @@ func TestVerdicts(t *testing.T) {
 		because string
 		change  func(*storing)
 	}{
-		{"a direct read that the device saw is the device's", "runc", device, "vda saw 100 % of the 58.59 GiB that the tool read in 6 rounds (58.60 GiB)", nil},
-		{"so is one inside a sandbox with its own kernel", "runsc", device, "vda saw 100 %", nil},
-		{"so is a buffered one", "runc", device, "vda saw 100 %", buffered},
-		{"a tenth that is missing is no cache yet", "runc", device, "saw 91 %", reads(percents(91))},
-		{"more is one", "runc", host, "saw 89 % of", all(buffered, reads(percents(89)))},
-		{"a direct read that the device did not see was not direct", "runc", direct, "direct I/O was requested", reads(0)},
-		{"nor was it with a kernel of its own", "runsc", direct, "saw 0 %", reads(0)},
-		{"the page cache is named if it grew", "runc", direct, "page cache grew by 58.59 GiB",
+		{"direct read that reaches the device is the device's", "runc", device, "vda saw 100 % of the 58.59 GiB that the tool read in 6 rounds (58.60 GiB)", nil},
+		{"direct read of a guest that reaches the device is the device's", "runsc", device, "vda saw 100 %", nil},
+		{"buffered read that reaches the device is the device's", "runc", device, "vda saw 100 %", buffered},
+		{"device sees 91 %: not a cache", "runc", device, "saw 91 %", reads(percents(91))},
+		{"device sees 89 %: a cache", "runc", host, "saw 89 % of", all(buffered, reads(percents(89)))},
+		{"direct read that the device does not see is not direct", "runc", direct, "direct I/O was requested", reads(0)},
+		{"direct read of a guest that the device does not see is not direct", "runsc", direct, "saw 0 %", reads(0)},
+		{"growth of the page cache is reported", "runc", direct, "page cache grew by 58.59 GiB",
 			seen(func(o *record.Observed) { o.Device.ReadBytes, o.Cached = 0, claimed })},
-		{"a file system that refuses O_DIRECT is named", "runc", direct, "refuses O_DIRECT", all(reads(0), lying(record.Place{Direct: record.DirectRefused}))},
-		{"what was in the page cache below, but was waited for, is the device's", "runsc", device, "but the device was waited for",
+		{"file system that refuses O_DIRECT is reported", "runc", direct, "refuses O_DIRECT", all(reads(0), lying(record.Place{Direct: record.DirectRefused}))},
+		{"guest read that fills the page cache but waits for the device is the device's", "runsc", device, "but the device was waited for",
 			seen(func(o *record.Observed) { o.Cached = claimed })},
-		{"what nobody outside of the guest moved came from its memory", "runsc", guest, "its processes outside of the sandbox read", all(buffered,
+		{"bytes that no process outside the guest read are from its cache", "runsc", guest, "its processes outside of the sandbox read", all(buffered,
 			seen(func(o *record.Observed) { o.Device.ReadBytes, o.Outside = 0, &record.Transfer{Read: percents(49)} }))},
-		{"what they moved came from the host's", "runsc", host, "by system calls", all(buffered,
+		{"bytes that processes outside the guest read are from the host's cache", "runsc", host, "by system calls", all(buffered,
 			seen(func(o *record.Observed) { o.Device.ReadBytes, o.Outside = 0, &record.Transfer{Read: percents(51)} }))},
-		{"what they moved to load the tool is none of the job's", "runsc", guest, "of loading the tool", all(buffered, reads(0), seen(func(o *record.Observed) {
+		{"reads outside the guest to load the tool are not the job's", "runsc", guest, "of loading the tool", all(buffered, reads(0), seen(func(o *record.Observed) {
 			o.Outside, o.Loading = &record.Transfer{Read: percents(300)}, &record.Transfer{Read: percents(290)}
 		}))},
-		{"what they moved from the device was in no memory", "runsc", guest, "saw 30 %", all(buffered,
+		{"reads outside the guest that reach the device are not from the host's cache", "runsc", guest, "saw 30 %", all(buffered,
 			seen(func(o *record.Observed) {
 				o.Device.ReadBytes, o.Outside = percents(30), &record.Transfer{Read: percents(60)}
 			}))},
-		{"a guest of which nothing outside could be read answers by itself", "runsc", guest, "saw 0 %", all(buffered, reads(0))},
-		{"buffered writes that were flushed later were the host's", "runsc", host, "when dirty pages were flushed", all(writing, buffered,
+		{"guest without outside readings is its own cache", "runsc", guest, "saw 0 %", all(buffered, reads(0))},
+		{"buffered writes flushed later are in the host's cache", "runsc", host, "when dirty pages were flushed", all(writing, buffered,
 			seen(func(o *record.Observed) { o.Device.WriteBytes, o.Flushed = percents(20), percents(79) }))},
-		{"and those that nobody flushed the guest's", "runsc", guest, "saw 0 %", all(writing, buffered,
+		{"buffered writes of a guest that are not flushed are in its cache", "runsc", guest, "saw 0 %", all(writing, buffered,
 			seen(func(o *record.Observed) { o.Device.WriteBytes, o.Flushed = 0, -1 }))},
-		{"a tmpfs is memory", "runc", host, "it is memory of the host", all(buffered, on("tmpfs"))},
-		{"and never direct, whatever the disks did", "runc", direct, "O_DIRECT has nothing to reach", on("tmpfs")},
-		{"so is a folder on a tmpfs of the host", "runc", direct, "lies on a tmpfs of the host", lying(record.Place{HostType: "tmpfs"})},
-		{"and a folder that is one inside", "runc", direct, "/data in the sandbox is a tmpfs",
+		{"buffered tmpfs is the host's cache", "runc", host, "it is memory of the host", all(buffered, on("tmpfs"))},
+		{"direct tmpfs is not direct despite disk reads", "runc", direct, "O_DIRECT has nothing to reach", on("tmpfs")},
+		{"folder on a tmpfs of the host is not direct", "runc", direct, "lies on a tmpfs of the host", lying(record.Place{HostType: "tmpfs"})},
+		{"folder on a tmpfs in the sandbox is not direct", "runc", direct, "/data in the sandbox is a tmpfs",
 			lying(record.Place{HostType: "ext4", Mounts: []record.FileSystem{{Path: "/data", Type: "tmpfs"}}})},
-		{"a sandbox's /dev/shm is not the volume", "runc", device, "vda",
+		{"tmpfs on /dev/shm of the sandbox is not the volume", "runc", device, "vda",
 			lying(record.Place{HostType: "ext4", Mounts: []record.FileSystem{{Path: "/dev/shm", Type: "tmpfs"}, {Path: "/", Type: "tmpfs"}}})},
-		{"where the volume is no block device, all disks tell", "runc", direct, "vda+vdb saw 10 %",
+		{"volume without block device uses readings of all disks", "runc", direct, "vda+vdb saw 10 %",
 			seen(func(o *record.Observed) { o.Device, o.Disks.ReadBytes = record.DeviceUse{}, percents(10) })},
-		{"a disk in memory is memory, whatever its requests were", "runc", direct, "loop7 lies on a tmpfs",
+		{"loop device on a tmpfs is memory", "runc", direct, "loop7 lies on a tmpfs",
 			lying(record.Place{HostType: "ext4", Device: "loop7", Answers: "loop7", Memory: "loop7 lies on a tmpfs"})},
-		{"and so by its name in old records", "runc", direct, "zram0 is memory", lying(record.Place{HostType: "ext4", Device: "zram0"})},
-		{"a loop device of which nobody looked below", "runc", storage.Unjudged, "loop7 is a loop device", all(on("device=/dev/loop7"), limited("loop7"))},
-		{"a small direction of a mixture does not count", "runc", device, "that the tool read",
+		{"zram device in an old record is memory", "runc", direct, "zram0 is memory", lying(record.Place{HostType: "ext4", Device: "zram0"})},
+		{"loop device with unknown backing is not judged", "runc", storage.Unjudged, "loop7 is a loop device", all(on("device=/dev/loop7"), limited("loop7"))},
+		{"mixture with 9.9 % writes is judged by its reads", "runc", device, "that the tool read",
 			said(func(r *record.Reported) { r.Write = record.Flow{Bytes: percents(11), IOs: 100} })},
-		{"a larger one does", "runc", host, "that the tool wrote", all(buffered,
+		{"mixture with 10.7 % writes is judged by both", "runc", host, "that the tool wrote", all(buffered,
 			said(func(r *record.Reported) { r.Write = record.Flow{Bytes: percents(12), IOs: 100} }))},
-		{"under a second is too short", "runc", short, "it ran 0.99 s", took(0.99)},
-		{"a second is not", "runc", device, "", took(1)},
+		{"run of 0.99 s is too short", "runc", short, "it ran 0.99 s", took(0.99)},
+		{"run of 1 s is long enough", "runc", device, "", took(1)},
 		{"99 I/Os are too few", "runc", short, "99 I/Os", said(func(r *record.Reported) { r.Read.IOs = 99 })},
-		{"a hundred are enough", "runc", device, "", said(func(r *record.Reported) { r.Read.IOs = 100 })},
-		{"a cache is one however short", "runc", host, "", all(buffered, reads(0), took(0.1))},
-		{"what others read at the same time is no reading of the job's", "runc", host,
+		{"100 I/Os are enough", "runc", device, "", said(func(r *record.Reported) { r.Read.IOs = 100 })},
+		{"short run from a cache is a cache", "runc", host, "", all(buffered, reads(0), took(0.1))},
+		{"concurrent reads of other processes are not the job's", "runc", host,
 			"vda saw 25 % of the 58.59 GiB that the tool read in 6 rounds (14.65 GiB, and 43.95 GiB for others)",
 			all(buffered, lying(record.Place{HostType: "ext4"}), seen(func(o *record.Observed) { o.Fetched = new(percents(25)) }))},
-		{"but where the readers' file system has threads of its own nobody counts them", "runc", device, "saw 100 %",
+		{"ZFS reads by its own threads count as the job's", "runc", device, "saw 100 %",
 			all(buffered, lying(record.Place{HostType: "zfs"}), seen(func(o *record.Observed) { o.Fetched = new(int64(0)) }))},
-		{"a twentieth without CPU is nothing", "runc", device, "", seen(func(o *record.Observed) { o.Throttled = 505 * ms })},
-		{"more is a limit's figure", "runc", throttled, "for 5 % of the time", seen(func(o *record.Observed) { o.Throttled = 506 * ms })},
-		{"a figure at what its cgroup may do is the limit's", "runc", throttled, "cgroup /pods may read no more than 1.20 GB/s on vda",
+		{"throttled for 5.0 % of the time: ignored", "runc", device, "", seen(func(o *record.Observed) { o.Throttled = 505 * ms })},
+		{"throttled for more than 5 % of the time: throttled", "runc", throttled, "for 5 % of the time", seen(func(o *record.Observed) { o.Throttled = 506 * ms })},
+		{"bandwidth at the cgroup's limit is throttled", "runc", throttled, "cgroup /pods may read no more than 1.20 GB/s on vda",
 			limited("vda", record.IOLimit{Group: "/pods/a", Device: "vdb", Value: 1}, by("vda", 1200*mb))},
-		{"far below, or in the other direction, it is not", "runc", device, "",
+		{"bandwidth far below the read limit is not throttled", "runc", device, "",
 			limited("vda", by("vda", 2000*mb), record.IOLimit{Group: "/pods", Device: "vda", Write: true, IOs: true, Value: 1})},
-		{"a limit on vda is none on vdaa", "runc", device, "", limited("vdaa", by("vda", 1200*mb))},
-		{"nor one on nvme0n1 on nvme0n10", "runc", device, "", limited("nvme0n10", by("nvme0n1", 1200*mb))},
-		{"but one on its partition", "runc", throttled, "on nvme0n1", limited("nvme0n1p2", by("nvme0n1", 1200*mb))},
-		{"and on any of the disks where none is known to be the volume's", "runc", throttled, "on vdb", seen(func(o *record.Observed) {
+		{"limit on vda does not apply to vdaa", "runc", device, "", limited("vdaa", by("vda", 1200*mb))},
+		{"limit on nvme0n1 does not apply to nvme0n10", "runc", device, "", limited("nvme0n10", by("nvme0n1", 1200*mb))},
+		{"limit on nvme0n1 applies to its partition", "runc", throttled, "on nvme0n1", limited("nvme0n1p2", by("nvme0n1", 1200*mb))},
+		{"limit on any disk applies to a volume without known device", "runc", throttled, "on vdb", seen(func(o *record.Observed) {
 			o.Device, o.Disks = record.DeviceUse{}, record.DeviceUse{Name: "vda+vdb", ReadBytes: claimed}
 			o.Limits = []record.IOLimit{by("vdb", 1200*mb)}
 		})},
-		{"a limit that was far exceeded was not in effect", "runc", device, "", limited("vda", by("vda", mib))},
-		{"a tool that was told to hold back shows that", "runc", throttled, "rate=10m", said(func(r *record.Reported) { r.Paced = "rate=10m" })},
-		{"a twentieth of four CPUs stolen is nothing", "runc", device, "", seen(func(o *record.Observed) { o.Steal = 0.2 })},
-		{"more is noise", "runc", noisy, "took 5.2 % of all CPUs' time", seen(func(o *record.Observed) { o.Steal = 0.21 })},
-		{"waiting for memory for a tenth of the time is nothing", "runc", device, "", seen(func(o *record.Observed) { o.HavePSI, o.PSIMemory = true, 0.1 })},
-		{"longer is noise", "runc", noisy, "waited for memory for 12.0 %", seen(func(o *record.Observed) { o.HavePSI, o.PSIMemory = true, 0.12 })},
-		{"others may use half as much", "runc", device, "", reads(claimed + claimed/2 + 16*mib)},
-		{"but not more", "runc", noisy, "others used it at the same time", reads(claimed + claimed/2 + 17*mib)},
-		{"what its own cgroups were charged with was not others'", "runc", device, "saw 300 %",
+		{"far exceeded limit is not in effect", "runc", device, "", limited("vda", by("vda", mib))},
+		{"rate option of the tool is throttled", "runc", throttled, "rate=10m", said(func(r *record.Reported) { r.Paced = "rate=10m" })},
+		{"5 % steal: ignored", "runc", device, "", seen(func(o *record.Observed) { o.Steal = 0.2 })},
+		{"more than 5 % steal: noisy", "runc", noisy, "took 5.2 % of all CPUs' time", seen(func(o *record.Observed) { o.Steal = 0.21 })},
+		{"10 % memory pressure: ignored", "runc", device, "", seen(func(o *record.Observed) { o.HavePSI, o.PSIMemory = true, 0.1 })},
+		{"12 % memory pressure: noisy", "runc", noisy, "waited for memory for 12.0 %", seen(func(o *record.Observed) { o.HavePSI, o.PSIMemory = true, 0.12 })},
+		{"other use up to 50 % of the job's bytes: ignored", "runc", device, "", reads(claimed + claimed/2 + 16*mib)},
+		{"other use above 50 % of the job's bytes: noisy", "runc", noisy, "others used it at the same time", reads(claimed + claimed/2 + 17*mib)},
+		{"bytes charged to the job's cgroup are not other use", "runc", device, "saw 300 %",
 			seen(func(o *record.Observed) {
 				o.Device.ReadBytes, o.Group = 3*claimed, &record.GroupUse{ReadBytes: 3 * claimed}
 			})},
-		{"a wide interval is noise", "runc", noisy, "the interval of its bandwidth", everySecond(1.8)},
-		{"without an interval it is not", "runc", device, "", all(rounds(5), everySecond(1.8))},
-		{"unless its rounds are more than twice apart", "runc", noisy, "of its 2 rounds is 42 × apart", all(rounds(2), everySecond(42))},
-		{"beyond the ceiling it stays the device's if that saw it", "runc", device, "2.1 × the 500.0 MB/s of the volume's ceiling",
+		{"wide interval is noisy", "runc", noisy, "the interval of its bandwidth", everySecond(1.8)},
+		{"without an interval: not noisy", "runc", device, "", all(rounds(5), everySecond(1.8))},
+		{"two rounds that differ by more than a factor of 2: noisy", "runc", noisy, "of its 2 rounds is 42 × apart", all(rounds(2), everySecond(42))},
+		{"bandwidth above the ceiling that the device saw is the device's", "runc", device, "2.1 × the 500.0 MB/s of the volume's ceiling",
 			func(s *storing) {
 				s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 500 * mb}}
 			}},
-		{"a server's disks are not here: it is judged by its figures", "runc", likely, "there are no device readings",
+		{"NFS without device readings is judged by its figures", "runc", likely, "there are no device readings",
 			all(server, func(s *storing) { s.every = func(c *record.Cell) { c.Observed.Device = record.DeviceUse{} } })},
-		{"beyond a server's ceiling is a cache", "runc", host, "1.8 × the 600.0 MB/s", serverGives(600 * mb)},
-		{"up to half more is none", "runc", likely, "1.5 × the 710.0 MB/s", serverGives(600*mb, 710*mb)},
-		{"faster inside than on the host is a guest's cache where a server's disks cannot tell", "runsc", guest, "in the same job", all(server, faster(1.6))},
-		{"and somebody's on the host where there is no guest", "runc", host, "in the same job", all(server, faster(1.6))},
-		{"half faster is none", "runsc", likely, "", all(server, faster(1.49))},
-		{"where no disk could be read it is judged by its figures", "runc", likely, "there are no device readings", func(s *storing) {
+		{"NFS above 1.5 × the ceiling is a cache", "runc", host, "1.8 × the 600.0 MB/s", serverGives(600 * mb)},
+		{"NFS up to 1.5 × the ceiling is not a cache", "runc", likely, "1.5 × the 710.0 MB/s", serverGives(600*mb, 710*mb)},
+		{"NFS faster in a guest than on the host is the guest's cache", "runsc", guest, "in the same job", all(server, faster(1.6))},
+		{"NFS faster in a container than on the host is the host's cache", "runc", host, "in the same job", all(server, faster(1.6))},
+		{"NFS less than 1.5 × as fast as on the host is not a cache", "runsc", likely, "", all(server, faster(1.49))},
+		{"without disk readings it is judged by its figures", "runc", likely, "there are no device readings", func(s *storing) {
 			s.every = func(c *record.Cell) { c.Observed.Device, c.Observed.Disks = record.DeviceUse{}, record.DeviceUse{} }
 		}},
-		{"a bare figure, which nothing could contradict, is not judged", "runc", storage.Unjudged, "there is nothing to compare it with", func(s *storing) {
+		{"imported figure without a reference is not judged", "runc", storage.Unjudged, "there is nothing to compare it with", func(s *storing) {
 			s.targets, s.cache = []string{"runc"}, "buffered"
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.Bandwidth = 53e9 }
 		}},
-		{"one that is direct and answered in no time is a cache's", "runc", host, "250000 direct IOPS with 1 at a time are 4 µs for each", func(s *storing) {
+		{"imported direct figure of 4 µs per I/O is a cache", "runc", host, "250000 direct IOPS with 1 at a time are 4 µs for each", func(s *storing) {
 			s.targets, s.job.NumJobs, s.job.BS = []string{"runc"}, 1, 4*kib
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.IOPS, c.Reported.Read.Latency.Mean = 250_000, 4000 }
 		}},
-		{"one that a long direct job of its own stands for is not contradicted", "runc", likely, "there are no device readings", func(s *storing) {
+		{"imported direct figure of a long run is not contradicted", "runc", likely, "there are no device readings", func(s *storing) {
 			s.targets, s.every = []string{"runc"}, func(c *record.Cell) { bare(c); c.Reported.Seconds = 31 }
 		}},
-		{"a device that worked three times as long for the tool's bytes contradicts its clock", "runc", storage.Contradicted,
+		{"device busy three times as long as the reported run contradicts it", "runc", storage.Contradicted,
 			"the tool reports a run of 3 s, its process took 10 s, and vda was busy for 9.5 s of it with the tool's bytes alone; likewise in 6 of 6 rounds", clock(3, 9500)},
-		{"and so of writes", "runc", storage.Contradicted, "was busy for 9.5 s", all(writing, clock(3, 9500))},
-		{"buffered writes that the kernel wrote later were the cache's", "runc", host, "was busy for 9.5 s", all(buffered, writing, clock(3, 9500))},
-		{"one that worked half as long again does not", "runc", device, "", clock(6.5, 9500)},
-		{"nor one that worked for others, too", "runc", device, "", all(clock(3, 9500), reads(percents(130)))},
-		{"a process that ended before the tool's time was over contradicts it", "runc", storage.Contradicted, "the tool reports a run of 12 s, but its process lived 10 s", took(12)},
-		{"one that ended a little before does not", "runc", device, "", took(11)},
-		{"one clock that is off in one round of six is none of the cell's", "runc", device, "", cells(func(c *record.Cell) {
+		{"device busy with writes longer than the reported run contradicts it", "runc", storage.Contradicted, "was busy for 9.5 s", all(writing, clock(3, 9500))},
+		{"buffered writes that the kernel wrote later are in the cache", "runc", host, "was busy for 9.5 s", all(buffered, writing, clock(3, 9500))},
+		{"device busy 1.5 × the reported run does not contradict it", "runc", device, "", clock(6.5, 9500)},
+		{"device also busy for others does not contradict the reported run", "runc", device, "", all(clock(3, 9500), reads(percents(130)))},
+		{"process that lived shorter than the reported run contradicts it", "runc", storage.Contradicted, "the tool reports a run of 12 s, but its process lived 10 s", took(12)},
+		{"process that lived slightly shorter does not contradict the reported run", "runc", device, "", took(11)},
+		{"one contradicted round of six does not affect the verdict", "runc", device, "", cells(func(c *record.Cell) {
 			if c.Round == 2 {
 				c.Reported.Seconds = 30
 			}
 		})},
-		{"more requests than the job can have open contradict its latency", "runc", storage.Contradicted, "requests were open at a time, and the job has",
+		{"more open requests than the job has contradict its latency", "runc", storage.Contradicted, "requests were open at a time, and the job has",
 			said(func(r *record.Reported) { r.Read.Latency.Mean *= 100 })},
-		{"a tmpfs has no device, but a process", "runc", storage.Contradicted, "its process lived 10 s", all(buffered, on("tmpfs"), took(30))},
-		{"imported ones have to run five seconds", "runc", short, "there are no node readings", func(s *storing) {
+		{"process on a tmpfs that lived shorter than the reported run contradicts it", "runc", storage.Contradicted, "its process lived 10 s", all(buffered, on("tmpfs"), took(30))},
+		{"imported run under 5 s is too short", "runc", short, "there are no node readings", func(s *storing) {
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Seconds = 4.99 }
 		}},
 	} {
@@ -205,7 +205,7 @@ func latency(s *storage.Judgement, direction, quantile string) figure.Figure {
 	return figure.Find(s.Figures(), "latency", "target", "runc", "direction", direction, "quantile", quantile)
 }
 
-func TestFiguresAreMediansOverTheRoundsWithAnInterval(t *testing.T) {
+func TestFiguresAreMediansWithIntervals(t *testing.T) {
 	s := judged(t, store(nil))
 	c := only(t, s, "runc")
 	base := float64(claimed) / 10
@@ -224,23 +224,23 @@ func TestFiguresAreMediansOverTheRoundsWithAnInterval(t *testing.T) {
 	}
 }
 
-func TestCPUIsThatOfTheJobAndNotOfItsProcessesLife(t *testing.T) {
+func TestCPUTimeExcludesStartAndExitOfTheTool(t *testing.T) {
 	short := func(cpu int64) func(*storing) {
 		return func(s *storing) {
 			s.every = func(c *record.Cell) { c.Ended, c.Reported.CPU = c.Begun+11_100*ms, cpu } // of a job of ten seconds
 		}
 	}
 	if c := only(t, judged(t, store(short(0))), "runc"); c.WorkloadCPU.Known() || c.RuntimeCPU.Known() || c.CPUPerByte.Known() {
-		t.Errorf("of a process that lived a ninth longer: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+		t.Errorf("CPU of a process that lived 11 %% longer than the job: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
 	}
 	s := judged(t, store(short(4000*ms)))
 	c := only(t, s, "runc")
-	check.That(t, c.WorkloadCPU.Value == 0.4 && !c.RuntimeCPU.Known(), "what the tool says: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+	check.That(t, c.WorkloadCPU.Value == 0.4 && !c.RuntimeCPU.Known(), "CPU reported by the tool: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
 	c = only(t, s, "runsc")
-	check.That(t, !c.WorkloadCPU.Known(), "of a guest it is in the sandbox's: %v", c.WorkloadCPU.Value)
+	check.That(t, !c.WorkloadCPU.Known(), "CPU of a guest's workload is known: %v", c.WorkloadCPU.Value)
 }
 
-func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
+func TestRatioPairsValuesOfTheSameRound(t *testing.T) {
 	half := func(s *storing) {
 		s.every = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + float64(c.Round) } // a machine that speeds up
 		s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth /= 2; c.Observed.CPU[0].NS += 2500 * ms }
@@ -257,24 +257,24 @@ func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
 	check.That(t, c.Different() && c.Ratio.Reasons[0] != "" && c.Total.Bandwidth.Versus != nil, "%+v", c)
 }
 
-func TestWithoutAHostWhatSharesItsKernelIsTheBaseline(t *testing.T) {
+func TestBaselineIsTheHostOrARuntimeOnItsKernel(t *testing.T) {
 	for name, c := range map[string]struct {
 		targets []string
 		wanted  string
 		base    string
 	}{
-		"the host":                                  {[]string{"runsc", "runc", "host"}, "", "host"},
-		"without it a runtime":                      {[]string{"runsc", "runc"}, "", "runc"},
-		"and no guest, unless wanted":               {[]string{"runsc", "runc"}, "runsc", "runsc"},
-		"the wanted one before the host":            {[]string{"host", "runc"}, "runc", "runc"},
-		"one alone has none":                        {[]string{"runc"}, "runc", ""},
-		"imported, a guest has a runtime beside it": {[]string{"runsc", "runc"}, "", "runc"},
-		"imported, others may be of any machine":    {[]string{"a", "b"}, "", ""},
+		"host":                                {[]string{"runsc", "runc", "host"}, "", "host"},
+		"without host: runtime":               {[]string{"runsc", "runc"}, "", "runc"},
+		"requested guest":                     {[]string{"runsc", "runc"}, "runsc", "runsc"},
+		"requested target before the host":    {[]string{"host", "runc"}, "runc", "runc"},
+		"single target has none":              {[]string{"runc"}, "runc", ""},
+		"imported: runtime before guest":      {[]string{"runsc", "runc"}, "", "runc"},
+		"imported: unknown targets have none": {[]string{"a", "b"}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := store(func(s *storing) { s.targets, s.baseline = c.targets, c.wanted })
 			for i := range rec.Cells {
-				if x := &rec.Cells[i]; strings.HasPrefix(name, "imported") {
+				if x := &rec.Cells[i]; strings.HasPrefix(name, "imported:") {
 					bare(x)
 					x.Source = fmt.Sprint("notes:", i)
 				}
@@ -291,7 +291,7 @@ func TestWithoutAHostWhatSharesItsKernelIsTheBaseline(t *testing.T) {
 	}
 }
 
-func TestBlocksUpTo64KiBAreComparedByIOPS(t *testing.T) {
+func TestSmallBlocksAreComparedByIOPS(t *testing.T) {
 	for bs, want := range map[int64]float64{64 * kib: 0.5, 64*kib + 512: 1} {
 		s := judged(t, store(all(func(s *storing) { s.job.BS = bs }, said(func(r *record.Reported) { r.Read.IOPS /= 2 }))))
 		r := only(t, s, "runc").Ratio
@@ -299,14 +299,14 @@ func TestBlocksUpTo64KiBAreComparedByIOPS(t *testing.T) {
 	}
 }
 
-func TestAMixtureHasNoLatency(t *testing.T) {
+func TestMixedJobHasNoTotalLatency(t *testing.T) {
 	s := judged(t, store(mixed))
 	c := only(t, s, "runc")
 	check.That(t, !latency(s, "both", "p50").Known() && latency(s, "read", "p50").Known() && latency(s, "write", "p50").Known() &&
 		c.Total.IOPS.Value == 2*c.Read.IOPS.Value, "%+v", c)
 }
 
-func TestTablesAreInTheOrderOfTheRun(t *testing.T) {
+func TestTablesKeepTheOrderOfTheRun(t *testing.T) {
 	p := storage.Options{Volumes: []string{"rootfs", "nfs=server:/x"}, Cache: []string{"buffered", "direct"}, Jobs: []storage.Job{write8, read}}
 	rec := blank(p, "host", "runc")
 	for _, at := range []string{"nfs=server:/x read direct", "rootfs other direct", "rootfs read direct", "rootfs write direct", "rootfs write buffered"} {
@@ -328,7 +328,7 @@ func TestTablesAreInTheOrderOfTheRun(t *testing.T) {
 	check.That(t, s.Failed == 15 && s.Total == 15 && len(s.Targets) == 3, "%d of %d, %d targets", s.Failed, s.Total, len(s.Targets))
 }
 
-func TestAVolumeThatCannotBeHadIsInItsTables(t *testing.T) {
+func TestMissingVolumeIsInItsTables(t *testing.T) {
 	rec := store(func(s *storing) {
 		s.targets = []string{"host", "runc"}
 		s.places = []record.Place{{Target: "runsc", Volume: "bind", Absent: "no such mounts"}, {Target: "runc", Volume: "rootfs", Absent: "another one"}}
@@ -341,14 +341,14 @@ func TestAVolumeThatCannotBeHadIsInItsTables(t *testing.T) {
 	check.That(t, c.Absent == "", "%+v", c)
 }
 
-func TestAJobThatThePlanDoesNotHoldIsReadFromItsClaims(t *testing.T) {
+func TestJobMissingFromPlanIsDerivedFromItsResults(t *testing.T) {
 	rec := store(func(s *storing) { s.job.Name = "randread of notes" })
 	rec.Header.Plan = json.RawMessage(`{}`)
 	x := judged(t, rec).Tables[0]
 	check.That(t, x.RW == "read" && x.BS == 512*kib, "%q %d", x.RW, x.BS)
 }
 
-func TestRoundsThatFailedOrWereInterruptedGiveNoFigures(t *testing.T) {
+func TestFailedAndInterruptedRoundsHaveNoFigures(t *testing.T) {
 	s := judged(t, store(cells(func(c *record.Cell) {
 		switch c.Round {
 		case 1:
@@ -361,7 +361,7 @@ func TestRoundsThatFailedOrWereInterruptedGiveNoFigures(t *testing.T) {
 	check.That(t, c.Rounds == 4 && c.Failed == 1 && c.Failure != nil && s.Failed == 2 && s.Total == 16, "%+v; %d of %d", c, s.Failed, s.Total)
 }
 
-func TestDoubledLinesCountOnceAndImportedOnesAreRounds(t *testing.T) {
+func TestDuplicateLinesCountOnceAndImportedOnesAreRounds(t *testing.T) {
 	rec := store(nil)
 	rec.Cells = append(rec.Cells, rec.Cells[1])
 	s := judged(t, rec)
@@ -378,7 +378,7 @@ func TestDoubledLinesCountOnceAndImportedOnesAreRounds(t *testing.T) {
 	check.That(t, a.Rounds == 2 && b.Rounds == 1, "%d and %d rounds", a.Rounds, b.Rounds)
 }
 
-func TestOfCeilingsTheBestIsKept(t *testing.T) {
+func TestBestCeilingIsUsed(t *testing.T) {
 	rec := store(func(s *storing) {
 		s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 5, WriteIOPS: 7},
 			{Volume: "bind", Device: "vda", When: "after", Read: 4, Write: 9, WriteIOPS: 8}, {Volume: "rootfs", Device: "vda", When: "after", Failure: &record.Failure{Kind: record.FailTimeout}}}
@@ -388,13 +388,13 @@ func TestOfCeilingsTheBestIsKept(t *testing.T) {
 		"%+v", s.Ceilings)
 }
 
-func TestNothingIsSaidOfARecordWithoutCells(t *testing.T) {
+func TestRecordWithoutCellsHasNoTables(t *testing.T) {
 	s := judged(t, blank(storage.Options{}, "host"))
 	check.That(t, len(s.Tables) == 0 && len(s.Found) == 0 && !s.Imported, "%+v", s)
 }
 
 // The values are the extremes that a record may contain.
-func TestExtremeClaimsGiveNoInfiniteFigures(t *testing.T) {
+func TestExtremeResultsHaveFiniteFigures(t *testing.T) {
 	for _, seconds := range []float64{0, 5e-324, 1e-300, 366 * 86400} {
 		for _, rate := range []float64{0, 5e-324, 1e18} {
 			rec := store(nil)

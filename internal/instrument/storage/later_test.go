@@ -8,8 +8,8 @@ import (
 )
 
 // The rate of the page cache is not the rate of the device, for any tool.
-func TestBufferedWritesThatTheKernelWroteLaterBoundNothing(t *testing.T) {
-	for name, busy := range map[string]int64{"written at once": 35_000, "written later": 55_000} {
+func TestBufferedWritesFlushedLaterAreNoCeiling(t *testing.T) {
+	for name, busy := range map[string]int64{"flushed during the job": 35_000, "flushed after the job": 55_000} {
 		s := judged(t, store(func(s *storing) {
 			s.job, s.cache = write8, "buffered"
 			s.job.Tool = "dd"

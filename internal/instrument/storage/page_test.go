@@ -39,7 +39,7 @@ func has(t *testing.T, text string, all ...string) {
 	check.Contains(t, "page", text, all...)
 }
 
-// cached returns two jobs on two volumes; memory serves some of the requests.
+// cached returns two jobs on two volumes. Memory serves some of the requests.
 func cached() *record.Record {
 	rec := store(func(s *storing) {
 		s.cache = "buffered"
@@ -61,7 +61,7 @@ func cached() *record.Record {
 	return rec
 }
 
-func TestEveryFigureOfStorageCanBeRead(t *testing.T) {
+func TestEveryStorageFigureIsInTheJudgement(t *testing.T) {
 	rec := store(func(s *storing) {
 		mixed(s)
 		s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 5 * gib, WriteIOPS: 70}}
@@ -100,10 +100,10 @@ func TestEveryFigureOfStorageCanBeRead(t *testing.T) {
 		}
 	}
 	f := figure.Find(all, "file-system-free", "path", "/dev/shm")
-	check.That(t, !f.Known() && f.Quantity != "", "of what could not be read there is %+v", f)
+	check.That(t, !f.Known() && f.Quantity != "", "unreadable file system: %+v", f)
 }
 
-func TestAFigureSaysWhatItIsOfAndWhy(t *testing.T) {
+func TestFigureHasVerdictAndReason(t *testing.T) {
 	failure := &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1"}
 	rec := store(func(s *storing) {
 		s.cell = func(c *record.Cell) {
@@ -124,7 +124,7 @@ func TestAFigureSaysWhatItIsOfAndWhy(t *testing.T) {
 	check.That(t, f.Failed == 6 && f.Total == 6, "%d of %d failed", f.Failed, f.Total)
 }
 
-func TestAFigureThatIsNotTheDevicesHasItsVerdictBeforeIt(t *testing.T) {
+func TestCachedFigureIsPrefixedWithItsVerdict(t *testing.T) {
 	forms := map[string]string{"md": sectionOf(t, reported(t, cached(), "md", page.Options{}), "in short")}
 	for _, width := range []int{0, 80, 120} {
 		_, short, _ := strings.Cut(reported(t, cached(), "text", page.Options{Width: width}), "in short")
@@ -141,14 +141,14 @@ func TestAFigureThatIsNotTheDevicesHasItsVerdictBeforeIt(t *testing.T) {
 				}
 			}
 			if before, _, ok := strings.Cut(line, "2020 ("); ok && !strings.HasSuffix(before, "  ") && !strings.HasSuffix(before, "| ") {
-				t.Errorf("%s: a figure of the device has something before it: %q", form, line)
+				t.Errorf("%s: unexpected text before a device figure: %q", form, line)
 			}
 		}
 		check.That(t, seen["6060 ("] == 2 && seen["9999 ("] == 3, "%s: %v in:\n%s", form, seen, out)
 	}
 }
 
-func TestEveryPartOfAJobsTableHasTheVerdict(t *testing.T) {
+func TestEveryPartOfASplitTableHasTheVerdict(t *testing.T) {
 	parts := 0
 	for line := range strings.Lines(reported(t, cached(), "text", page.Options{Width: 80})) {
 		if strings.HasPrefix(line, "  target ") && (strings.Contains(line, "MB/s") || strings.Contains(line, "p99") || strings.Contains(line, "GiB")) {
@@ -160,14 +160,14 @@ func TestEveryPartOfAJobsTableHasTheVerdict(t *testing.T) {
 	check.That(t, parts >= 2*3, "%d parts; the tables of three jobs do not fit in 80 columns", parts)
 }
 
-func TestInShortIsInThePublishedForm(t *testing.T) {
+func TestSummaryHasThePublishedLayout(t *testing.T) {
 	out := reported(t, imported(t), "md", page.Options{Verbose: true})
 	has(t, sectionOf(t, out, "in short"), "| kata × host | (\\~ 1.03×) |", "| (\\~ 5.12×) |", "| guest cache 8600 (4509.2 MB/s) |", "| not contradicted 1681 (881.6 MB/s) |", "| not contradicted 134.2 MB/s |")
 	has(t, out, "; there are no node readings")
-	check.Lacks(t, "nobody saw", out, "Linux", "cgroup", "new sandbox", "at the device:", "CPU m", "0 CPUs", "caches dropped")
+	check.Lacks(t, "unmeasured values", out, "Linux", "cgroup", "new sandbox", "at the device:", "CPU m", "0 CPUs", "caches dropped")
 }
 
-func TestARatioStandsInParenthesesUnlessBothAreTheDevices(t *testing.T) {
+func TestRatioOfCachedFiguresIsInParentheses(t *testing.T) {
 	half := func(c *record.Cell) {
 		if c.Target != "host" {
 			c.Reported.Read.Bandwidth /= 2
@@ -185,11 +185,11 @@ func TestARatioStandsInParenthesesUnlessBothAreTheDevices(t *testing.T) {
 		every  func(*record.Cell)
 		want   string
 	}{
-		{"both", 20, half, "| 0.50× 0.50…0.50 |"},
-		{"both, not shown to differ", 3, half, "| ~ 0.50× |"},
-		{"the target's not", 20, func(c *record.Cell) { half(c); unseen(c, "runc") }, "| (0.50×) 0.50…0.50 |"},
-		{"the base's not", 20, func(c *record.Cell) { half(c); unseen(c, "host") }, "| (0.50×) 0.50…0.50 |"},
-		{"neither, not shown to differ", 3, func(c *record.Cell) { half(c); unseen(c, "runc"); unseen(c, "host") }, "| (\\~ 0.50×) |"},
+		{"both on the device", 20, half, "| 0.50× 0.50…0.50 |"},
+		{"both on the device, no difference shown", 3, half, "| ~ 0.50× |"},
+		{"target cached", 20, func(c *record.Cell) { half(c); unseen(c, "runc") }, "| (0.50×) 0.50…0.50 |"},
+		{"baseline cached", 20, func(c *record.Cell) { half(c); unseen(c, "host") }, "| (0.50×) 0.50…0.50 |"},
+		{"both cached, no difference shown", 3, func(c *record.Cell) { half(c); unseen(c, "runc"); unseen(c, "host") }, "| (\\~ 0.50×) |"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			rec := store(func(s *storing) { s.rounds, s.every, s.targets = x.rounds, x.every, []string{"host", "runc"} })
@@ -198,7 +198,7 @@ func TestARatioStandsInParenthesesUnlessBothAreTheDevices(t *testing.T) {
 	}
 }
 
-func TestATableWithoutAHostIsComparedWithARuntimeAndSaysSo(t *testing.T) {
+func TestTableWithoutHostNamesItsBaseline(t *testing.T) {
 	rec := cached()
 	rec.Cells = slices.DeleteFunc(rec.Cells, func(c record.Cell) bool { return c.Target == "host" && c.Volume == "bind" })
 	out := reported(t, rec, "md", page.Options{})
@@ -206,7 +206,7 @@ func TestATableWithoutAHostIsComparedWithARuntimeAndSaysSo(t *testing.T) {
 	has(t, sectionOf(t, out, "read, bind, buffered"), "| × runc |")
 }
 
-func TestWhatHasNoFigureIsADashWithItsReason(t *testing.T) {
+func TestMissingFigureIsADashWithItsReason(t *testing.T) {
 	rec := store(func(s *storing) {
 		s.rounds = 3
 		s.every = func(c *record.Cell) {
@@ -227,7 +227,7 @@ func TestWhatHasNoFigureIsADashWithItsReason(t *testing.T) {
 	has(t, reported(t, store(nil), "text", page.Options{}), "failed 0/18 cells")
 }
 
-func TestAJobThatReadsAndWritesHasARowForEach(t *testing.T) {
+func TestMixedJobHasARowPerDirection(t *testing.T) {
 	rec := store(func(s *storing) {
 		s.job = rndrw
 		s.every = func(c *record.Cell) {
@@ -238,14 +238,14 @@ func TestAJobThatReadsAndWritesHasARowForEach(t *testing.T) {
 	table := sectionOf(t, reported(t, rec, "md", page.Options{}), "rndrw, bind, direct")
 	has(t, table, "| host | device | both | 66.2 ±1 % | 4040 | · | · |", "| host | device | read | 33.1 ±1 % | 2020 | 5.00 ms | 8.00 ms |", "| host | device | write | 33.1")
 	check.That(t, strings.Contains(table, "| IOPS | mean | p95 |") && !strings.Contains(table, "| p99 |"),
-		"sysbench has a mean and p95:\n%s", table)
+		"want the columns mean and p95 of sysbench:\n%s", table)
 	table = sectionOf(t, reported(t, store(nil), "md", page.Options{}), "read, bind")
 	check.That(t, !strings.Contains(table, "| both |") && !strings.Contains(table, "| mean |") && !strings.Contains(table, "| p95 |"),
-		"fio says more than sysbench, of one direction:\n%s", table)
+		"want neither both directions nor columns mean and p95:\n%s", table)
 	has(t, sectionOf(t, reported(t, store(nil), "md", page.Options{Verbose: true}), "read, bind"), "| mean | p50 | p95 | p99 | p99.9 |")
 }
 
-func TestVolumesThatAreTheSameAreSaidOnceAndSizesAreThoseOfDf(t *testing.T) {
+func TestEqualVolumesArePrintedOnceWithSizesOfDf(t *testing.T) {
 	at := func(target, volume, inside string) record.Place {
 		return record.Place{Target: target, Volume: volume, HostType: "ext4", Device: "vda", Direct: record.DirectTaken, Mounts: []record.FileSystem{
 			{Path: "/", Type: "overlay", Size: 98 * gib, Free: 61 * gib}, {Path: "/dev/shm", Type: "tmpfs", Size: 64 * mib, Free: 1e18},
@@ -260,6 +260,6 @@ func TestVolumesThatAreTheSameAreSaidOnceAndSizesAreThoseOfDf(t *testing.T) {
 	has(t, sectionOf(t, reported(t, rec, "md", page.Options{}), "sizes"), "| target | / | available | type | /dev/shm | available | type |", "| runc | 98.0 GiB | 61.0 GiB | overlay | 64.0 MiB | no limit | tmpfs |")
 }
 
-func TestNothingToReportIsSaid(t *testing.T) {
+func TestEmptyRecordHasAReport(t *testing.T) {
 	has(t, reported(t, blank(storage.Defaults(), "host"), "text", page.Options{Width: 80}), "no job ran", "failed 0/0 cells", "findings: none")
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// TestDirectIOIsToldFromReadingAhead uses jobs of 20000 direct I/Os. The device transfers
+// TestDirectIOIsDistinguishedFromReadahead uses jobs of 20000 direct I/Os. The device transfers
 // every byte, but the number of its requests differs.
-func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
+func TestDirectIOIsDistinguishedFromReadahead(t *testing.T) {
 	const k4 = 4 * kib
 	asked := func(reads, writes int64) func(*record.Cell) {
 		return func(c *record.Cell) { c.Observed.Device.ReadIOs, c.Observed.Device.WriteIOs = reads, writes }
@@ -34,29 +34,29 @@ func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 		cell  func(*record.Cell)
 		want  storage.Verdict
 	}{
-		{"as many requests as I/Os", job("read", k4, 1, 1), "direct", asked(blocks, 0), device},
-		{"more, where large ones are split", job("read", 4*mib, 1, 1), "direct", asked(4*blocks, 0), device},
-		{"a hundredth of them", job("read", k4, 1, 1), "direct", asked(blocks/100, 0), direct},
-		{"just under half", job("read", k4, 1, 1), "direct", asked(blocks/2-1, 0), direct},
-		{"half, which others' and the kernel's own could hide", job("read", k4, 1, 1), "direct", asked(blocks/2, 0), device},
-		{"a hundredth of buffered ones is reading ahead, as it should", job("read", k4, 1, 1), "buffered", asked(blocks/100, 0), device},
-		{"dd has one at a time", storage.Job{Name: "x", Tool: "dd", RW: "read", BS: k4, Count: blocks}, "direct", asked(blocks/32, 0), direct},
-		{"and so when it writes", storage.Job{Name: "x", Tool: "dd", RW: "write", BS: k4, Count: blocks}, "direct", asked(blocks, blocks/32), direct},
-		{"what was not counted says nothing", job("read", k4, 1, 1), "direct", asked(0, 0), device},
-		{"eight at a time in sequence can be joined to an eighth", job("read", k4, 8, 1), "direct", asked(blocks/8, 0), device},
-		{"and no further", job("read", k4, 8, 1), "direct", asked(blocks/16-1, 0), direct},
-		{"depth joins as threads do", job("write", k4, 2, 32), "direct", asked(0, blocks/64), device},
-		{"random ones far apart do not", job("randread", k4, 8, 1), "direct", asked(blocks/8, 0), direct},
-		{"random ones in a small file may", small, "direct", asked(blocks/8, 0), device},
-		{"a page cache that grew by all of it tells eight at a time, too", job("read", 16*kib, 8, 1), "direct", func(c *record.Cell) {
+		{"one request per I/O", job("read", k4, 1, 1), "direct", asked(blocks, 0), device},
+		{"split large I/Os", job("read", 4*mib, 1, 1), "direct", asked(4*blocks, 0), device},
+		{"one request per 100 I/Os", job("read", k4, 1, 1), "direct", asked(blocks/100, 0), direct},
+		{"just under one request per two I/Os", job("read", k4, 1, 1), "direct", asked(blocks/2-1, 0), direct},
+		{"one request per two I/Os is within the tolerance", job("read", k4, 1, 1), "direct", asked(blocks/2, 0), device},
+		{"buffered readahead is expected", job("read", k4, 1, 1), "buffered", asked(blocks/100, 0), device},
+		{"reads of dd", storage.Job{Name: "x", Tool: "dd", RW: "read", BS: k4, Count: blocks}, "direct", asked(blocks/32, 0), direct},
+		{"writes of dd", storage.Job{Name: "x", Tool: "dd", RW: "write", BS: k4, Count: blocks}, "direct", asked(blocks, blocks/32), direct},
+		{"uncounted requests", job("read", k4, 1, 1), "direct", asked(0, 0), device},
+		{"8 sequential threads may be merged 8:1", job("read", k4, 8, 1), "direct", asked(blocks/8, 0), device},
+		{"8 sequential threads cannot be merged 16:1", job("read", k4, 8, 1), "direct", asked(blocks/16-1, 0), direct},
+		{"queue depth allows merging like threads", job("write", k4, 2, 32), "direct", asked(0, blocks/64), device},
+		{"random I/Os in a large file cannot be merged", job("randread", k4, 8, 1), "direct", asked(blocks/8, 0), direct},
+		{"random I/Os in a small file may be merged", small, "direct", asked(blocks/8, 0), device},
+		{"8 threads whose bytes are in the page cache", job("read", 16*kib, 8, 1), "direct", func(c *record.Cell) {
 			c.Observed.Device.ReadIOs, c.Observed.Cached = blocks/8, blocks*16*kib
 		}, direct},
-		{"but not beside as many requests as I/Os", job("read", 16*kib, 8, 1), "direct", func(c *record.Cell) {
+		{"bytes in the page cache with one request per I/O", job("read", 16*kib, 8, 1), "direct", func(c *record.Cell) {
 			c.Observed.Device.ReadIOs, c.Observed.Cached = blocks, blocks*16*kib
 		}, device},
-		{"a job file's threads and depth count", ofFile(storage.FioOption{Name: "iodepth", Value: "16"}, storage.FioOption{Name: "numjobs", Value: "2"}), "direct", asked(blocks/32, 0), device},
-		{"and bound what is joined", ofFile(storage.FioOption{Name: "iodepth", Value: "16"}), "direct", asked(blocks/33, 0), direct},
-		{"one that does not say how many is believed", ofFile(storage.FioOption{Name: "iodepth", Value: "$depth"}), "direct", asked(blocks/1000, 0), device},
+		{"threads and depth of a job file allow merging", ofFile(storage.FioOption{Name: "iodepth", Value: "16"}, storage.FioOption{Name: "numjobs", Value: "2"}), "direct", asked(blocks/32, 0), device},
+		{"threads and depth of a job file limit merging", ofFile(storage.FioOption{Name: "iodepth", Value: "16"}), "direct", asked(blocks/33, 0), direct},
+		{"job file with unknown depth is trusted", ofFile(storage.FioOption{Name: "iodepth", Value: "$depth"}), "direct", asked(blocks/1000, 0), device},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c := only(t, judged(t, store(all(cells(x.cell), func(s *storing) {
@@ -71,7 +71,7 @@ func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 	}
 }
 
-func TestThreadsOverOneFileAreNamedWhereACacheAnswered(t *testing.T) {
+func TestThreadsSharingAFileExplainACache(t *testing.T) {
 	for threads, want := range map[int]bool{1: false, 8: true} {
 		few := seen(func(o *record.Observed) { o.Device.ReadBytes = percents(13) })
 		c := only(t, judged(t, store(all(buffered, few, func(s *storing) { s.job.NumJobs = threads }))), "runc")
@@ -80,7 +80,7 @@ func TestThreadsOverOneFileAreNamedWhereACacheAnswered(t *testing.T) {
 	}
 }
 
-func TestACeilingBoundsWhatLiesOnItsDevice(t *testing.T) {
+func TestCeilingAppliesOnlyToItsDevice(t *testing.T) {
 	for on, want := range map[string]bool{"vda": true, "": false, "vdb": false} {
 		s := judged(t, store(func(s *storing) {
 			s.volume = "rootfs"
@@ -93,7 +93,7 @@ func TestACeilingBoundsWhatLiesOnItsDevice(t *testing.T) {
 	}
 }
 
-func TestEveryTargetHasItsOwnCommandAndFailedRoundsHaveVersions(t *testing.T) {
+func TestEachTargetHasItsCommandAndVersion(t *testing.T) {
 	s := judged(t, store(func(s *storing) {
 		s.cell = func(c *record.Cell) {
 			c.Command = "fio --of=" + c.Target
@@ -117,7 +117,7 @@ func codes(s *storage.Judgement) []string {
 	return slices.Compact(out)
 }
 
-func TestFindingsOfStorage(t *testing.T) {
+func TestStorageFindings(t *testing.T) {
 	unseen := seen(func(o *record.Observed) { o.Device.ReadBytes = 0 })
 	ofRunc := func(round int, change func(*record.Cell)) func(*storing) {
 		return cells(func(c *record.Cell) {
@@ -144,51 +144,51 @@ func TestFindingsOfStorage(t *testing.T) {
 		message string
 		change  func(*storing)
 	}{
-		{"a quiet machine whose device sees all yields none", "", "", nil},
-		{"one round that is fast does not outrun a ceiling", "too-few-rounds", "", all(rounds(5), ceilings(record.Ceiling{Read: 730 * mb}), cells(func(c *record.Cell) {
+		{"no finding on an idle machine", "", "", nil},
+		{"one fast round does not exceed the ceiling", "too-few-rounds", "", all(rounds(5), ceilings(record.Ceiling{Read: 730 * mb}), cells(func(c *record.Cell) {
 			if c.Round == 3 {
 				c.Reported.Read.Bandwidth *= 1.9
 			}
 		}))},
-		{"five rounds are too few", "too-few-rounds", "5 rounds give no 95 % interval", rounds(5)},
-		{"one is", "too-few-rounds", "note: 1 round gives no", rounds(1)},
-		{"cells of one kind are one finding", "not-direct",
+		{"five rounds have no interval", "too-few-rounds", "5 rounds give no 95 % interval", rounds(5)},
+		{"one round has no interval", "too-few-rounds", "note: 1 round gives no", rounds(1)},
+		{"equal cells share a finding", "not-direct",
 			"2 of 3 cells requested direct I/O, but memory answered: O_DIRECT did not reach the device: runc read on bind, direct (vda saw 0 %", unseen},
-		{"of many cells a few are named", "not-direct", "and 2 more", all(unseen, func(s *storing) { s.targets = []string{"a", "b", "c", "d", "e", "f", "g"} })},
-		{"a tmpfs is worth a note", "not-direct", "note: 3 of 3", on("tmpfs")},
-		{"rounds of two kinds are told", "host-cache rounds-disagree", "device: 5, host cache: 1",
+		{"a few of many cells are named", "not-direct", "and 2 more", all(unseen, func(s *storing) { s.targets = []string{"a", "b", "c", "d", "e", "f", "g"} })},
+		{"tmpfs is a note", "not-direct", "note: 3 of 3", on("tmpfs")},
+		{"disagreeing rounds are reported", "host-cache rounds-disagree", "device: 5, host cache: 1",
 			all(buffered, ofRunc(2, func(c *record.Cell) { c.Observed.Device.ReadBytes = 0 }))},
-		{"a limit that was set in one round throttled that one alone", "rounds-disagree throttled", "device: 5, throttled: 1", ofRunc(2, func(c *record.Cell) {
+		{"limit set in one round throttles only that round", "rounds-disagree throttled", "device: 5, throttled: 1", ofRunc(2, func(c *record.Cell) {
 			c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vda", Value: 1000 * mb}}
 		})},
-		{"a device that outruns its ceiling is told", "above-ceiling", "1.06 GB/s read are 1.8 × the 600.0 MB/s", ceilings(record.Ceiling{Read: 600 * mb})},
-		{"a device within its ceiling is not", "", "", ceilings(record.Ceiling{Read: 1000 * mb})},
-		{"ceilings that moved by more than a fifth are told", "ceiling-drift", "read bandwidth +21 %, read IOPS -21 %",
+		{"bandwidth above the ceiling is reported", "above-ceiling", "1.06 GB/s read are 1.8 × the 600.0 MB/s", ceilings(record.Ceiling{Read: 600 * mb})},
+		{"bandwidth below the ceiling is not reported", "", "", ceilings(record.Ceiling{Read: 1000 * mb})},
+		{"ceilings that drift by more than 20 % are reported", "ceiling-drift", "read bandwidth +21 %, read IOPS -21 %",
 			ceilings(record.Ceiling{Read: 1000 * mb, Write: 100, ReadIOPS: 100}, record.Ceiling{Read: 1210 * mb, Write: 81, ReadIOPS: 79})},
-		{"a ceiling that was not measured is told", "ceiling-not-measured", "before the rounds: fio exited with 1",
+		{"failed ceiling is reported", "ceiling-not-measured", "before the rounds: fio exited with 1",
 			ceilings(record.Ceiling{Failure: &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1"}})},
-		{"tools of two versions are told", "tool-versions-differ", "fio-3.33 on host; fio-2.1 on runc, runsc", cells(func(c *record.Cell) { c.Version = "fio-2.1" })},
-		{"others at the device are told", "device-shared noisy", "58.6", cells(func(c *record.Cell) {
+		{"different tool versions are reported", "tool-versions-differ", "fio-3.33 on host; fio-2.1 on runc, runsc", cells(func(c *record.Cell) { c.Version = "fio-2.1" })},
+		{"other use of the device is reported", "device-shared noisy", "58.6", cells(func(c *record.Cell) {
 			if c.Target == "runc" {
 				c.Observed.Device.WriteBytes = claimed
 			}
 		})},
-		{"what was flushed after is told", "flushed-after host-cache", "(6.45 GiB of 58.59 GiB)", all(buffered, wrote(80, 11))},
-		{"a tenth is not", "host-cache", "", all(buffered, wrote(80, 10))},
-		{"others' dirty pages are not the job's", "flushed-after host-cache", "(11.72 GiB of 58.59 GiB)", all(buffered, wrote(80, 300))},
-		{"nor were they late where the device saw all", "", "", wrote(100, 300)},
-		{"direct writes that were late are told as such", "flushed-after not-direct", "direct writes had not reached the device", wrote(0, 100)},
-		{"nor is what was not looked at", "", "", all(writing, seen(func(o *record.Observed) { o.Flushed = -1 }))},
-		{"caches that stayed are told", "caches-not-dropped", "6 of 6 rounds", kept},
-		{"where the job made its own files there was nothing to drop", "", "", all(writing, cells(func(c *record.Cell) { c.Dropped = "" }))},
-		{"but once if the run said so", "caches-not-dropped", "by the run", all(kept, func(s *storing) {
+		{"11 % flushed later is reported", "flushed-after host-cache", "(6.45 GiB of 58.59 GiB)", all(buffered, wrote(80, 11))},
+		{"10 % flushed later is not reported", "host-cache", "", all(buffered, wrote(80, 10))},
+		{"other dirty pages do not count as the job's", "flushed-after host-cache", "(11.72 GiB of 58.59 GiB)", all(buffered, wrote(80, 300))},
+		{"other dirty pages are not reported if the device saw all bytes", "", "", wrote(100, 300)},
+		{"late direct writes are reported", "flushed-after not-direct", "direct writes had not reached the device", wrote(0, 100)},
+		{"unmeasured flushes are not reported", "", "", all(writing, seen(func(o *record.Observed) { o.Flushed = -1 }))},
+		{"caches that were not dropped are reported", "caches-not-dropped", "6 of 6 rounds", kept},
+		{"job that creates its own files has nothing to drop", "", "", all(writing, cells(func(c *record.Cell) { c.Dropped = "" }))},
+		{"caches reported by the run are reported once", "caches-not-dropped", "by the run", all(kept, func(s *storing) {
 			s.findings = []record.Finding{{Code: finding.NotDropped, Message: "by the run"}, {Code: "noisy", Message: "made anew"}}
 		})},
-		{"a device that was not at rest is told", "device-not-at-rest", "1 of 6 rounds", cells(func(c *record.Cell) { c.Quiet = c.Round > 0 })},
-		{"what could not be read is told", "incomplete", "6 not permitted",
+		{"busy device before the job is reported", "device-not-at-rest", "1 of 6 rounds", cells(func(c *record.Cell) { c.Quiet = c.Round > 0 })},
+		{"unreadable files are reported", "incomplete", "6 not permitted",
 			seen(func(o *record.Observed) { o.Problems = record.Problems{Denied: 1, Examples: []string{"/proc/7/io"}} })},
-		{"what ended meanwhile is not", "", "", seen(func(o *record.Observed) { o.Problems = record.Problems{Gone: 1} })},
-		{"a full disk is told with what to do", "failed-operations too-few-rounds",
+		{"exited processes are not reported", "", "", seen(func(o *record.Observed) { o.Problems = record.Problems{Gone: 1} })},
+		{"full disk is reported with advice", "failed-operations too-few-rounds",
 			"read on bind, direct failed in 1 of 6 rounds; the first: fio exited with 1: No space left on device", ofRunc(3, func(c *record.Cell) {
 				c.Failure = &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1", Command: "fio", Output: "No space left on device\n"}
 			})},
@@ -204,12 +204,12 @@ func TestFindingsOfStorage(t *testing.T) {
 				all = append(all, f.Level+": "+f.Message)
 				check.That(t, f.Type == record.TypeFinding && (f.Advice != "" || f.Message == "by the run"), "%+v", f)
 			}
-			check.Contains(t, "does not say", strings.Join(all, "\n"), x.message)
+			check.Contains(t, "findings", strings.Join(all, "\n"), x.message)
 		})
 	}
 }
 
-func TestAdviceOnAFailureFollowsWhatTheToolSaid(t *testing.T) {
+func TestFailureAdviceDependsOnTheToolsOutput(t *testing.T) {
 	seen := map[string]string{}
 	for _, f := range []record.Failure{
 		{Kind: record.FailExit, Output: "No space left on device", Command: "fio"}, {Kind: record.FailExit, Output: "Read-only file system", Command: "fio"},
@@ -225,12 +225,12 @@ func TestAdviceOnAFailureFollowsWhatTheToolSaid(t *testing.T) {
 	}
 }
 
-func TestImportedRoundsAreNotAskedForMore(t *testing.T) {
+func TestImportedRoundsHaveNoRoundsAdvice(t *testing.T) {
 	got := codes(judged(t, imported(t)))
 	check.That(t, !slices.Contains(got, "too-few-rounds") && !slices.Contains(got, "caches-not-dropped"), "%v", got)
 }
 
-func TestRoundsThatCannotShowADifferenceAreTold(t *testing.T) {
+func TestTooFewRoundsAreReported(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{1: "use --rounds 7 or more", 5: "use --rounds 7 or more", 6: "use --rounds 7 or more", 7: ""} {
 		advice := ""

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// storageRecord returns a record without cells.
+// blank returns a record without cells.
 func blank(p storage.Options, targets ...string) *record.Record {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -85,8 +85,7 @@ func store(change func(*storing)) *record.Record {
 	return rec
 }
 
-// Changes to a record: combinations of changes, device readings of runc and runsc, claims
-// of their tools, and short names for other fields of [storing].
+// all combines changes to a record.
 func all(changes ...func(*storing)) func(*storing) {
 	return func(s *storing) {
 		for _, change := range changes {
@@ -95,6 +94,7 @@ func all(changes ...func(*storing)) func(*storing) {
 	}
 }
 
+// cells changes the cells of runc and runsc.
 func cells(change func(*record.Cell)) func(*storing) {
 	return func(s *storing) {
 		before := s.cell
@@ -107,14 +107,17 @@ func cells(change func(*record.Cell)) func(*storing) {
 	}
 }
 
+// seen changes the node readings of runc and runsc.
 func seen(change func(*record.Observed)) func(*storing) {
 	return cells(func(c *record.Cell) { change(c.Observed) })
 }
 
+// said changes the results that the tools of runc and runsc report.
 func said(change func(*record.Reported)) func(*storing) {
 	return cells(func(c *record.Cell) { change(c.Reported) })
 }
 
+// took sets the run time that the tools of runc and runsc report.
 func took(seconds float64) func(*storing) {
 	return said(func(r *record.Reported) { r.Seconds = seconds })
 }
@@ -130,7 +133,7 @@ func buffered(s *storing) { s.cache = "buffered" }
 func rounds(n int) func(*storing)     { return func(s *storing) { s.rounds = n } }
 func on(volume string) func(*storing) { return func(s *storing) { s.volume = volume } }
 
-// mixed is a job that writes as much as it reads.
+// mixed changes the job to one that writes as much as it reads.
 func mixed(s *storing) {
 	s.job = rndrw
 	s.every = func(c *record.Cell) {
@@ -138,7 +141,7 @@ func mixed(s *storing) {
 	}
 }
 
-// lying makes a volume of runc report implausible figures.
+// lying sets where the volume of runc lies.
 func lying(p record.Place) func(*storing) {
 	p.Target, p.Volume = "runc", "bind"
 	return func(s *storing) { s.places = []record.Place{p} }
@@ -206,8 +209,8 @@ const (
 	short  = storage.TooShort
 )
 
-// imported is a record as tare import creates it, with the published figures of Kata's
-// I/O. Package published tests their verdicts.
+// imported returns a record of tare import with the published figures of Kata's I/O.
+// Package published tests their verdicts.
 func imported(t *testing.T) *record.Record {
 	t.Helper()
 	return must.Get(record.Load("../../../published/kata-io/record.jsonl"))(t)

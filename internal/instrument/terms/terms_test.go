@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestPrecisionIsReadAsPeopleWriteIt(t *testing.T) {
+func TestParsePrecision(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{"5%": 0.05, " 5 % ": 0.05, "0.05": 0.05, "0.5%": 0.005, "99.9%": 0.999, "1e-3": 0.001} {
 		if got, err := Precision.Parse(text); err != nil || math.Abs(got-want) > 1e-12 {
@@ -28,7 +28,7 @@ func TestPrecisionIsReadAsPeopleWriteIt(t *testing.T) {
 	}
 }
 
-func TestMemoryIsReadAsKubernetesWritesIt(t *testing.T) {
+func TestParseMemory(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{
 		"536870912": 512 << 20, "512Mi": 512 << 20, "512MiB": 512 << 20, "512 MiB": 512 << 20, "512M": 512e6, "512MB": 512e6,
@@ -43,7 +43,7 @@ func TestMemoryIsReadAsKubernetesWritesIt(t *testing.T) {
 	}
 }
 
-func TestATargetsOwnSettingsComeBeforeItsEngines(t *testing.T) {
+func TestTargetSettingsOverrideItsEngines(t *testing.T) {
 	t.Parallel()
 	e := Engines{
 		"docker":          {Address: "unix:///a", Network: "bridge"},
@@ -68,7 +68,7 @@ func TestATargetsOwnSettingsComeBeforeItsEngines(t *testing.T) {
 	}
 }
 
-func TestScalesAreReadAsPeopleWriteThem(t *testing.T) {
+func TestParseScale(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{"0.01": 0.01, "1%": 0.01, " 2 % ": 0.02, "1": 1, "1000": 1000, "0.000001": 0.000001, "0": 0} {
 		check.Equal(t, text, must.Get(parseScale(text))(t), want)
@@ -85,7 +85,7 @@ func TestScalesAreReadAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-func TestSplitTargetCutsAtTheFirstSign(t *testing.T) {
+func TestSplitTargetCutsAtTheFirstEqualsSign(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]string{"runc": {"runc", ""}, "a=/b": {"a", "/b"}, "a=/b=c": {"a", "/b=c"}} {
 		if name, path := SplitTarget(text); name != want[0] || path != want[1] {
@@ -94,7 +94,7 @@ func TestSplitTargetCutsAtTheFirstSign(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAWorkloadIsSaidOnce(t *testing.T) {
+func TestWorkloadErrorIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	if all := CheckWorkload(&setting.Workload{Env: []setting.Variable{"=x"}}); len(all) != 1 || !strings.Contains(all.Error(), "invalid variable name") {
 		t.Error(all)
@@ -107,7 +107,7 @@ func (c *cached) Declare(s *option.Set) { DeclareCache(s, &c.Cache, "start") }
 
 func (c cached) MarshalJSON() ([]byte, error) { return option.Marshal(&c) }
 
-func TestWarmIsWhatRecordsWithoutTheWordAre(t *testing.T) {
+func TestCacheDefaultsToWarm(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[Cache]struct{ stored, wrong string }{
 		"": {stored: "{}"}, "warm": {stored: "{}"}, "cold": {stored: `{"cache":"cold"}`}, "tepid": {wrong: "write warm or cold"},
@@ -121,12 +121,12 @@ func TestWarmIsWhatRecordsWithoutTheWordAre(t *testing.T) {
 			t.Errorf("%q is stored as %s, %v", given, text, wrong)
 		}
 		if told := c.Cache.Told("start"); (len(told) > 0) != (c.Cache == Cold) {
-			t.Errorf("%q is told as %q", given, told)
+			t.Errorf("%q is described as %q", given, told)
 		}
 	}
 }
 
-func TestALoadIsOfTheWorkloadsOwnOrACommandBesideIt(t *testing.T) {
+func TestLoadIsAURLOrACommand(t *testing.T) {
 	t.Parallel()
 	for text, ok := range map[string]bool{
 		"http://:8080/": true, "https://:8443/a?b=c": true, "exec:/usr/bin/ab -n 10": true,
@@ -137,9 +137,9 @@ func TestALoadIsOfTheWorkloadsOwnOrACommandBesideIt(t *testing.T) {
 		}
 	}
 	if words, is := LoadCommand("exec:/bin/x  a 'b c'"); !is || !slices.Equal(words, []string{"/bin/x", "a", "b c"}) {
-		t.Errorf("a command is %q", words)
+		t.Errorf("command %q", words)
 	}
 	if l := (Load{Connections: 3}).Filled(); l.Connections != 3 || l.Duration != 10*time.Second || l.Answer != 3*time.Second {
-		t.Errorf("filled it is %+v", l)
+		t.Errorf("with defaults: %+v", l)
 	}
 }

@@ -60,8 +60,8 @@ func middle(b *testing.B, unit string, values []float64) {
 	b.ReportMetric(stat.Quantiles(values, 0.5)[0], unit)
 }
 
-// owned is a run whose folders and cgroups are removed with the benchmark. It has its own
-// lock, so that tare can run at the same time, and its data is on a disk.
+// owned returns a run whose folders and cgroups are removed with the benchmark. It has
+// its own lock, so that tare can run at the same time, and its data is on a disk.
 func owned(b *testing.B) *workspace.Run {
 	b.Helper()
 	need.Root(b)

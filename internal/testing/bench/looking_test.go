@@ -30,8 +30,8 @@ import (
 // many is the number of cgroups and containers to read.
 const many = 500
 
-// groups creates cgroups of a run and passes on their paths. They are removed with the
-// run.
+// groups creates cgroups of a run and passes their paths to a function. They are removed
+// with the run.
 func groups(b *testing.B) (hs []cgroup.Hierarchy, paths []string) {
 	b.Helper()
 	run := owned(b)
@@ -143,7 +143,7 @@ func meter(b *testing.B, paths []string) (*cgroupstat.System, func() error) {
 
 func clock(id int32) int64 {
 	var t unix.Timespec
-	_ = unix.ClockGettime(id, &t) // every kernel has the clocks
+	_ = unix.ClockGettime(id, &t) // every kernel reports CPU time
 	return t.Nano()
 }
 
@@ -160,7 +160,7 @@ func BenchmarkTop(b *testing.B) {
 		must.OK(b, command.Start())
 		b.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 		n, err := out.Read(make([]byte, 256))
-		must.That(b, n != 0, "%s says nothing: %v", command, err)
+		must.That(b, n != 0, "%s printed nothing: %v", command, err)
 		return command.Process.Pid
 	}
 	for _, path := range paths {

@@ -53,11 +53,11 @@ func (l *bareLoop) once(b *testing.B) float64 {
 	var ns float64
 	status := -1
 	_, err = fmt.Fscan(l.out, &ns, &status)
-	must.That(b, err == nil && status == 0, "the bare loop's command ended with %d: %v", status, err)
+	must.That(b, err == nil && status == 0, "the bare loop's command exited with %d: %v", status, err)
 	return ns
 }
 
-// pool is a lane on tare's own CPU.
+// pool returns a lane on tare's own CPU.
 func pool(b *testing.B) *lane.Pool {
 	b.Helper()
 	p := must.Get(lane.NewPool(lane.Options{Lanes: 1}))(b)
@@ -228,7 +228,7 @@ func BenchmarkStorage(b *testing.B) {
 				must.OK(b, json.Unmarshal(output(b, exec.Command(args[0], args[1:]...)), &said))
 				return (1 << 20) / (said.Jobs[0].Read.BW + said.Jobs[0].Write.BW) * 1e9
 			}
-			plain() // lays out the file
+			plain() // creates the file
 			compare(b, side{"fio, for a MiB", plain}, side{"the same again (A/A)", plain}, side{"fio by tare storage", byTare})
 			middle(b, "set-up-ms", setUps)
 			middle(b, "own-CPU-%", own)

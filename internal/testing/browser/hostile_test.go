@@ -47,11 +47,11 @@ func TestHostileRecordIsEscaped(t *testing.T) {
 			p.show("hostile", report(t, rec))
 			p.await(drawn)
 			for _, kind := range eval[[]string](p, kinds) {
-				check.That(t, slices.Contains(usual, kind), "the record brought %s with it", kind)
+				check.That(t, slices.Contains(usual, kind), "the record added %s", kind)
 			}
 			text := eval[string](p, `() => document.body.textContent`)
 			check.That(t, strings.Contains(text, "<script>alert(1)</script>") && strings.Contains(text, term.Clean(harmful)),
-				"hostile text is not shown as it is:\n%.2000s", text)
+				"hostile text is not shown verbatim:\n%.2000s", text)
 			check.That(t, term.Clean(text) == text || term.Clean(strings.ReplaceAll(text, "\n", " ")) == strings.ReplaceAll(text, "\n", " "),
 				"what only acts on other text is passed on")
 		})
@@ -156,13 +156,13 @@ func TestServedPagesAreAccessible(t *testing.T) {
 	p := newTab(t)
 	address := served(t, dir)
 	p.home, _, _ = strings.Cut(address, "?")
-	p.in("the address in the end has no token", func() {
+	p.in("the address has no token", func() {
 		p.open(address)
 		if at := eval[string](p, `() => location.href`); at != p.home {
-			p.Errorf("it is %s", at)
+			p.Errorf("address %s", at)
 		}
 		if shown := eval[string](p, `() => document.body.textContent`); !strings.Contains(shown, hostile) {
-			p.Errorf("a name of others is not there as a text:\n%s", shown)
+			p.Errorf("no hostile name as text:\n%s", shown)
 		}
 	})
 	for _, at := range []string{"", "?q=storage", "live?r=growing.jsonl", "live?r=lifecycle.jsonl"} {
@@ -176,21 +176,21 @@ func TestServedPagesAreAccessible(t *testing.T) {
 			})
 		}
 	}
-	p.in("two are chosen and compared", func() {
+	p.in("two records are selected and compared", func() {
 		p.open(p.home)
 		eval[bool](p, `() => { for (const [name, value] of [['a', 'startup.jsonl'], ['b', 'startup.jsonl']]) document.querySelector('[name=' + name + '][value="' + value + '"]').click(); return true }`)
 		if at := eval[string](p, `() => location.origin + '/compare?' + new URLSearchParams(new FormData(document.querySelector('form[action="/compare"]')))`); at != p.home+"compare?a=startup.jsonl&b=startup.jsonl" {
-			p.Errorf("asked for is %s", at)
+			p.Errorf("requested %s", at)
 		}
 	})
-	p.in("a report is opened, and leads back", func() {
+	p.in("a report links back", func() {
 		p.open(p.home + "report?r=lifecycle.jsonl")
 		p.await(drawn)
 		if back := eval[string](p, `() => document.querySelector('.beside a').href`); back != p.home {
-			p.Errorf("to %s", back)
+			p.Errorf("links to %s", back)
 		}
 	})
-	p.in("a run under way is seen to go on, and to end", func() {
+	p.in("a live run is updated until its end", func() {
 		p.open(p.home + "live?r=growing.jsonl")
 		before := eval[string](p, `() => document.getElementById('samples').textContent`)
 		grow(lines[8:20])
@@ -202,7 +202,7 @@ func TestServedPagesAreAccessible(t *testing.T) {
 			n += len(b.Samples)
 		}
 		if shown := eval[string](p, `() => document.getElementById('samples').textContent`); shown != fmt.Sprint(n) {
-			p.Errorf("%s samples and not %d", shown, n)
+			p.Errorf("%s samples, want %d", shown, n)
 		}
 	})
 }

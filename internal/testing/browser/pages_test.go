@@ -174,6 +174,6 @@ func TestHundredThousandSamplesFitIntoAFewMegabytes(t *testing.T) {
 	p.show("large", html)
 	p.await(drawn)
 	if text := eval[string](p, `() => document.querySelector('main').innerText`); !strings.Contains(text, "100 lanes") || eval[int](p, `() => document.querySelectorAll('figure').length`) < 3 {
-		t.Errorf("the page of a large record has\n%.2000s", text)
+		t.Errorf("page of a large record:\n%.2000s", text)
 	}
 }

@@ -22,15 +22,15 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			p := newTab(t)
-			p.in("opened, it asks for nothing and complains of nothing", func() {
+			p.in("opens without requests and errors", func() {
 				html := s.html(t)
 				check.That(p, len(html) < 1<<20, "%d bytes", len(html))
 				p.show(s.name, html)
 				p.await(drawn)
 			})
-			p.in("pictures are drawn, and say in a table what they show", p.picturesAreData)
-			p.in("pictures can be saved", p.picturesAreSaved)
-			p.in("tables are ordered by what they say", p.tablesAreOrdered)
+			p.in("charts are drawn and match their tables", p.picturesAreData)
+			p.in("charts can be saved", p.picturesAreSaved)
+			p.in("tables are sorted by value", p.tablesAreOrdered)
 			for width, theme := range looks {
 				p.in(fmt.Sprintf("%s, %d px wide", theme, width), func() {
 					p.resize(width)
@@ -39,19 +39,19 @@ func TestEveryPageIsAccessible(t *testing.T) {
 					p.isUsable()
 				})
 			}
-			p.in("1280 px wide, no table has to be moved to be read, but those with a column for each job", func() {
+			p.in("at 1280 px only tables with a column per job need scrolling", func() {
 				p.resize(1280)
 				if cut := eval[[]string](p, `() => [...document.querySelectorAll('main section > .scroll')].filter(e => e.checkVisibility() && !e.ariaLabel.startsWith('in short') && e.scrollWidth > e.clientWidth + 1).map(e => e.ariaLabel + ': ' + e.scrollWidth + ' of ' + e.clientWidth)`); len(cut) > 0 {
 					p.Error(cut)
 				}
 			})
-			p.in("on paper", func() {
+			p.in("printed", func() {
 				p.medium("print")
 				const sheet = 690 // A4 without its margins
 				p.resize(sheet)
 				p.run(painted, nil)
 				if shown := eval[[]string](p, `() => [...document.querySelectorAll('button, input, nav')].filter(e => e.checkVisibility() && !e.closest('th')).map(e => e.outerHTML)`); len(shown) > 0 {
-					p.Errorf("what cannot be used is printed: %v", shown)
+					p.Errorf("unusable controls are printed: %v", shown)
 				}
 				// Chromium shrinks content that does not fit when printing, to no less
 				// than half its size.
@@ -77,9 +77,9 @@ func (p *tab) isUsable() {
 func (p *tab) picturesAreData() {
 	for _, f := range eval[[]struct {
 		ID, Label   string
-		Marks       int      // that are drawn
-		Data, Table int      // points of the specification, and rows of the table
-		Lost        []string // values that only one of them has
+		Marks       int      // number of drawn marks
+		Data, Table int      // number of points in the specification and of rows in the table
+		Lost        []string // values in only one of the two
 	}](p, must.Read(p, "testdata/pictures.js")) {
 		if f.Marks == 0 || f.Label == "" {
 			p.Errorf("%s is not drawn: %d marks, called %q", f.ID, f.Marks, f.Label)
@@ -139,14 +139,14 @@ func TestKeyboardReachesEverything(t *testing.T) {
 		t.Fatalf("Tab does not reach %s", selector)
 	}
 	p.press("Tab")
-	check.Equal(t, "Tab comes to", eval[string](p, `() => document.activeElement.getAttribute('href')`), "#report")
+	check.Equal(t, "elements reached by Tab", eval[string](p, `() => document.activeElement.getAttribute('href')`), "#report")
 	dark := eval[string](p, `() => getComputedStyle(document.body).backgroundColor`)
 	until(".theme")
 	for range 2 {
 		p.press("Enter")
 	}
 	now := eval[string](p, `() => getComputedStyle(document.body).backgroundColor`)
-	check.That(t, now != dark, "the colours stay %s", now)
+	check.That(t, now != dark, "the colours are still %s", now)
 	p.isUsable()
 	until("th button")
 	p.press("Enter")
@@ -159,9 +159,9 @@ func TestKeyboardReachesEverything(t *testing.T) {
 		const tools = document.activeElement.closest('.tools');
 		return [...tools.nextElementSibling.querySelectorAll('tbody tr')].filter(r => r.checkVisibility()).map(r => r.textContent);
 	}`)
-	check.That(t, len(rows) != 0, "the filter leaves nothing")
+	check.That(t, len(rows) != 0, "the filter removes all rows")
 	for _, row := range rows {
-		check.Contains(t, "a filter for crun leaves", row, "crun")
+		check.Contains(t, "rows after a filter for crun", row, "crun")
 	}
 }
 

@@ -57,7 +57,7 @@ func TestDocsHaveAScreenshotOfEveryPage(t *testing.T) {
 	}
 	found := must.Get(os.ReadDir(screenshots))(t)
 	for _, f := range found {
-		check.That(t, slices.Contains(want, f.Name()), "%s is of no page", f.Name())
+		check.That(t, slices.Contains(want, f.Name()), "%s has no page", f.Name())
 	}
 }
 

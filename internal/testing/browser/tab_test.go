@@ -31,7 +31,7 @@ type tab struct {
 	saved   chan string // names of completed downloads
 
 	mu    sync.Mutex
-	wrong []string          // what no page of ours may do
+	wrong []string          // faults of the page
 	names map[string]string // names of downloads
 }
 
@@ -92,7 +92,7 @@ func (p *tab) close() {
 	p.b.mu.Lock()
 	delete(p.b.tabs, p.session)
 	p.b.mu.Unlock()
-	// the test's own context has ended by now
+	// the test's own context is done
 	_ = p.b.call(context.Background(), "", "Target.disposeBrowserContext", fields{"browserContextId": p.storage}, nil)
 	for _, what := range p.faults() {
 		p.Error(what)
@@ -132,7 +132,7 @@ func (p *tab) event(m message) {
 	case "Page.loadEventFired":
 		select {
 		case p.loaded <- true:
-		default: // nobody waits
+		default: // no one waits
 		}
 	case "Network.requestWillBeSent":
 		if url := is.Request.URL; url != p.url && (p.home == "" || !strings.HasPrefix(url, p.home)) && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "blob:") {
@@ -215,7 +215,7 @@ func (p *tab) resize(width int) {
 	p.do("Emulation.setDeviceMetricsOverride", fields{"width": width, "height": 844, "screenWidth": width, "screenHeight": 844, "deviceScaleFactor": 1, "mobile": width == phone}, nil)
 }
 
-// medium emulates the reader's preference: "light", "dark" or, for paper, "print".
+// medium emulates the reader's preference: "light", "dark", or "print" for paper.
 func (p *tab) medium(name string) {
 	p.Helper()
 	params := fields{"media": "", "features": []fields{{"name": "prefers-color-scheme", "value": name}}}

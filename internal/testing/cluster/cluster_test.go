@@ -79,11 +79,11 @@ func TestNodeIsReadyWhenItAcceptsPods(t *testing.T) {
 		taint      string
 		want       bool
 	}{
-		"it says so":                  {ready, "kwok.x-k8s.io/node", true},
-		"it has the taint until then": {ready, corev1.TaintNodeNotReady, false},
-		"nothing was heard of it":     {ready, corev1.TaintNodeUnreachable, false},
-		"it has said nothing":         {nil, "", false},
-		"it says that it is not":      {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}, "", false},
+		"ready condition":    {ready, "kwok.x-k8s.io/node", true},
+		"not-ready taint":    {ready, corev1.TaintNodeNotReady, false},
+		"unreachable taint":  {ready, corev1.TaintNodeUnreachable, false},
+		"no condition":       {nil, "", false},
+		"condition is false": {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}, "", false},
 	} {
 		node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: c.taint}}}, Status: corev1.NodeStatus{Conditions: c.conditions}}
 		check.Equal(t, name, nodeReady(node), c.want)
@@ -131,7 +131,7 @@ func (c *Cluster) isReady(t *testing.T, p *corev1.Pod) *corev1.Pod {
 				return nil
 			}
 		}
-		return fmt.Errorf("its status is %+v", p.Status)
+		return fmt.Errorf("status %+v", p.Status)
 	})
 	must.That(t, err == nil, "%v\n%s%s", err, c.Kubectl(t, "get", "events", "-A"), c.place.Logs())
 	return p
@@ -157,7 +157,7 @@ func TestPodOfEachRuntimeClassBecomesReady(t *testing.T) {
 				p.Spec.RuntimeClassName = &class
 			}))
 			said, err := c.Client.Pods("default").GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-			check.That(t, err == nil && strings.HasPrefix(string(said), "tare-probe/1 token "), "its log is %q, %v", said, err)
+			check.That(t, err == nil && strings.HasPrefix(string(said), "tare-probe/1 token "), "log %q, %v", said, err)
 		})
 	}
 }
@@ -181,7 +181,7 @@ func TestEachNodeRunsItsOwnPodsInItsOwnCgroup(t *testing.T) {
 		// kubectl top gets its figures the same way.
 		summary, err := c.Client.REST().Get().Resource("nodes").Name(n.Name).SubResource("proxy").Suffix("stats/summary").DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(summary), string(p.UID)) {
-			t.Errorf("the summary of %s: %v, without the pod: %.300s", n.Name, err, summary)
+			t.Errorf("summary of %s: %v, no pod in: %.300s", n.Name, err, summary)
 		}
 	}
 }
@@ -196,9 +196,9 @@ func TestInsufficientRoleIsReported(t *testing.T) {
 	check.Error(t, err, "")
 	err = client.Pods("default").Delete(t.Context(), "any", metav1.DeleteOptions{})
 	check.That(t, apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot delete resource "pods"`),
-		"error %v, want one that names the verb and the resource", err)
+		"error %v, want one with the verb and the resource", err)
 	_, err = client.Pods("kube-system").List(t.Context(), metav1.ListOptions{})
-	check.That(t, apierrors.IsForbidden(err), "error %v in a namespace that the Role is not of", err)
+	check.That(t, apierrors.IsForbidden(err), "error %v in a namespace without the Role", err)
 }
 
 func TestFiftyKwokNodesRunPods(t *testing.T) {
@@ -226,12 +226,12 @@ func TestClusterSurvivesAPIServerAndKubeletRestart(t *testing.T) {
 	for range watch.ResultChan() { // a broken watch ends
 	}
 	c.StartKubelet(t, 0)
-	check.That(t, c.Nodes[0].KubeletPid() != pid, "the kubelet is %d as before", pid)
+	check.That(t, c.Nodes[0].KubeletPid() != pid, "the kubelet still has pid %d", pid)
 	after := c.isReady(t, c.pod(t, on(c.Nodes[0])))
 	if again := c.isReady(t, before); again.Status.ContainerStatuses[0].ContainerID != before.Status.ContainerStatuses[0].ContainerID {
-		t.Errorf("the pod from before was started again: %+v", again.Status)
+		t.Errorf("the earlier pod was restarted: %+v", again.Status)
 	}
-	check.Equal(t, "the pod runs on", after.Spec.NodeName, c.Nodes[0].Name)
+	check.Equal(t, "node of the pod", after.Spec.NodeName, c.Nodes[0].Name)
 }
 
 func TestLabelledObjectsAreFoundUntilDeleted(t *testing.T) {

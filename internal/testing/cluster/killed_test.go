@@ -39,6 +39,6 @@ func TestKilledTestLeavesNoCluster(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	must.That(t, dir != "", "it has started no cluster")
+	must.That(t, dir != "", "the process started no cluster")
 	must.Eventually(t, func() string { return strings.Join(leftOf(dir, group), "\n") })
 }

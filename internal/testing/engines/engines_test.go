@@ -31,7 +31,7 @@ func TestTwoInstancesOfAnEngineRunConcurrently(t *testing.T) {
 	must.OK(t, os.WriteFile(broken, []byte("#!/bin/sh\necho out of cheese >&2\nexit 1\n"), 0o755))
 	a, b := Docker(t), Docker(t, Runtime("broken", broken))
 	if a.Root == b.Root || Docker(t) != a {
-		t.Errorf("%s and %s; %s when asked again", a.Root, b.Root, Docker(t).Root)
+		t.Errorf("%s and %s; second call returned %s", a.Root, b.Root, Docker(t).Root)
 	}
 	for _, d := range []*Dockerd{a, b} {
 		if out, err := output(nil, d.Command, "-H", d.Host, "import", archive(t), testImage); err != nil {
@@ -39,9 +39,9 @@ func TestTwoInstancesOfAnEngineRunConcurrently(t *testing.T) {
 		}
 	}
 	out, err := output(nil, b.Command, "-H", b.Host, "run", "-d", "--runtime=broken", testImage, probe.Name)
-	check.That(t, err != nil, "a container ran with a runtime that fails: %s", out)
+	check.That(t, err != nil, "a container started with a failing runtime: %s", out)
 	if got := b.Containers(t); len(got) != 1 {
-		t.Errorf("containers %q, want the one that did not start", got)
+		t.Errorf("containers %q, want the one that failed to start", got)
 	} else if _, err := output(nil, b.Command, "-H", b.Host, "rm", "-f", got[0]); err != nil {
 		t.Error(err)
 	}
@@ -60,7 +60,7 @@ func TestFailedEngineStartShowsItsLog(t *testing.T) {
 	})
 	running.Unlock()
 	check.That(t, err != nil && strings.Contains(err.Error(), "out of cheese") && strings.Contains(err.Error(), "exit status 3"),
-		"error %v, want what the daemon printed and its status", err)
+		"error %v, want the daemon's output and exit status", err)
 	_, err = os.Lstat(dir)
 	check.That(t, err != nil, "%s is left", dir)
 }
@@ -165,7 +165,7 @@ func TestKilledTestLeavesNothing(t *testing.T) {
 			for supervisor == 0 {
 				b := make([]byte, 4096)
 				n, err := out.Read(b)
-				must.That(t, err == nil, "the other process gave up: %v\n%s", err, text)
+				must.That(t, err == nil, "the child process failed: %v\n%s", err, text)
 				text = append(text, b[:n]...)
 				if _, after, found := strings.Cut(string(text), "\nvictim "); found && strings.Contains(after, "\n") {
 					fields := strings.Fields(after)
@@ -184,7 +184,7 @@ func TestKilledTestLeavesNothing(t *testing.T) {
 				if _, err := os.Stat(s.Dir); err != nil {
 					t.Fatalf("nothing to clean up: %v", err)
 				}
-				// Every later set-up sweeps first and tidies at its end. A killed process
+				// Every later set-up cleans up first and at its end. A killed process
 				// with many threads releases its lock with a delay.
 				for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 					must.OK(t, sweep(filepath.Dir(s.Dir)))
@@ -263,7 +263,7 @@ func TestOnlyEmptyCgroupsAreRemoved(t *testing.T) {
 	need.Root(t)
 	hs, err := cgroup.Hierarchies()
 	if err != nil || len(hs) == 0 {
-		t.Skipf("no cgroups here: %v", err)
+		t.Skipf("no cgroups: %v", err)
 	}
 	dir := filepath.Join(hs[0].Mount, cgroupPrefix+"rmdir")
 	busy, empty := filepath.Join(dir, "busy"), filepath.Join(dir, "empty", "empty")
@@ -274,7 +274,7 @@ func TestOnlyEmptyCgroupsAreRemoved(t *testing.T) {
 	must.OK(t, os.WriteFile(filepath.Join(busy, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0o644))
 	check.Is(t, rmdir(dir), unix.EBUSY)
 	_, err = os.Stat(filepath.Dir(empty))
-	check.That(t, err != nil, "the empty one is still there")
+	check.That(t, err != nil, "the empty cgroup still exists")
 	_, _ = child.Process.Kill(), child.Wait()
 	must.Eventually(t, func() string {
 		if err := rmdir(dir); err != nil {

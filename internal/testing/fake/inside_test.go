@@ -28,7 +28,7 @@ func TestDefaultCommandsSucceedWithoutStatistics(t *testing.T) {
 	}
 	for _, n := range []int{-1, 1, 3} {
 		_, err := s.(subject.Executor).Exec(t.Context(), n, []string{"/probe"})
-		check.That(t, err != nil, "a command ran on lane %d, which holds nothing", n)
+		check.That(t, err != nil, "a command ran on the empty lane %d", n)
 	}
 	boxes, err := s.(subject.Sandboxed).Sandboxes(t.Context())
 	check.That(t, err == nil && len(boxes) == 2 && boxes[0].Lane == 0 && boxes[1].Lane == 2 && boxes[0].IDs[0] != boxes[1].IDs[0],

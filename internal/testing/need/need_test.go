@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 )
 
-// outcome records how a test was ended.
+// outcome records how a test ended.
 type outcome struct{ verb, reason string }
 
 func (o *outcome) Helper() {}
@@ -46,12 +46,12 @@ func TestNeeds(t *testing.T) {
 		{"a required tier runs", "browser", Browser, "", ""},
 		{"all is every tier", "all", Browser, "", ""},
 		{"youki runs only with all", "engines", func(t TB) { Runtime(t, "youki") }, "skip", "run make test-all"},
-		{"a program that is there is found", "", func(t TB) { Tool(t, "sh") }, "", ""},
+		{"installed program is found", "", func(t TB) { Tool(t, "sh") }, "", ""},
 		{"a missing program skips with its package", "", absent, "skip", "apt-get install no-such-program"},
-		{"a missing program fails where tools are required", "tools", absent, "fail", "TARE_REQUIRE=tools"},
+		{"missing program fails if tools are required", "tools", absent, "fail", "TARE_REQUIRE=tools"},
 		{"a compiler runs with the tools only", "", func(t TB) { Tool(t, "clang-14") }, "skip", "run make test-tools"},
 		{"the host needs nothing", "", func(t TB) { Runtime(t, "host") }, "", ""},
-		{"a long test is skipped where no tier is required", "", Long, "skip", "run make test-all"},
+		{"long test is skipped without a required tier", "", Long, "skip", "run make test-all"},
 		{"a long test runs with any tier", "engines", Long, "", ""},
 		{"a misspelt tier is a failure", "engine", Cluster, "fail", `unknown tier "engine"`},
 	} {

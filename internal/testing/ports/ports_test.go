@@ -16,7 +16,7 @@ func TestHeldPortCanBeRequestedExplicitly(t *testing.T) {
 	if c, err := net.Dial("tcp4", at); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("%v, %v", c, err)
 	}
-	for range 2 { // and again, when connections of the first are still being wound up
+	for range 2 { // again, while connections of the first are still closing
 		l := must.Get(net.Listen("tcp4", at))(t)
 		c := must.Get(net.Dial("tcp4", at))(t)
 		s := must.Get(l.Accept())(t)

@@ -53,14 +53,14 @@ func TestNeighbourGetsItsSchedulerShare(t *testing.T) {
 		}
 		half, all := stat.Quantiles(halves, 0.5)[0], stat.Quantiles(had, 0.5)[0]
 		kept := figure.Find(j.Figures(), "throughput-kept", "target", target)
-		t.Logf("%s: %.4f of the CPU time of both, %.4f [%.4f, %.4f] × alone; others left them %.2f of the CPU", target, half, kept.Value, kept.Lo, kept.Hi, all)
+		t.Logf("%s: %.4f of the CPU time of both, %.4f [%.4f, %.4f] × alone; both used %.2f of the CPU", target, half, kept.Value, kept.Lo, kept.Hi, all)
 		check.That(t, math.Abs(half-0.5) <= 0.02, "%s: the server had %.4f of the CPU time of both", target, half)
 		most := 0.1 // distance of the interval from half; an interval may miss the truth
 		if all < 0.95 {
 			most = 0.5 // others used a varying part of the CPU
 		}
 		check.That(t, kept.Bounded && kept.Lo <= 0.5+most && kept.Hi >= 0.5-most/2 && kept.Hi-kept.Lo <= most,
-			"%s: it kept %.4f [%.4f, %.4f]", target, kept.Value, kept.Lo, kept.Hi)
+			"%s: kept %.4f [%.4f, %.4f] of the requests", target, kept.Value, kept.Lo, kept.Hi)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestLeakUnderLoadIsFound(t *testing.T) {
 		}
 		seen++
 		t.Logf("%v: %.2f MiB", f.Labels, f.Value/mib)
-		check.That(t, math.Abs(f.Value-most) <= 0.01*most, "%v: found %.2f MiB", f.Labels, f.Value/mib)
+		check.That(t, math.Abs(f.Value-most) <= 0.01*most, "%v: measured %.2f MiB", f.Labels, f.Value/mib)
 	}
 	check.Equal(t, "seen", seen, len(targets))
 }

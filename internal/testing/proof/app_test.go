@@ -48,7 +48,7 @@ func TestServiceIsLoadedOnEveryTarget(t *testing.T) {
 		// ms. Time stolen by the hypervisor is in the process's clock.
 		stolen := w.Seen.Steal * float64(w.Seen.Took) / 1e6
 		least, most := answers*worked*0.99, (answers+1)*(worked+0.3)+stolen
-		if w.Target == "runsc" { // which has no clock of CPU time that would do: there the server goes by pieces of work
+		if w.Target == "runsc" { // gVisor has no suitable CPU clock, so the server counts pieces of work
 			least, most = least/2, most*2
 		}
 		if used < least || used > most {
@@ -68,23 +68,23 @@ func TestUserImageAsNeighbour(t *testing.T) {
 	failed, total, _ := judged[0].Result()
 	check.That(t, failed == 0 && total == 2*len(targets)-1, "%d of %d windows failed", failed, total)
 	if n := recs[0].Header.Neighbours; len(n) != 1 || n[0].Source != "the file app.tar" || len(n[0].Command) != 3 || n[0].User != "1234:5678" {
-		t.Errorf("the record says of the neighbour %+v", n)
+		t.Errorf("recorded neighbour %+v", n)
 	}
 	for _, want := range []string{"neighbour: the file app.tar", "an image does not run as a plain process"} {
-		check.Contains(t, "the report does not say", strings.Join(strings.Fields(text), " "), want)
+		check.Contains(t, "report", strings.Join(strings.Fields(text), " "), want)
 	}
 	for _, w := range record.All[app.Window](recs[0]) {
 		if w.Neighbour == "" || w.Sent == nil {
 			continue
 		}
 		if w.Target == "host" || w.BesideCPU == nil || *w.BesideCPU <= 0 {
-			t.Errorf("%s: what the neighbour used is not known, or nothing", w.Target)
+			t.Errorf("%s: CPU usage of the neighbour is unknown or zero", w.Target)
 			continue
 		}
 		answers := float64(w.Sent.Requests - w.Sent.Errors)
 		for _, c := range w.Seen.CPU {
 			if most := (answers + 1) * (worked + 0.3) * 1e6; c.Role != record.RoleDaemon && float64(c.NS) > most {
-				t.Errorf("%s: role %s used %d ns for %g answers, beside a neighbour that used %d", w.Target, c.Role, c.NS, answers, *w.BesideCPU)
+				t.Errorf("%s: role %s used %d ns for %g answers, while the neighbour used %d", w.Target, c.Role, c.NS, answers, *w.BesideCPU)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func TestCommandInTheSandboxIsItsLoad(t *testing.T) {
 	check.Equal(t, "loads", loads, 2)
 }
 
-// briefly are the flags of a short density run.
+// briefly has the flags of a short density run.
 var briefly = []string{"density", "--rounds", "1", "--settle", "100ms", "--hold", "100ms", "--recover", "1s"}
 
 // A density run on engines counts every requested sandbox in each step and leaves none
@@ -131,10 +131,10 @@ func count(t *testing.T, targets ...string) {
 	for i := range j.Targets {
 		x := &j.Targets[i]
 		check.That(t, len(x.Ends) == 1 && x.Ends[0].Sandboxes == 4 && x.Ends[0].Why == record.EndAsked && x.All.Of("reached").Value == 4,
-			"%s: it ended %+v with %v", x.Info.Name, x.Ends, x.All.Of("reached").Value)
-		check.That(t, len(x.Steps) == 2 && x.Steps[0].Sandboxes == 2 && x.Steps[1].Sandboxes == 4, "%s: its steps are %+v", x.Info.Name, x.Steps)
+			"%s: end %+v, findings %v", x.Info.Name, x.Ends, x.All.Of("reached").Value)
+		check.That(t, len(x.Steps) == 2 && x.Steps[0].Sandboxes == 2 && x.Steps[1].Sandboxes == 4, "%s: steps %+v", x.Info.Name, x.Steps)
 		for _, f := range x.All {
-			check.That(t, f.Quantity != "left" || f.Value == 0, "%s: %v are left: %+v", x.Info.Name, f.Value, f)
+			check.That(t, f.Quantity != "left" || f.Value == 0, "%s: left behind %v: %+v", x.Info.Name, f.Value, f)
 		}
 	}
 	starts := map[string]int{}

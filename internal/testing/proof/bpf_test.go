@@ -24,17 +24,17 @@ import (
 
 // Every connection of the load is exactly one run of the lookup, according to the clients
 // and to a server without BPF.
-func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
+func TestProgramRunsEqualConnectionsOfTheLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags []string
 		kept  bool
-		own   bool // the server is tare's, behind the lookup of a service
+		own   bool // use tare's server, behind the lookup of a service
 	}{
-		"a connection for each request": {nil, false, false},
-		"kept alive":                    {[]string{"--keepalive"}, true, false},
-		"a connection for each request, behind a service": {nil, false, true},
-		"kept alive, behind a service":                    {[]string{"--keepalive"}, true, true},
-		"at a rate":                                       {[]string{"--qps", "500"}, false, false},
+		"one connection per request": {nil, false, false},
+		"kept alive":                 {[]string{"--keepalive"}, true, false},
+		"one connection per request, behind a service": {nil, false, true},
+		"kept alive, behind a service":                 {[]string{"--keepalive"}, true, true},
+		"fixed rate":                                   {[]string{"--qps", "500"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := playBPF(t)
@@ -70,7 +70,7 @@ func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
 				got := ran(t, &p, "tare_connect4")
 				check.That(t, got.Count == want, "%s: %d connections, %d runs", p.Phase, want, got.Count)
 				got = ran(t, &p, "tare_sockops")
-				check.That(t, got.Count >= want && (want != 0 || got.Count == 0), "%s: %d connections, %d runs of the look at their events", p.Phase, want, got.Count)
+				check.That(t, got.Count >= want && (want != 0 || got.Count == 0), "%s: %d connections, %d runs of the event program", p.Phase, want, got.Count)
 			}
 			if c.own {
 				return
@@ -93,7 +93,7 @@ func ran(t *testing.T, p *record.Point, name string) record.ProgramRun {
 
 // Counts, times and memory match bpftool's for the same programs. Memory also matches the
 // kernel's value for a descriptor.
-func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
+func TestProgramFiguresMatchBpftool(t *testing.T) {
 	playBPF(t)
 	d, group := attachment(t)
 	before := bpftool(t, d.IDs())
@@ -101,7 +101,7 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 	go func() {
 		view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "tare_*", "--interval", "12s")
 	}()
-	time.Sleep(2 * time.Second) // it has started measuring by now and continues until long after the load
+	time.Sleep(2 * time.Second) // the listing has started by now and lasts until long after the load
 	sent := sending(t, d, group)
 	v := <-view
 	must.That(t, v.err == nil && len(v.Programs) == 2, "seen: %+v, %v", v.View, v.err)
@@ -137,7 +137,7 @@ func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
 
 // The memory of tare's own maps matches the kernel's values at the same time. More
 // services need more memory.
-func TestMemoryOfProgramsIsThatOfTheirDescriptors(t *testing.T) {
+func TestProgramMemoryMatchesFdinfo(t *testing.T) {
 	s := playBPF(t)
 	told, stop := descriptors()
 	rec, j := s.weigh("bpf", "memory", "--datapath", "reference", "--services", "1,1000", "-c", "4", "-t", "1s", "--idle", "200ms")
@@ -150,29 +150,29 @@ func TestMemoryOfProgramsIsThatOfTheirDescriptors(t *testing.T) {
 		for _, m := range p.Memory {
 			compared++
 			key := (held{m.ID, m.Map})
-			check.That(t, told[key][m.Memory], "%s: %d bytes; the kernel told of %v", m.Name, m.Memory, told[key])
+			check.That(t, told[key][m.Memory], "%s: %d bytes; the kernel reports %v", m.Name, m.Memory, told[key])
 		}
 	}
-	check.Equal(t, "figures were compared", compared, 2*3*5) // two service counts, three phases
+	check.Equal(t, "compared figures", compared, 2*3*5) // two service counts, three phases
 	check.That(t, len(j.Growth) == 2 && j.Growth[0].Services == 1 && j.Growth[1].Maps >= j.Growth[0].Maps+999*16 &&
 		j.Growth[1].Programs == j.Growth[0].Programs, "%+v", j.Growth)
 }
 
 // Programs that run in the calls of limited processes are charged to the limit, for any
 // limit.
-func TestProgramsOfAWorkloadCountAgainstItsLimit(t *testing.T) { paysFor(t, "0.5", "1s") }
+func TestProgramTimeCountsAgainstTheWorkloadsLimit(t *testing.T) { paysFor(t, "0.5", "1s") }
 
-// paysFor runs the case of a limit. If others use the CPUs, the verdict may be that there
-// is not enough evidence.
+// paysFor measures programs under a CPU limit. If other processes use the CPUs, the
+// verdict may be undecided.
 func paysFor(t *testing.T, cpus, long string) {
 	s := playBPF(t)
 	rec, j := s.weigh("bpf", "quota", "--cpus", cpus, "-c", "16", "-t", long, "--idle", "200ms", "--heavy", "0,400000", "--rounds", "1")
 	must.That(t, j.Quota != nil && j.Failed == 0, "%d of %d points failed, %+v", j.Failed, j.Total, j.Quota)
 	switch others := busy(rec); {
 	case j.Quota.Verdict == bpf.QuotaUndecided && others >= 0.15:
-		t.Logf("undecided, while others had %.0f %% of the node: %s", 100*others, strings.Join(j.Quota.Because, "; "))
+		t.Logf("undecided, while others used %.0f %% of the node: %s", 100*others, strings.Join(j.Quota.Because, "; "))
 	case j.Quota.Verdict != bpf.QuotaShared:
-		t.Errorf("%s: %s (others had %.0f %% of the node)", j.Quota.Verdict, strings.Join(j.Quota.Because, "; "), 100*others)
+		t.Errorf("%s: %s (others used %.0f %% of the node)", j.Quota.Verdict, strings.Join(j.Quota.Because, "; "), 100*others)
 	case j.Quota.Rounds != 1 || j.Quota.Agree != 1 || strconv.FormatFloat(j.Quota.Limit, 'f', -1, 64) != cpus:
 		t.Errorf("%+v", j.Quota)
 	}

@@ -29,7 +29,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// programs is the setting for measures of BPF programs.
+// programs is the place of runs that measure BPF programs.
 type programs struct{ *place }
 
 // playBPF prepares the test. At the end it checks for leftovers in the kernel, in this
@@ -70,14 +70,15 @@ func list(t *testing.T, args ...string) listed {
 	return listed{v, json.Unmarshal([]byte(out), v)}
 }
 
-// attachment is a datapath of the test with kernel statistics enabled, and its cgroup.
+// attachment attaches a datapath with kernel statistics enabled. It returns the datapath
+// and its cgroup.
 func attachment(t *testing.T) (*datapath.Datapath, string) {
 	t.Helper()
 	group, remove, err := datapath.Place(fmt.Sprintf("proof-%d", os.Getpid()))
 	must.OK(t, err)
 	t.Cleanup(func() { must.OK(t, remove()) })
 	backend := must.Get(load.Serve(t.Context()))(t)
-	t.Cleanup(func() { _ = backend.Close() }) // the test's end has ended it
+	t.Cleanup(func() { _ = backend.Close() }) // already closed by the end of the test
 	d := must.Get(datapath.Attach(datapath.Options{Cgroup: group, Most: 1, Backend: backend.Addr()}))(t)
 	t.Cleanup(func() { must.OK(t, d.Close()) })
 	statistics := must.Get(ebpf.EnableStats(unix.BPF_STATS_RUN_TIME))(t)
@@ -137,13 +138,13 @@ type held struct {
 }
 
 // descriptors collects the kernel's memory values of open programs and maps until it is
-// stopped, see proc_pid_fdinfo(5).
+// stopped. See proc_pid_fdinfo(5).
 func descriptors() (told map[held]map[int64]bool, stop func()) {
 	told = map[held]map[int64]bool{}
 	look := func() {
 		found, _ := filepath.Glob("/proc/self/fdinfo/*")
 		for _, path := range found {
-			text, _ := os.ReadFile(path) // it may have been closed
+			text, _ := os.ReadFile(path) // may be closed by now
 			values := map[string]int64{}
 			for line := range strings.Lines(string(text)) {
 				name, value, _ := strings.Cut(line, ":")
@@ -224,10 +225,10 @@ func uncounted(t *testing.T) {
 		if count() == before {
 			return
 		}
-		if time.Now().Before(deadline) { // what others hold they give back; what is left here stays
+		if time.Now().Before(deadline) { // others release theirs; a leak of this test remains
 			continue
 		}
-		t.Errorf("the kernel still counts runs; statistics are held on by %q", opened("/proc/[0-9]*/fd/*", "anon_inode:bpf-stats"))
+		t.Errorf("the kernel still counts runs; statistics are enabled by %q", opened("/proc/[0-9]*/fd/*", "anon_inode:bpf-stats"))
 		return
 	}
 }

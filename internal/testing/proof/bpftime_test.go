@@ -12,7 +12,7 @@ import (
 )
 
 // A known loop takes as long under load as in the kernel's own test run.
-func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
+func TestRunTimeUnderLoadMatchesTestRun(t *testing.T) {
 	s := playBPF(t)
 	const heavy = 60_000
 	d, _ := attachment(t)
@@ -49,7 +49,7 @@ func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 }
 
 // Programs are charged to a limit of any size.
-func TestProgramsCountAgainstLimitsOfAnySize(t *testing.T) {
+func TestProgramTimeCountsAgainstAnyLimit(t *testing.T) {
 	for _, cpus := range []string{"0.2", "0.5", "1"} {
 		t.Run(cpus+" CPUs", func(t *testing.T) { paysFor(t, cpus, "2s") })
 	}

@@ -42,7 +42,7 @@ import (
 // big is the size in bytes of a file in the shell's image.
 const big = 1 << 20
 
-// shell is an archive of a shell image with a user, a program and a command.
+// shell returns an archive of a shell image with a user, a program and a command.
 func shell(t *testing.T, command ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -80,7 +80,7 @@ func shell(t *testing.T, command ...string) string {
 	return archive
 }
 
-// fleet are targets of every kind with their engines.
+// fleet returns targets of every kind with their engines.
 func fleet(t *testing.T) []find.Found {
 	t.Helper()
 	docker, podman, containerd, crio := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)
@@ -96,7 +96,7 @@ func fleet(t *testing.T) []find.Found {
 	}}, names...)
 }
 
-// named are the required targets.
+// named returns the named targets, which must be available.
 func named(t *testing.T, how find.Settings, names ...string) []find.Found {
 	t.Helper()
 	all := must.Get(find.Named(t.Context(), names, how))(t)
@@ -106,7 +106,7 @@ func named(t *testing.T, how find.Settings, names ...string) []find.Found {
 	return all
 }
 
-// fleetFlags are the flags with which tare finds the started engines.
+// fleetFlags returns the flags for the started engines of targets.
 func fleetFlags(t *testing.T, targets ...string) (flags []string) {
 	t.Helper()
 	programs := map[string]string{}
@@ -137,7 +137,7 @@ func stand(t *testing.T, p *place, target subject.Target, w setting.Workload) su
 	return s
 }
 
-// within is like stand in its own folders, and names the surroundings.
+// within is like stand with its own folders. It also returns the environment.
 func within(t *testing.T, p *place, roots workspace.Roots, target subject.Target, w setting.Workload, timeout time.Duration) (subject.Session, subject.Env) {
 	t.Helper()
 	run := must.Get(workspace.New(roots))(t)
@@ -163,9 +163,9 @@ func operate(t *testing.T, s subject.Session, op subject.Op) *record.Sample {
 	return &samples[0]
 }
 
-// A user's image runs as configured on every target, after its first instruction is
-// stamped. It has its user, working folder, variables, requested variables, files and a
-// folder of this machine, and exits when stopped.
+// A user's image runs as configured on every target. It has its user, working folder,
+// variables, requested variables, files and a folder of this machine, and exits when
+// stopped. Its first instruction has a timestamp.
 func TestUserImageRunsOnEveryTarget(t *testing.T) {
 	p, out := folders(t), t.TempDir()
 	must.OK(t, os.Chmod(out, 0o777))
@@ -180,10 +180,10 @@ func TestUserImageRunsOnEveryTarget(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			s := stand(t, p, f.Target, w)
 			info := f.Target.Info()
-			for op, def := range info.Operations { // what is told of them is true of any program
+			for op, def := range info.Operations { // descriptions must not mention the probe
 				for _, of := range []string{"probe ID", "PROBE", "TERM"} {
 					check.That(t, !strings.Contains(def.Command+def.Means, of),
-						"%s is told of as %q, %q, and its program is the user's own", op, def.Command, def.Means)
+						"%s is described as %q, %q for a user's program", op, def.Command, def.Means)
 				}
 			}
 			sample := operate(t, s, subject.Run)
@@ -191,13 +191,13 @@ func TestUserImageRunsOnEveryTarget(t *testing.T) {
 				t.Fatalf("%+v", *sample.Failure)
 			}
 			check.That(t, (info.Clock == "host") == (sample.First != 0),
-				"the first instruction is stamped %d, on a clock of the %s", sample.First, info.Clock)
+				"first instruction at %d on the clock of the %s", sample.First, info.Clock)
 			want := "i mine mine 1234:5678 /srv from the image\n"
 			if f.Name == "host" {
 				dir, _ := os.Getwd()
 				want = fmt.Sprintf(" mine mine %d:%d %s \n", os.Getuid(), os.Getgid(), dir)
 			}
-			check.Equal(t, "it said", await(t, filepath.Join(out, "said")), want)
+			check.Equal(t, "output", await(t, filepath.Join(out, "said")), want)
 			for _, op := range []subject.Op{subject.Stop, subject.Remove} {
 				if info.Operations[string(op)].Absent == "" {
 					if sample := operate(t, s, op); sample.Failure != nil {
@@ -234,11 +234,11 @@ func TestUserImageDoesNotControlTheMachine(t *testing.T) {
 			set := map[string]string{"floor": "00000000a00425fb", "runc": "00000000a80425fb"}[f.Name]
 			want := "0000000000000000 " + set + " " + set + " "
 			if said := await(t, filepath.Join(out, "said")); said != want+"/proc/self/comm \n" {
-				t.Errorf("its capabilities (inheritable, effective, bounding) and what it can write to are %q, want %q and only its own name", said, want)
+				t.Errorf("capabilities (inheritable, effective, bounding) and writable files: %q, want %q and only /proc/self/comm", said, want)
 			}
 			if f.Name == "floor" {
 				ran, err := s.(subject.Executor).Exec(t.Context(), 0, []string{bash, "-c", caps})
-				check.That(t, err == nil && ran.Output == want, "a command beside it has the capabilities %q (%v), want %q", ran.Said(), err, want)
+				check.That(t, err == nil && ran.Output == want, "capabilities of a command in the sandbox: %q (%v), want %q", ran.Said(), err, want)
 			}
 			must.OK(t, s.Discard(t.Context(), []int{0}))
 		})
@@ -254,13 +254,12 @@ func await(t *testing.T, path string) string {
 			return string(b)
 		}
 	}
-	t.Fatalf("nobody wrote %s", path)
+	t.Fatalf("timed out waiting for %s", path)
 	return ""
 }
 
-// An image on the command line is measured under its name on an engine. Every target runs
-// the same image, the host is skipped, and no record or report contains the value of a
-// variable.
+// An image of an engine is measured by its name. Every target runs the same image, the
+// host is skipped, and no record or report contains the value of a variable.
 func TestEngineImageIsMeasuredEverywhere(t *testing.T) {
 	docker, podman := engines.Docker(t), engines.Podman(t)
 	archive := shell(t)
@@ -281,13 +280,13 @@ func TestEngineImageIsMeasuredEverywhere(t *testing.T) {
 		recs, judged, text := tare(folders(t), lifecycle.Judge, append(args, targets...)...)
 		w := recs[0].Header.Workload
 		check.That(t, w != nil && w.Source == from+": app:1" && slices.Equal(w.Env, []string{"SECRET"}) && w.User == "0:0" && len(w.Command) == 3,
-			"%s: the record says of the workload %+v", from, w)
+			"%s: recorded workload %+v", from, w)
 		if j := judged[0]; j.Failed > 0 || j.Total == 0 || len(j.Record.Targets) != len(targets)-strings.Count(strings.Join(targets, " "), "host") {
 			t.Errorf("%s: %d of %d operations failed on %d targets", from, j.Failed, j.Total, len(j.Record.Targets))
 		}
 		var whole bytes.Buffer
 		must.OK(t, json.NewEncoder(&whole).Encode(recs[0]))
-		check.Lacks(t, fmt.Sprintf("%s: a variable's value is told", from), whole.String()+text, "do-not-tell")
+		check.Lacks(t, fmt.Sprintf("%s: the record or report has a variable's value", from), whole.String()+text, "do-not-tell")
 	}
 }
 
@@ -310,7 +309,7 @@ func TestSwitchedServiceAcceptsAnyArchive(t *testing.T) {
 		}
 		rec, j := stored(p, filepath.Join(dir, "01-overhead.jsonl"), overhead.Judge)
 		w := rec.Header.Workload
-		check.That(t, w != nil && w.Source == "the file app.tar" && w.Command[0] == "bash", "the record says of the workload %+v", w)
+		check.That(t, w != nil && w.Source == "the file app.tar" && w.Command[0] == "bash", "recorded workload %+v", w)
 		held[bytes] = map[string]float64{}
 		for _, f := range j.Figures() {
 			if f.Quantity == "role-memory" && f.Labels.Get("role") == string(record.RoleWorkload) {
@@ -320,7 +319,7 @@ func TestSwitchedServiceAcceptsAnyArchive(t *testing.T) {
 	}
 	for _, target := range []string{"runc", "floor"} {
 		differ := held[more][target] - held[less][target]
-		check.That(t, math.Abs(differ-(more-less)) <= 0.01*(more-less), "%s: they differ by %.2f MiB, and hold %d MiB more", target, differ/mib, (more-less)/mib)
+		check.That(t, math.Abs(differ-(more-less)) <= 0.01*(more-less), "%s: usage differs by %.2f MiB, want %d MiB", target, differ/mib, (more-less)/mib)
 	}
 }
 

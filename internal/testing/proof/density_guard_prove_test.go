@@ -45,7 +45,7 @@ func lookAtMemory() (m meminfo, err error) {
 		}
 	}
 	if m.available == 0 || m.anonymous == 0 {
-		err = errors.New("/proc/meminfo lacks what is watched")
+		err = errors.New("/proc/meminfo has no MemAvailable or AnonPages")
 	}
 	return m, err
 }
@@ -78,9 +78,8 @@ func leastAbove(floor, sandboxes int64, before meminfo, looks []meminfo) (least,
 	return least, own
 }
 
-// With 256 MiB above the floor of the test machine, sandboxes of 16 MiB each must not go
-// below the floor, in 20 of 20 runs per kind of target. Memory used by others is
-// subtracted.
+// The machine has 256 MiB above the floor, and each sandbox uses 16 MiB. The run must stop
+// above the floor in 20 of 20 runs per target, not counting memory used by others.
 func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 	p := folders(t)
 	archive := shell(t)
@@ -109,20 +108,20 @@ func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 				// Each sandbox has its memory and a shell, and one more is starting; the
 				// rest is tare's own.
 				least, own := leastAbove(floor, int64(end.Sandboxes+1)*(densityEach+2*mib)+64*mib, before, looks)
-				t.Logf("run %d: %d sandboxes, ended by %s; in %d looks at least %d MiB above the floor, without what others took %d MiB", n+1, end.Sandboxes, end.Why, len(looks), least/mib, own/mib)
+				t.Logf("run %d: %d sandboxes, ended by %s; %d readings, minimum %d MiB above the floor, without other usage %d MiB", n+1, end.Sandboxes, end.Why, len(looks), least/mib, own/mib)
 				if own >= 0 {
 					held++
 				} else {
-					t.Errorf("run %d: %d MiB below the floor, which others did not take: %s", n+1, -own/mib, end.Detail)
+					t.Errorf("run %d: %d MiB below the floor without other usage: %s", n+1, -own/mib, end.Detail)
 				}
 				check.That(t, end.Why != record.EndFailure && end.Sandboxes != 0, "run %d: %+v", n+1, end)
 			}
-			t.Logf("%s: %d of %d runs did not touch the floor", target, held, densityRuns)
+			t.Logf("%s: %d of %d runs stayed above the floor", target, held, densityRuns)
 		})
 	}
 }
 
-// The same on the other engines.
-func TestADensityCountsEverySandboxOfOtherEngines(t *testing.T) {
+// The same as TestDensityCountsAndRemovesEverySandbox for the other engines.
+func TestDensityCountsEverySandboxOfOtherEngines(t *testing.T) {
 	count(t, "podman/crun", "containerd/runc", "cri+cri-o/crun")
 }

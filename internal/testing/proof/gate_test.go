@@ -20,15 +20,14 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// pairs is the number of gates of real pairs; fewer prove less.
-var pairs = flag.Int("pairs", 60, "real pairs that are gated")
+// pairs is the number of real pairs to compare. Fewer pairs prove less.
+var pairs = flag.Int("pairs", 60, "number of real pairs to compare")
 
 const (
 	gateRounds = 20
-	gateMargin = 0.025 // half of the smallest change to detect
-	// A 95 % interval ends 1.96 standard errors away. A change that exceeds the margin by
-	// 2.8 standard errors is found in 80 %. floor is the maximum noise for which this
-	// holds, as a share.
+	gateMargin = 0.025 // half the smallest change to detect
+	// A 95 % interval ends 1.96 standard errors from the estimate. A change that exceeds
+	// the margin by 2.8 standard errors is found in 80 %. feasible is the ratio of the two.
 	feasible = 1.96 / 2.8
 )
 
@@ -63,7 +62,7 @@ func (p *place) floor(t *testing.T, old string, n int, wait float64) float64 {
 	waiting(t, filepath.Join(p.dir, "old"), wait)
 	_, _, said := p.gate(t, n, "--self", old)
 	found := regexp.MustCompile(`resolves a margin of (\S+) %`).FindStringSubmatch(said)
-	must.That(t, found != nil, "no floor in %s", said)
+	must.That(t, found != nil, "no resolved margin in %s", said)
 	percent, err := strconv.ParseFloat(found[1], 64)
 	if err != nil {
 		percent = math.Inf(1)
@@ -71,10 +70,10 @@ func (p *place) floor(t *testing.T, old string, n int, wait float64) float64 {
 	return percent / 100
 }
 
-// The new runtime of each real pair takes 0, 2, 5 or 10 % longer. A gate of 2.5 % stops 0
-// and 2 % in at most 2 % of cases. It finds 5 and 10 % in 80 % if an initial A/A shows
-// that the noise of this machine is small enough. An operation that is too noisy is
-// lengthened by a wait in both.
+// The new runtime of each real pair takes 0, 2, 5 or 10 % longer. A gate of 2.5 % fails
+// pairs of 0 and 2 % in at most 2 % of cases. It finds changes of 5 and 10 % in 80 % if
+// an initial A/A comparison shows little enough noise. An operation that is too noisy
+// gets an additional wait on both sides.
 func TestGatesOfRealPairs(t *testing.T) {
 	p := folders(t)
 	old, new := "old="+filepath.Join(p.dir, "old"), "new="+filepath.Join(p.dir, "new")
@@ -84,7 +83,7 @@ func TestGatesOfRealPairs(t *testing.T) {
 		if floor = p.floor(t, old, -i, wait); floor <= feasible*(0.05-gateMargin) {
 			break
 		}
-		t.Logf("an operation that waits %g ms is too noisy: this machine resolves a margin of %.1f %%", 1000*wait, 100*floor)
+		t.Logf("too noisy with a wait of %g ms: this machine resolves a margin of %.1f %%", 1000*wait, 100*floor)
 	}
 	operation := 0.1 // seconds; of the previous pair
 	added := []float64{0, 0.02, 0.05, 0.10}
@@ -111,16 +110,16 @@ func TestGatesOfRealPairs(t *testing.T) {
 	for _, add := range added {
 		fmt.Fprintf(&table, "\n%3.0f %% more: %d pairs, %d worse, %d not worse", 100*add, asked[add], stopped[add], passed[add])
 	}
-	t.Logf("an operation of %.0f ms, of which %g are a wait; this machine resolves a margin of %.1f %%%s", 1000*operation, 1000*wait, 100*floor, &table)
+	t.Logf("operation of %.0f ms, including a wait of %g ms; this machine resolves a margin of %.1f %%%s", 1000*operation, 1000*wait, 100*floor, &table)
 	wrong, of := stopped[0]+stopped[0.02], asked[0]+asked[0.02]
 	if p := (stats.BinomialDist{N: of, P: 0.02}); wrong > 0 && 1-p.CDF(float64(wrong-1)) < 0.05 {
-		t.Errorf("%d of %d that are not worse were stopped, which is more than 2 %%", wrong, of)
+		t.Errorf("%d of %d equal pairs were reported as worse, want at most 2 %%", wrong, of)
 	}
 	for _, add := range []float64{0.05, 0.10} {
 		if floor > feasible*(add-gateMargin) {
-			t.Logf("not judged: too noisy here to ask for %.0f %%", 100*add)
+			t.Logf("not judged: too noisy for a change of %.0f %%", 100*add)
 		} else if float64(stopped[add]) < 0.8*float64(asked[add]) {
-			t.Errorf("%d of %d that are %.0f %% slower were found", stopped[add], asked[add], 100*add)
+			t.Errorf("found %d of %d changes of %.0f %%, want at least 80 %%", stopped[add], asked[add], 100*add)
 		}
 	}
 }

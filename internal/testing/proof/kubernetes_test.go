@@ -16,10 +16,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Pods of a kubelet use as much as pods that tare creates on an engine of the same kind,
-// on the same machine and in the same rounds. The growth of a daemon, such as the
-// kubelet, belongs to no pod.
-func TestPodsOfAKubeletTakeWhatPodsOfCRITake(t *testing.T) {
+// Pods of a kubelet use as much memory as pods that tare creates on an engine of the same
+// kind, on the same machine and in the same rounds. The growth of a daemon, such as the
+// kubelet, does not count.
+func TestKubeletPodsUseAsMuchAsCRIPods(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	containerd := engines.Containerd(t, engines.V2)
 	const kubelets, own = "kubernetes/runc", "cri+containerd/runc"
@@ -45,9 +45,9 @@ func TestPodsOfAKubeletTakeWhatPodsOfCRITake(t *testing.T) {
 			}
 		}
 		d, all := figure.MedianOf(differences), figure.MedianOf(owns)
-		t.Logf("%s: %.2f MiB by CRI, of a kubelet %+.2f MiB more, from %+.2f to %+.2f in %d rounds", phase, all.Value/mib, d.Value/mib, d.Lo/mib, d.Hi/mib, len(differences))
-		check.That(t, len(differences) >= 6, "%s: %d rounds have both", phase, len(differences))
+		t.Logf("%s: %.2f MiB by CRI; kubelet %+.2f MiB [%+.2f, %+.2f] in %d rounds", phase, all.Value/mib, d.Value/mib, d.Lo/mib, d.Hi/mib, len(differences))
+		check.That(t, len(differences) >= 6, "%s: only %d rounds have both", phase, len(differences))
 		check.That(t, d.Lo <= 0 && d.Hi >= 0 || math.Abs(d.Value) <= 0.03*all.Value+0.25*mib,
-			"%s: they do not agree: %v", phase, slices.Sorted(slices.Values(differences)))
+			"%s: the pods differ: %v", phase, slices.Sorted(slices.Values(differences)))
 	}
 }

@@ -116,7 +116,7 @@ func stored[J any](p *place, path string, judge func(*record.Record) (J, error))
 	return rec, j
 }
 
-// runsc is gVisor's runtime as a target, if its tier runs.
+// runsc returns gVisor's runtime as a target, or nothing if its tier does not run.
 func runsc() []string {
 	if path := engines.Runsc(); path != "" {
 		return []string{"runsc=" + path}

@@ -20,7 +20,7 @@ func TestProbeUsageIsMeasuredInRuntimes(t *testing.T) {
 		"idle,hold 64MiB,hold 256MiB,hold 1024MiB,spin 0.25cpu,spin 1cpu")
 }
 
-// The same in the containers and pods of engines.
+// The same as TestProbeUsageIsMeasuredInRuntimes in the containers and pods of engines.
 func TestProbeUsageIsMeasuredInEngines(t *testing.T) {
 	targets := []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
 	calibrate(t, targets, "idle,hold 256MiB,spin 0.25cpu", fleetFlags(t, targets...)...)
@@ -71,19 +71,19 @@ func outOfBounds(phase string, c *overhead.Cell, spun float64) (off []string) {
 	kind, _, _ := strings.Cut(phase, " ")
 	switch by := math.Abs(c.Measured - c.Expected); {
 	case kind == "hold" && by > 0.01*c.Expected+mib:
-		off = append(off, fmt.Sprintf("%s, %s: found %.1f MiB", c.Target, phase, c.Measured/mib))
+		off = append(off, fmt.Sprintf("%s, %s: measured %.1f MiB", c.Target, phase, c.Measured/mib))
 	case kind == "spin" && spun < 0.99*c.Expected:
 		// Others used the CPU. The load's own figure is then the truth, as an average
 		// over a longer time than the measured one.
 		if math.Abs(c.Measured-spun) > 0.2*spun {
-			off = append(off, fmt.Sprintf("%s, %s: found %.4f, it used %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, spun, l.NodeCPU))
+			off = append(off, fmt.Sprintf("%s, %s: measured %.4f CPUs, the load used %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, spun, l.NodeCPU))
 		}
 	case kind == "spin" && c.Target == "runsc" && by > share(c.Target)*c.Expected && math.Abs(l.NodeCPU-c.Measured) < 0.02:
 		// gVisor has no suitable CPU clock, so the load counts pieces of work calibrated
 		// at its beginning. On a CPU that has become slower since, it uses more than
 		// requested. The measured usage must then match the node's.
 	case kind == "spin" && by > share(c.Target)*c.Expected:
-		off = append(off, fmt.Sprintf("%s, %s: found %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, l.NodeCPU))
+		off = append(off, fmt.Sprintf("%s, %s: measured %.4f CPUs with %.2f CPUs busy", c.Target, phase, c.Measured, l.NodeCPU))
 	}
 	if bound := max(0.02*math.Abs(float64(l.Node)), 4*mib) + float64(l.Uncertainty); math.Abs(float64(l.Residual)) > bound {
 		off = append(off, fmt.Sprintf("%s, %s: residual %.2f MiB of %.2f, bound %.2f: %+v", c.Target, phase, float64(l.Residual)/mib, float64(l.Node)/mib, bound/mib, l.ResidualBy))
@@ -101,9 +101,9 @@ func spun(rec *record.Record, target, phase string) float64 {
 	return 0
 }
 
-// share is the tolerance of the measured CPU time. gVisor enters and leaves its address
-// spaces in the workload's time, and the probe's clock in gVisor has a resolution of 10
-// ms.
+// share returns the tolerance of the measured CPU time. gVisor enters and leaves its
+// address spaces in the workload's time, and the probe's clock in gVisor has a resolution
+// of 10 ms.
 func share(target string) float64 {
 	if target == "runsc" {
 		return 0.06

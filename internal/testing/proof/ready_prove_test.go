@@ -17,10 +17,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Every kind of readiness check must find a program ready that reports it and creates a
-// file. It runs from a user's image on every target. If the program exits earlier, the
+// Every kind of readiness check must detect a program that prints a line and creates a
+// file. The program runs from a user's image on every target. If it exits earlier, the
 // failure is reported immediately with its exit code and last output.
-func TestEveryWayOfAskingFindsAProgramReadyOrEnded(t *testing.T) {
+func TestEveryReadinessCheckFindsReadyAndExitedPrograms(t *testing.T) {
 	p, out := folders(t), t.TempDir()
 	must.OK(t, os.Chmod(out, 0o777))
 	mark := filepath.Join(out, "ready")
@@ -39,7 +39,7 @@ func TestEveryWayOfAskingFindsAProgramReadyOrEnded(t *testing.T) {
 		t.Run(f.Name+" ready", func(t *testing.T) {
 			within := stand(t, p, f.Target, works)
 			for _, asked := range []setting.Ready{"log:^ready: [0-9]+$", setting.Ready("file:" + path), setting.Ready("exec:/usr/bin/cat " + path)} {
-				_ = os.Remove(mark) // of the start before
+				_ = os.Remove(mark) // of the previous start
 				s := must.Get(ready.Wrap(within, asked, 15*time.Second))(t)
 				x := operate(t, s, subject.Run)
 				if x.Failure != nil {

@@ -28,7 +28,7 @@ const late = 20 * time.Millisecond
 // sleeps is how long a server sleeps before it listens.
 const sleeps = 300 * time.Millisecond
 
-// server is a server as the workload of every target.
+// server returns a server as a workload for every target.
 func server(t *testing.T, port int) setting.Workload {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,8 +37,8 @@ func server(t *testing.T, port int) setting.Workload {
 	return setting.Workload{Command: args, HostCommand: append([]string{filepath.Join(dir, probe.Name)}, args[1:]...)}
 }
 
-// bridged is gVisor with docker. Its sandboxes have their own network and are reached at
-// the address assigned by docker.
+// bridged returns gVisor with docker. Its sandboxes have their own network and are
+// reached at the address assigned by docker.
 func bridged(t *testing.T) find.Found {
 	t.Helper()
 	docker := engines.Docker(t)
@@ -58,13 +58,13 @@ func (n networked) Open(ctx context.Context, env subject.Env) (subject.Session, 
 // A server that sleeps before it listens becomes ready that much later than its first
 // instruction, on every target. It is never ready earlier. It may be later by the stated
 // resolution and the delay of a busy machine.
-func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
+func TestServerIsReadyAfterItsDelay(t *testing.T) {
 	p, at := folders(t), ports.Held(t)
 	w, port := server(t, at), strconv.Itoa(at)
 	for _, f := range append(fleet(t), bridged(t)) {
 		for _, asked := range []setting.Ready{setting.Ready("tcp:" + port), setting.Ready("http:" + port + "/=200")} {
 			if strings.HasPrefix(string(asked), "http") && f.Name != "host" && f.Name != "docker/runc" && f.Name != "docker/runsc" {
-				continue // apart from the connection, all are the same
+				continue // other targets differ only in the connection
 			}
 			t.Run(f.Name+" "+string(asked)[:4], func(t *testing.T) {
 				s := must.Get(ready.Wrap(stand(t, p, networked{f.Target}, w), asked, time.Minute))(t)
@@ -79,27 +79,27 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 					if err := b.Check(); err != nil {
 						t.Fatalf("%v: %+v", err, *x)
 					}
-					// For a guest's stamp it is known only that it is after the call and
-					// about before its end.
+					// The stamp of a guest is only known to be after the begin of the call,
+					// and roughly before its end.
 					took, beyond := time.Duration(x.Ready-cmp.Or(x.First, x.Start)), time.Duration(x.Ready-cmp.Or(x.First, x.Seen, x.Returned))-sleeps
-					check.That(t, took >= sleeps, "ready %v after its first instruction, and slept %v", took, sleeps)
-					if ok { // or it was ready before anybody came to ask
+					check.That(t, took >= sleeps, "ready %v after its first instruction, less than its delay of %v", took, sleeps)
+					if ok { // otherwise it was ready before the first poll
 						best = min(best, beyond-resolution)
 					}
-					t.Logf("ready %v later than it slept, known to %v of %d polls, request %v", beyond, resolution, x.Polls, time.Duration(x.Request))
+					t.Logf("ready %v after its delay, known to %v from %d polls, request %v", beyond, resolution, x.Polls, time.Duration(x.Request))
 					must.OK(t, s.Discard(t.Context(), []int{0}))
 					if best <= late {
 						break
 					}
 				}
-				check.That(t, best <= late, "at best %v later than it slept, beyond what is said of how exactly that is known", best)
+				check.That(t, best <= late, "at best ready %v after its delay and the stated resolution", best)
 			})
 		}
 	}
 }
 
 // The same holds for observed starts and their reports.
-func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *testing.T) {
+func TestObservedStartIsReadyAfterItsServersDelay(t *testing.T) {
 	const sleeps = time.Second // long enough for a first poll in at least one of three starts
 	targets := []string{"floor", "runc", "docker/runc"}
 	rec, j := watch(t, append([]string{"--docker-host", engines.Docker(t).Host, "--rounds", "3", "--warmup", "0",
@@ -112,20 +112,20 @@ func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *
 			continue // on a busy machine it was ready before the first poll
 		}
 		took, resolution := time.Duration(s.Ready-s.First), time.Duration(s.Ready-s.Unready)
-		check.That(t, took >= sleeps, "%s: ready %v after its first instruction, and slept %v", s.Target, took, sleeps)
+		check.That(t, took >= sleeps, "%s: ready %v after its first instruction, less than its delay of %v", s.Target, took, sleeps)
 		beyond := took - sleeps - resolution
 		if one, met := best[s.Target]; !met || beyond < one {
 			best[s.Target] = beyond
 		}
-		t.Logf("%s: ready %v later than it slept, known to %v of %d polls", s.Target, took-sleeps, resolution, s.Polls)
+		t.Logf("%s: ready %v after its delay, known to %v from %d polls", s.Target, took-sleeps, resolution, s.Polls)
 	}
 	for _, target := range targets {
-		// With so few starts, all may be delayed; the test above has enough.
+		// With so few starts, all may be delayed. The test above has enough starts.
 		beyond, met := best[target]
-		check.That(t, met && beyond <= sleeps, "%s: at best %v later than it slept, beyond what is said of how exactly that is known", target, beyond)
+		check.That(t, met && beyond <= sleeps, "%s: at best ready %v after its delay and the stated resolution", target, beyond)
 		first, ready := figure.Find(j.Figures(), "time-to-first-instruction", "target", target), figure.Find(j.Figures(), "time-to-ready", "target", target)
 		if took := ready.Value - first.Value; ready.N == 0 || first.N != 3 || took < float64(sleeps) {
-			t.Errorf("%s: it is reported as ready %v after its first instruction, of %d starts", target, time.Duration(took), ready.N)
+			t.Errorf("%s: reported ready %v after its first instruction, in %d starts", target, time.Duration(took), ready.N)
 		}
 	}
 }

@@ -19,12 +19,12 @@ import (
 // document. The test runs each plan, scaled down and on available targets, and looks for
 // each place in its document. Tables that need a missing kernel or runtime are checked in
 // the documents of stored records.
-func TestEveryTableOfTheReportsIsWhereTheirMapSays(t *testing.T) {
+func TestReportTablesAreAtTheirDocumentedPlaces(t *testing.T) {
 	s := play(t)
 	cri := []string{"--cri", "containerd=unix://" + s.containerd.Address, "--cri", "cri-o=unix://" + s.crio.Socket}
 	docker := []string{"--docker-host", s.docker.Host}
 	for name, c := range map[string]struct {
-		targets []string // in place of the plan's, of each measure that names some
+		targets []string // replace those of each measure that has some
 		flags   []string
 		stored  []string
 		records int
@@ -63,7 +63,7 @@ func onTargets(t *testing.T, name string, targets []string) string {
 	plan := own.ReplaceAllStringFunc(text, func(line string) string {
 		indent, _, names := strings.Cut(line, "targets: ")
 		if !names {
-			return "" // one of the plan's
+			return "" // the subject of the plan
 		}
 		n++
 		return indent + "targets: " + targets[n-1]
@@ -98,7 +98,7 @@ func documented(t *testing.T, p *place, args []string, records int) []part {
 // execute runs a tare command that must succeed.
 func execute(t *testing.T, args ...string) {
 	t.Helper()
-	if code, out, said := invoke(t, args...); code != cli.ExitDone && code != cli.ExitFailed { // a check may, of a phase that is as short as here
+	if code, out, said := invoke(t, args...); code != cli.ExitDone && code != cli.ExitFailed { // a check may fail in a phase this short
 		t.Fatalf("%s: exit %d\n%s\n%s", args, code, out, said)
 	}
 }
@@ -107,7 +107,7 @@ func failedNone(t *testing.T, rec *record.Record) {
 	t.Helper()
 	j := must.Get(all.Instruments.Judge(rec))(t)
 	if failed, total, found := j.Result(); failed > 0 || total == 0 || rec.End == nil || rec.End.Why != "rounds" {
-		t.Errorf("%s: failed %d of %d, its end %+v: %+v", rec.Header.Experiment, failed, total, rec.End, found)
+		t.Errorf("%s: %d of %d failed, end %+v: %+v", rec.Header.Experiment, failed, total, rec.End, found)
 	}
 }
 
@@ -148,7 +148,7 @@ func parts(text string) (out []part) {
 			p.names = append(p.names, m[1])
 		case !strings.HasPrefix(line, "|"):
 		case strings.HasPrefix(line, "| ---"):
-			p.names = append(p.names, last...) // its column titles
+			p.names = append(p.names, last...) // column titles
 		default:
 			p.names = append(p.names, cells[:min(len(cells), 2)]...)
 		}
@@ -204,7 +204,8 @@ func matches(pattern, text string) bool {
 	return regexp.MustCompile("^" + strings.Join(words, ".*") + "$").MatchString(text)
 }
 
-// look finds what a row names; an unavailable item must have a reason.
+// look checks that the place of a row is in a document. An unavailable item must have a
+// reason.
 func (r *mapRow) look(t *testing.T, all []part) {
 	t.Helper()
 	if r.section == "" {
@@ -229,7 +230,7 @@ func (r *mapRow) look(t *testing.T, all []part) {
 			lacks = missing
 		}
 	}
-	t.Errorf("%s: %q, %q has no %q", r.of, r.measure, r.section, lacks)
+	t.Errorf("%s: %q, %q: missing %q", r.of, r.measure, r.section, lacks)
 }
 
 // checkTablesAreNamed compares the map with the stored tables of the report.

@@ -42,7 +42,7 @@ func play(t *testing.T) *stage {
 			"docker": s.docker.Containers(t), "podman": s.podman.Containers(t), "containerd": s.containerd.Sandboxes(t),
 			"containerd's default namespace": s.containerd.Containers(t, "default"), "CRI-O": s.crio.Sandboxes(t),
 		} {
-			check.That(t, len(left) == 0, "%s: left are %v", engine, left)
+			check.That(t, len(left) == 0, "%s: left behind: %v", engine, left)
 		}
 	})
 	return s
@@ -114,16 +114,16 @@ func engineOf(t *testing.T, j *startup.Judgement, target string) string {
 func checkSums(t *testing.T, s *record.Start, engine string) {
 	t.Helper()
 	check.That(t, s.First > s.Began && s.Ended > s.Began,
-		"%s: first %d, ended %d ns after it began", s.Target, s.First-s.Began, s.Ended-s.Began)
+		"%s: first instruction %d ns, end %d ns after the begin", s.Target, s.First-s.Began, s.Ended-s.Began)
 	for what, parts := range map[string][]trace.Part{"calls": trace.Calls(s, engine), "parts": trace.Parts(s, engine)} {
 		sum, at := int64(0), s.Began
 		for _, p := range parts {
 			check.That(t, p.Began == at && p.Ended > p.Began,
-				"%s: among its %s %q is from %d to %d, after one that ends at %d", s.Target, what, p.Name, p.Began, p.Ended, at)
+				"%s: of its %s, %q is from %d to %d, but the previous one ends at %d", s.Target, what, p.Name, p.Began, p.Ended, at)
 			sum, at = sum+p.Ended-p.Began, p.Ended
 		}
 		check.That(t, sum == s.Ended-s.Began && at == s.Ended && len(parts) >= 3,
-			"%s: its %d %s are %d ns, it took %d", s.Target, len(parts), what, sum, s.Ended-s.Began)
+			"%s: its %d %s add up to %d ns, want %d", s.Target, len(parts), what, sum, s.Ended-s.Began)
 	}
 }
 
@@ -132,9 +132,9 @@ func checkSums(t *testing.T, s *record.Start, engine string) {
 type cast struct {
 	calls    string // verbs in order of birth
 	plugins  string // network plugins and their verbs, unordered
-	beside   string // kinds of processes besides the container
-	ids      int    // containers, and the pod where it has an id of its own
-	workload int    // containers with a process in them
+	beside   string // another required kind of process
+	ids      int    // containers, plus the pod if it has its own id
+	workload int    // containers with a process
 }
 
 var casts = map[string]cast{
@@ -184,7 +184,7 @@ func (c cast) check(t *testing.T, s *record.Start) {
 	}
 	// The probe's own stamp or the exec.
 	by := s.First - last
-	check.That(t, by >= 0 && by <= 1e9, "%s: its first instruction is %d ns after the workload's exec", s.Target, by) // a process that waits for a CPU starts late
+	check.That(t, by >= 0 && by <= 1e9, "%s: its first instruction is %d ns after the workload's exec", s.Target, by) // a process may wait for a CPU
 	check.That(t, len(s.Missing) == 0 && s.Lost == 0, "%s: missing %+v, lost %d", s.Target, s.Missing, s.Lost)
 }
 
@@ -220,7 +220,7 @@ func checkApart(t *testing.T, starts []record.Start) {
 
 // On every target, the parts of a start add up to it. All processes involved are present,
 // and no others.
-func TestAStartIsSeenWhole(t *testing.T) {
+func TestStartHasAllItsPartsAndProcesses(t *testing.T) {
 	s := play(t)
 	var all []record.Start
 	for _, targets := range [][]string{

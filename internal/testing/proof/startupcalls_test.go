@@ -79,13 +79,13 @@ func (s *stage) calls(t *testing.T) (all []call) {
 	return all
 }
 
-// near is how much longer half of the calls may be according to the kernel than to the
-// script: bash must start, write a line and exit. The others may be longer while other
-// processes use the CPU.
+// near is the maximum median difference between a call's duration in the kernel and in
+// the script: bash must start, write a line and exit. Some calls may be longer while
+// other processes use the CPU.
 const near = 500 * time.Millisecond
 
-// compareCalls lists differences between the calls of a start and those that the runtime
-// logged.
+// compareCalls lists differences between the observed calls of a start and those that
+// the runtime logged.
 func compareCalls(s *record.Start, written []call) (off []string, far []time.Duration) {
 	for i := range s.Processes {
 		p := &s.Processes[i]
@@ -94,14 +94,14 @@ func compareCalls(s *record.Start, written []call) (off []string, far []time.Dur
 		}
 		at := slices.IndexFunc(written, func(c call) bool { return c.pid == p.Pid && c.began >= p.Born && c.began <= p.Ended })
 		if at < 0 {
-			off = append(off, fmt.Sprintf("%s %s, process %d, is not written down", p.Name, p.Container, p.Pid))
+			off = append(off, fmt.Sprintf("%s %s, process %d, is not in the runtime's log", p.Name, p.Container, p.Pid))
 			continue
 		}
 		c := written[at]
 		// The two clocks were compared once, and the resolution is a microsecond.
 		const slack = int64(200 * time.Microsecond)
 		if c.verb != p.Verb || c.id != p.Container || c.began < p.Born-slack || c.ended > p.Ended+slack {
-			off = append(off, fmt.Sprintf("%+v is written down, and seen %+v", c, p))
+			off = append(off, fmt.Sprintf("logged %+v, observed %+v", c, p))
 		}
 		far = append(far, time.Duration(max(c.began-p.Born, p.Ended-c.ended)))
 	}
@@ -112,18 +112,18 @@ func compareCalls(s *record.Start, written []call) (off []string, far []time.Dur
 		if !slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool {
 			return p.Kind == record.KindCall && p.Pid == c.pid && c.began >= p.Born && c.began <= p.Ended
 		}) {
-			off = append(off, fmt.Sprintf("%+v is written down and not seen", c))
+			off = append(off, fmt.Sprintf("logged %+v, not observed", c))
 		}
 	}
 	if len(far) == 0 {
-		off = append(off, "no calls were seen")
+		off = append(off, "no calls were observed")
 	}
 	return off, far
 }
 
 // The runtime's own log must match the observed calls: verb, container, process, begin
 // and end.
-func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
+func TestObservedCallsMatchTheRuntimesLog(t *testing.T) {
 	s := play(t)
 	image := s.image(t)
 	root := filepath.Join(t.TempDir(), "root")
@@ -154,7 +154,7 @@ func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 				// docker may have started a container meanwhile.
 				if slices.ContainsFunc(x.Missing, func(m record.Missing) bool { return m.What == "ambiguous" }) {
 					unsure = true
-					check.That(t, len(x.Processes) <= 1, "%s: %d processes are shown of a start whose container is not known", x.Target, len(x.Processes))
+					check.That(t, len(x.Processes) <= 1, "%s: %d processes of a start with unknown container", x.Target, len(x.Processes))
 					continue
 				}
 				checkSums(t, x, engineOf(t, j, x.Target))
@@ -172,7 +172,7 @@ func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 			}
 			slices.Sort(far)
 			must.That(t, len(far) != 0 && far[len(far)/2] <= near && verbs[test.verb],
-				"calls are longer than they say themselves, by %v; their verbs are %v", far, verbs)
+				"observed calls are longer than logged by %v; verbs %v", far, verbs)
 		})
 	}
 }

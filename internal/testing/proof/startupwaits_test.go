@@ -20,9 +20,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// blamed starts a sleeping program twice and returns the first start and the gap that is
-// the sleep. The gap must be among the longest and at least as long as the sleep. If
-// others use the CPUs it may be longer, and then it need not be detected as a timer.
+// blamed starts a sleeping program twice. It returns the first start and the gap caused by
+// the sleep. The gap must be among the longest and at least as long as the sleep. If other
+// processes use the CPUs, it may be longer and need not be detected as a timer.
 func blamed(t *testing.T, slept time.Duration, timer, in string, args ...string) (*record.Start, record.Gap) {
 	t.Helper()
 	rec, j := watch(t, append([]string{"--rounds", "2", "--warmup", "0"}, args...)...)
@@ -41,26 +41,26 @@ func blamed(t *testing.T, slept time.Duration, timer, in string, args ...string)
 		g := found[max(slices.IndexFunc(found, isIt), 0)]
 		took := time.Duration(g.Ended - g.Began)
 		check.That(t, took >= slept*95/100 && g.CPU >= 0 && time.Duration(g.CPU) <= slept/5 && g.In == in,
-			"blamed is %q, which took %v and CPU time of %v", g.In, took, time.Duration(g.CPU))
-		// The criteria of a timer: equal lengths between the same events. Other processes
-		// that exit late may split the gap.
+			"gap in %q of %v with a CPU time of %v", g.In, took, time.Duration(g.CPU))
+		// A timer has equal lengths between the same events. Other processes that exit late
+		// may split the gap.
 		same := i == 0 || g.After == gaps[0].After && g.Before == gaps[0].Before
 		exact = exact && took < slept+slept/500+2*time.Millisecond && same
 		gaps = append(gaps, g)
 	}
 	all := j.Targets[0].Gaps
 	first := all[max(slices.IndexFunc(all, func(g startup.Gap) bool { return g.In == in }), 0)]
-	check.That(t, first.In == in && (!exact || first.Wait != nil && first.Wait.Timer == timer), "judged is %+v, not a %s", first, timer)
+	check.That(t, first.In == in && (!exact || first.Wait != nil && first.Wait.Timer == timer), "judged as %+v, want a %s", first, timer)
 	return &rec.Starts[0], gaps[0]
 }
 
-func TestARuntimeThatSleepsIsBlamedForIt(t *testing.T) {
+func TestSleepOfARuntimeIsAttributedToIt(t *testing.T) {
 	s := play(t)
 	blamed(t, time.Second, "1 s timer", "slow-runc create (sleep)",
 		s.on("docker/slow-runc")...)
 }
 
-func TestANetworkPluginThatSleepsIsBlamedForIt(t *testing.T) {
+func TestSleepOfANetworkPluginIsAttributedToIt(t *testing.T) {
 	plugin := filepath.Join(t.TempDir(), "slow-tuning")
 	// Only for ADD; a pod is removed without delay.
 	script(t, plugin, "#!/bin/sh\nif [ \"$CNI_COMMAND\" = ADD ]; then sleep 1; fi\nexec /usr/lib/cni/tuning\n")
@@ -71,10 +71,10 @@ func TestANetworkPluginThatSleepsIsBlamedForIt(t *testing.T) {
 		check.That(t, p.Name != "slow-tuning" || p.Kind == record.KindCNI && p.Verb == "ADD" && p.Container == s.Sandbox, "%+v", p)
 	}
 	left := containerd.Sandboxes(t)
-	check.That(t, len(left) == 0, "left are %v", left)
+	check.That(t, len(left) == 0, "left behind: %v", left)
 }
 
-func TestAnEngineThatSleepsIsBlamedAndNotTheRuntime(t *testing.T) {
+func TestSleepOfAnEngineIsNotAttributedToTheRuntime(t *testing.T) {
 	dir := t.TempDir()
 	engine := filepath.Join(dir, "engine")
 	script(t, engine, must.Read(t, "testdata/engine.sh"), dir)
@@ -159,7 +159,7 @@ func overlapping(a, b *record.Record) (n int) {
 
 // Containers that one daemon starts concurrently are distinguished by the engine's ids
 // and by the id that a command prints.
-func TestTwoStartsOfOneDaemonAreToldApart(t *testing.T) {
+func TestConcurrentStartsOfADaemonAreSeparate(t *testing.T) {
 	s := play(t)
 	image := s.image(t)
 	detached := []string{"--rounds", "3", "--warmup", "0", "--", s.docker.Command, "-H", s.docker.Host,
@@ -171,7 +171,7 @@ func TestTwoStartsOfOneDaemonAreToldApart(t *testing.T) {
 		}
 	}()
 	for name, pair := range map[string][2][]string{
-		"targets": {target, target}, "commands": {detached, detached}, "a target and a command": {target, detached},
+		"targets": {target, target}, "commands": {detached, detached}, "target and command": {target, detached},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 5 { // a busy machine may run one after the other
@@ -188,11 +188,11 @@ func TestTwoStartsOfOneDaemonAreToldApart(t *testing.T) {
 				}
 				checkApart(t, all)
 				if n := overlapping(recs[0], recs[1]); n > 0 {
-					t.Logf("%d of %d starts overlapped with another", n, len(recs[0].Starts))
+					t.Logf("%d of %d starts overlapped", n, len(recs[0].Starts))
 					return
 				}
 			}
-			t.Skip("not decided: in five tries no two starts were at the same time")
+			t.Skip("not decided: no starts overlapped in five attempts")
 		})
 	}
 }

@@ -22,7 +22,7 @@ import (
 // The source of a cell's figures is known in advance: on the host, in a bare runtime,
 // which uses the host's file systems like the floor, and in gVisor, which accepts
 // O_DIRECT without passing it on.
-func TestACacheIsToldFromADiskInRuntimes(t *testing.T) {
+func TestCacheIsDistinguishedFromDiskInRuntimes(t *testing.T) {
 	tellCaches(t, append([]string{"host", "runc"}, runsc()...))
 }
 
@@ -59,7 +59,7 @@ func tellCachesOf(t *testing.T, rw string, targets, flags []string) {
 	for _, target := range targets {
 		name, _, _ := strings.Cut(target, "=")
 		check.That(t, slices.ContainsFunc(rec.Places, func(p record.Place) bool { return p.Target == name && len(p.Mounts) > 1 }),
-			"%s: its file systems are not known", name)
+			"%s: unknown file systems", name)
 	}
 }
 
@@ -93,15 +93,15 @@ func weighStorage(t *testing.T, flags, targets []string) (*record.Record, *stora
 }
 
 // A workload queries how much of a file in its image is in the page cache, and then reads
-// the file. Nothing else reads it. A cold start finds nothing cached and reads from the
-// disk; a warm start finds what the previous start read.
-func TestAColdStartFindsNothingOfItsImageInMemoryAndAWarmOneAllOfIt(t *testing.T) {
+// the file. Nothing else reads it. A cold start finds nothing cached. A warm start finds
+// the bytes read by the previous start.
+func TestOnlyWarmStartsFindTheirImageInTheCache(t *testing.T) {
 	docker := engines.Docker(t)
 	p, out := folders(t), t.TempDir()
 	own := filepath.Join(p.dir, "big")
 	must.OK(t, os.WriteFile(own, bytes.Repeat([]byte("tare"), big/4), 0o600))
 	archive := shell(t)
-	// It is ready once it has read the file and written the result.
+	// The workload is ready once it has read the file and written the result.
 	does := func(file, out string) string {
 		return fmt.Sprintf(`bash -c 'found=$(fincore -bnro RES %s); cat %[1]s >/dev/null; echo $found >>%s/said; echo finished; trap "exit 0" TERM; while :; do sleep 0.05; done'`, file, out)
 	}
@@ -115,7 +115,7 @@ func TestAColdStartFindsNothingOfItsImageInMemoryAndAWarmOneAllOfIt(t *testing.T
 		text := must.Read(t, filepath.Join(out, "said"))
 		must.OK(t, os.Remove(filepath.Join(out, "said")))
 		said := strings.Fields(text)
-		must.That(t, len(said) == len(recs[0].Batches), "%s: %d workloads said %q", cache, len(recs[0].Batches), said)
+		must.That(t, len(said) == len(recs[0].Batches), "%s: %d workloads, results %q", cache, len(recs[0].Batches), said)
 		found := map[string][]string{}
 		for i, b := range recs[0].Batches { // one at a time
 			found[b.Target] = append(found[b.Target], said[i])
@@ -128,8 +128,8 @@ func TestAColdStartFindsNothingOfItsImageInMemoryAndAWarmOneAllOfIt(t *testing.T
 			check.That(t, cache != "cold" || !slices.ContainsFunc(bytes, func(n string) bool { return n != "0" }),
 				"cold starts of %s found %q bytes of %d in memory", target, bytes, big)
 		}
-		if cache == "warm" && !warm { // others on the machine may drop it meanwhile, but not each time
-			t.Errorf("no warm start found its %d bytes in memory", big)
+		if cache == "warm" && !warm { // other processes may evict it, but not each time
+			t.Errorf("no warm start found all %d bytes in memory", big)
 		}
 	}
 }

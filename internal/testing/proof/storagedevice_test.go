@@ -11,15 +11,15 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 )
 
-// The cache is distinguished from the disk in the containers of engines as well, for
-// every file location.
-func TestACacheIsToldFromADiskInEngines(t *testing.T) {
+// The same as TestCacheIsDistinguishedFromDiskInRuntimes in the containers of engines,
+// for every file location.
+func TestCacheIsDistinguishedFromDiskInEngines(t *testing.T) {
 	targets := []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc"}
 	tellCaches(t, targets, fleetFlags(t, targets...)...)
 }
 
 // Direct I/O of sufficient duration is attributed to the device.
-func TestADirectReadOfAFileIsTheDevices(t *testing.T) {
+func TestDirectReadIsAttributedToTheDevice(t *testing.T) {
 	recs, judged, _ := tare(folders(t), storage.Judge, "run", "testdata/direct.yaml")
 	rec, j := recs[0], judged[0]
 	for _, table := range j.Tables {
@@ -34,8 +34,8 @@ func TestADirectReadOfAFileIsTheDevices(t *testing.T) {
 
 // A file system on a loop device is judged by its backing store: memory, or the page
 // cache if the image is read through it.
-func TestADiskThatIsAFileIsNotTakenForADevice(t *testing.T) {
-	for name, c := range map[string]struct{ tmpfs bool }{"in memory": {true}, "read through the page cache": {false}} {
+func TestLoopDeviceIsNotJudgedAsADisk(t *testing.T) {
+	for name, c := range map[string]struct{ tmpfs bool }{"image on a tmpfs": {true}, "image read through the page cache": {false}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if c.tmpfs {

@@ -39,10 +39,10 @@ func holdMemfd() {
 	select {}
 }
 
-// A runtime that hides its cost, or whose sandbox dies, must not be reported as cheap.
-// The runtimes are wrappers of real ones that apply a trick after each start. Processes
-// that they leave running become children of the lane, because the wrapper has exited.
-func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
+// A runtime that hides its cost, or kills its sandbox, must not be reported as cheap. The
+// runtimes are wrappers of real ones that apply a trick after each start. Processes that
+// they leave running become children of the lane, because the wrapper has exited.
+func TestHiddenRuntimeCostIsReported(t *testing.T) {
 	need.Root(t)
 	need.Long(t)
 	self := must.Get(os.Executable())(t)
@@ -54,9 +54,9 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 		open  float64
 		fails bool // the phase fails and has no podFixed
 	}{
-		"a helper that spins":                  {"( setsid sh -c 'while :; do :; done'" + left, "10m,500Mi", "is not enough: phase idle with 1 sandbox needs ", 0, false},
-		"a helper that holds a file in memory": {"( " + memfdEnv + "=1 setsid " + self + left, "1,64Mi", "per sandbox are unexplained", inMemfd * 0.75, false},
-		"a sandbox that is killed":             {"( setsid sh -c \"sleep 2; $runtime --root $root kill $id KILL\"" + left, "1,500Mi", ": killed by SIGKILL", 0, true},
+		"helper that spins":         {"( setsid sh -c 'while :; do :; done'" + left, "10m,500Mi", "is not enough: phase idle with 1 sandbox needs ", 0, false},
+		"helper that holds a memfd": {"( " + memfdEnv + "=1 setsid " + self + left, "1,64Mi", "per sandbox are unexplained", inMemfd * 0.75, false},
+		"killed sandbox":            {"( setsid sh -c \"sleep 2; $runtime --root $root kill $id KILL\"" + left, "1,500Mi", ": killed by SIGKILL", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := folders(t)
@@ -75,7 +75,7 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 					}
 				}
 				check.That(t, strings.Contains(strings.Join(all, "\n"), c.says) && k.Answer != overhead.Enough,
-					"%s is %s, and %q is not in:\n%s", k.Target, k.Answer, c.says, strings.Join(all, "\n"))
+					"%s is %s, want a finding with %q in:\n%s", k.Target, k.Answer, c.says, strings.Join(all, "\n"))
 			}
 			check.That(t, len(j.Check) == 1 && c.fails == (len(j.Classes) == 0), "%+v\n%+v", j.Check, j.Classes)
 			for i := range j.Tables {
@@ -86,7 +86,7 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 					}
 					for _, r := range l.Rows {
 						if strings.Contains(name, "spins") && r.Role == record.RoleRuntime && r.CPU == 0 {
-							t.Errorf("%s: the helper used nothing: %+v", j.Tables[i].Cells[k].Target, r)
+							t.Errorf("%s: no CPU time of the helper: %+v", j.Tables[i].Cells[k].Target, r)
 						}
 					}
 				}
@@ -95,7 +95,7 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 	}
 }
 
-// wrapped is a runtime with its own name that applies a trick after each start.
+// wrapped writes a runtime with the same name that applies a trick after each start.
 func wrapped(t *testing.T, runtime, trick string) string {
 	path := filepath.Join(t.TempDir(), filepath.Base(runtime))
 	script := fmt.Sprintf(`#!/bin/sh
@@ -121,7 +121,7 @@ func untraced(t *testing.T) {
 	before := traces(t)
 	t.Cleanup(func() {
 		var left []string
-		for range 100 { // the kernel takes programs apart when it has time
+		for range 100 { // the kernel frees programs asynchronously
 			left = left[:0]
 			held := map[string]bool{}
 			for pid := range everybody() {
@@ -180,7 +180,7 @@ func everybody() map[string]bool {
 	return all
 }
 
-// holds returns the BPF programs that a process has open, directly or through a link, see
+// holds returns the BPF programs that a process has open, directly or through a link. See
 // proc_pid_fdinfo(5).
 func holds(pid string) (all []string) {
 	found, _ := filepath.Glob(filepath.Join("/proc", pid, "fdinfo", "*"))
@@ -198,16 +198,16 @@ func holds(pid string) (all []string) {
 	return all
 }
 
-// ungrouped checks at the end of the test that no cgroup of a container is left, wherever
-// its runtime created it.
+// ungrouped checks at the end of the test that no cgroup of a container is left in any
+// hierarchy.
 func ungrouped(t *testing.T, container string) {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
 	t.Cleanup(func() {
 		for _, h := range hs {
 			_ = filepath.WalkDir(h.Mount, func(path string, d os.DirEntry, err error) error {
-				check.That(t, err != nil || !d.IsDir() || d.Name() != container, "left is %s", path)
-				return nil // caused by concurrent exits
+				check.That(t, err != nil || !d.IsDir() || d.Name() != container, "left behind: %s", path)
+				return nil // ignore errors of concurrent exits
 			})
 		}
 	})

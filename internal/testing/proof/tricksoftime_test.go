@@ -26,9 +26,9 @@ import (
 // open.
 const quietly = " </dev/null >/dev/null 2>&1 & )"
 
-// A trick that makes a runtime look faster, or a disturbance, is reported in one finding,
-// and not for the honest runtime measured with it.
-func TestATrickOfTimeIsSaid(t *testing.T) {
+// A trick that makes a runtime look faster, or a disturbance, is reported as a finding. It
+// is not reported for the honest runtime measured with it.
+func TestTimingTricksAreReported(t *testing.T) {
 	need.Root(t)
 	need.Long(t)
 	stranger := exec.CommandContext(t.Context(), "sleep", "1000") // belongs to no sandbox
@@ -41,53 +41,53 @@ func TestATrickOfTimeIsSaid(t *testing.T) {
 		verb  string // with arguments
 		says  []string
 	}{
-		"helpers that sleep and spin": {
+		"helpers that sleep and spin outlive the sandbox": {
 			`"$runc" "$@" || exit; case $verb in start|run) ( setsid sleep 1000` + quietly + `; ( setsid sh -c 'while :; do :; done'` + quietly + `;; esac; exit 0`, "lifecycle --rounds 3",
 			[]string{"processes that outlived their sandboxes: 16, of 4 of 4 visits (", "sleep, left behind by a runtime's command", "CPU since"}},
-		"a helper by the name of a kernel thread": {
+		"helper named like a kernel thread outlives the sandbox": {
 			`"$runc" "$@" || exit; ln -sf "$(command -v sleep)" "$dir/kworker-u9"; case $verb in start) ( setsid "$dir/kworker-u9" 1000` + quietly + `;; esac; exit 0`, "lifecycle --rounds 3",
 			[]string{"processes that outlived their sandboxes: 4, of 4 of 4 visits (kworker-u9, left behind by a runtime's command)"}},
-		"a delete that leaves the cgroups": {
+		"delete leaves cgroups behind": {
 			`[ $verb != delete ] || { "$runc" "$@" || exit; for g in /sys/fs/cgroup/*/tare-run-*/trick /sys/fs/cgroup/tare-run-*/trick; do [ ! -d $g ] || mkdir -p $g/$id; done; exit 0; }`, "lifecycle --rounds 3",
 			[]string{"cgroups that outlived their sandboxes: 4, of 4 of 4 visits, such as /tare-run-"}},
-		"a CPU limit above the sandboxes":          {limit, "lifecycle --rounds 3", []string{"/trick (0.02 CPUs) throttled "}},
-		"a CPU limit above the sandbox of a start": {limit, "startup --rounds 4", []string{"/trick (0.02 CPUs) throttled "}},
-		"a start that returns and starts later": {
+		"CPU limit on a parent of the sandboxes":     {limit, "lifecycle --rounds 3", []string{"/trick (0.02 CPUs) throttled "}},
+		"CPU limit on a parent of a started sandbox": {limit, "startup --rounds 4", []string{"/trick (0.02 CPUs) throttled "}},
+		"start returns before the workload runs": {
 			`[ $verb != start ] || { (sleep 0.3; exec "$runc" "$@") >/dev/null 2>&1 & exit 0; }`, "lifecycle --ops start --rounds 4",
 			[]string{" before the workload ran"}},
-		"a run that returns and runs later": {
+		"run returns before the workload runs": {
 			`[ $verb != run ] || { (sleep 0.3; exec "$runc" "$@") & exit 0; }`, "lifecycle --ops run --rounds 4",
 			[]string{" before the workload ran"}},
-		"a clock that is behind": {
+		"monotonic clock of the workload is behind": {
 			`case $verb in create|run) exec unshare --time --monotonic=-1 "$runc" "$@";; esac`, "lifecycle --rounds 2",
 			[]string{"its workloads have a clock of their own"}},
-		"a clock that runs from another moment, by so little that its times could be true": {
+		"separate time namespace without an offset": {
 			`case $verb in create|run) exec unshare --time "$runc" "$@";; esac`, "lifecycle --rounds 2",
 			[]string{"its workloads have a clock of their own"}},
-		"a cache that the first round fills": {
+		"first round fills a cache": {
 			`[ -e $dir/filled-$verb ] || { : >$dir/filled-$verb; sleep 1; }`, "lifecycle --rounds 20 --warmup 0",
 			[]string{"the first round took "}},
-		"a workload that runs before it is started, and a state that denies it": {
+		"create runs the workload and state hides it": {
 			`case $verb in
 			create) root=$2; shift 3; "$runc" --root $root run --detach "$@" || exit; : >$dir/$id; exit 0;;
 			state) [ ! -e $dir/$id ] || { "$runc" "$@" | sed 's/"status": "running"/"status": "created"/'; exit; };;
 			start) rm -f $dir/$id; exit 0;;
 			esac`, "lifecycle --rounds 1 --timeout 3s",
-			// Its first output is before start, or in place of the reply of state.
+			// Its first output is before start, or replaces the output of state.
 			[]string{"failed, warm-up included; the first: timed out waiting for the workload's first output|failed, warm-up included; the first: parse the output of state"}},
-		"a start that starts nothing": {
+		"start does nothing": {
 			`[ $verb != start ] || exit 0`, "lifecycle --ops start --rounds 1 --timeout 3s",
 			[]string{"2 of 2 failed, warm-up included; the first: timed out waiting for the workload's first output"}},
-		"a stop that stops nothing": {
+		"kill does nothing": {
 			`[ $verb != kill ] || exit 0`, "lifecycle --ops stop --rounds 1 --timeout 3s",
 			[]string{"2 of 2 failed, warm-up included; the first: timed out waiting for the workload's exit"}},
-		"a sandbox that dies as soon as it has started": {
+		"sandbox exits after start": {
 			`[ $verb != start ] || { "$runc" "$@" || exit; "$runc" --root $2 kill $id KILL; sleep 0.2; exit 0; }`, "lifecycle --ops start --rounds 1",
 			[]string{"2 of 2 failed, warm-up included; the first: reported success, but state says \"stopped\", expected \"running\""}},
-		"a limit that leaves no memory": {
+		"memory limit is too small": {
 			`[ $verb != create ] || sed -i 's/"memory":{"limit":[0-9]*/"memory":{"limit":1048576/' $5/config.json`, "lifecycle --ops create --rounds 1",
 			[]string{"2 of 2 failed, warm-up included; the first: exit status 1: "}},
-		"an exit code that lies": {
+		"start succeeds with a nonzero exit code": {
 			`[ $verb != start ] || { "$runc" "$@"; exit 3; }`, "lifecycle --ops start --rounds 1",
 			[]string{"2 of 2 failed, warm-up included; the first: exit status 3"}},
 	} {
@@ -104,8 +104,8 @@ func TestATrickOfTimeIsSaid(t *testing.T) {
 				for _, f := range rec.Findings {
 					said[f.Target] = said[f.Target] || slices.ContainsFunc(strings.Split(want, "|"), func(one string) bool { return strings.Contains(f.Message, one) })
 				}
-				if !said["trick"] && !said[""] || said["runc"] { // of all together where both lead there
-					t.Errorf("%q is said of %v; %+v\n%s\n%s", want, said, rec.Findings, text, stderr)
+				if !said["trick"] && !said[""] || said["runc"] { // findings without a target are about all targets
+					t.Errorf("%q is reported for %v; findings %+v\n%s\n%s", want, said, rec.Findings, text, stderr)
 				}
 			}
 		})
@@ -133,15 +133,15 @@ func TestTaresOwnCPULimitIsTheFirstFinding(t *testing.T) {
 	rec, _ := stored(p, file, func(*record.Record) (any, error) { return nil, nil })
 	want := "tare's own cgroup /" + group + " may use no more than 0.1 CPUs, and was throttled in "
 	if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return strings.HasPrefix(f.Message, want) }) {
-		t.Errorf("%q is not in %+v", want, rec.Findings)
+		t.Errorf("no finding %q in %+v", want, rec.Findings)
 	}
 	if _, findings, _ := strings.Cut(string(out), "findings"); !strings.HasPrefix(strings.Join(strings.Fields(findings), " "), "warning "+want) {
-		t.Errorf("it is not the first:\n%s", out)
+		t.Errorf("the CPU limit is not the first finding:\n%s", out)
 	}
 }
 
 // Leftovers of a runtime below a shim are found like those below a lane.
-func TestAHelperBelowAShimIsFound(t *testing.T) {
+func TestHelperBelowAShimIsFound(t *testing.T) {
 	d := engines.Containerd(t, engines.V1)
 	path := filepath.Join(t.TempDir(), "trick")
 	script(t, path, "#!/bin/sh\n%s \"$@\" || exit\ncase \" $* \" in *' start '*) ( setsid sleep 30"+quietly+";; esac\nexit 0\n", need.Tool(t, "runc"))

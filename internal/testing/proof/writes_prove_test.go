@@ -18,9 +18,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// A neighbour with a write load writes, and its file contains the data: as many blocks as
-// it reports, less those written twice.
-func TestANeighbourWritesWhatItSays(t *testing.T) {
+// A neighbour with a write load writes the reported number of blocks to its file, less
+// those written twice.
+func TestNeighbourWritesWhatItReports(t *testing.T) {
 	for _, target := range []string{"floor", "runc"} {
 		t.Run(target, func(t *testing.T) {
 			p := folders(t)
@@ -32,16 +32,16 @@ func TestANeighbourWritesWhatItSays(t *testing.T) {
 			_, judged, _ := tare(p, app.Judge, "app", target, "--rounds", "1", "-t", "500ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--neighbour", "storage randwrite")
 			end()
 			w := <-seen
-			must.That(t, w.file != nil, "there was no file that it writes to")
+			must.That(t, w.file != nil, "the neighbour had no file open for writing")
 			defer w.file.Close()
 			blocks := must.Get(w.blocks())(t)
 			// Two jobs write to one file without rewriting blocks, and continue briefly
 			// after the last reading.
 			least, most := float64(w.bytes)/2*0.9, float64(w.bytes)*1.1+16*mib
 			if failed, total, _ := judged[0].Result(); failed != 0 || total != 2 || w.bytes == 0 || float64(blocks) < least || float64(blocks) > most {
-				t.Errorf("it says that it wrote %d bytes, %d are in its file; %d of %d windows failed", w.bytes, blocks, failed, total)
+				t.Errorf("reported %d bytes written, %d are in the file; %d of %d windows failed", w.bytes, blocks, failed, total)
 			}
-			t.Logf("it wrote %.1f MiB, of which %.1f are in its file", float64(w.bytes)/mib, float64(blocks)/mib)
+			t.Logf("%.1f MiB written, %.1f MiB in the file", float64(w.bytes)/mib, float64(blocks)/mib)
 		})
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/find"
 )
 
-// The same holds on every target, even if an engine waits for ten seconds before it
-// kills.
-func TestWhatAProgramDoesWrongIsAFailureWithItsCauseOnEveryTarget(t *testing.T) {
+// The same as TestProgramErrorsAreFailuresWithCauses on every target, including engines
+// that wait ten seconds before they kill.
+func TestProgramErrorsAreFailuresWithCausesOnEveryTarget(t *testing.T) {
 	wrong(t, append(fleet(t), bridged(t)), func(find.Found, misdeed) bool { return false })
 }

@@ -24,14 +24,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// misdeed is a program error, caused by a script, and its expected message.
+// misdeed is a program error caused by a script, with its expected message.
 type misdeed struct {
 	name   string
 	script string
 	op     subject.Op // the failing operation
-	says   string     // or, by target, what a kernel of its own, or no limit of tasks, makes of it
+	says   string     // expected message, unless but has one for the target
 	but    map[string]string
-	waits  bool // the test waits as long as an engine does before it kills
+	waits  bool // the engine waits before it kills
 }
 
 const forever = "while :; do sleep 0.05; done"
@@ -51,16 +51,16 @@ func (m *misdeed) done(pid int) bool {
 }
 
 // loud is the maximum output of a program in these tests. bounded is the maximum size of
-// its log when it was killed.
+// its log when it is killed.
 const loud, bounded = 4 << 20, 256 << 20
 
-const forks, never = "forks without end", "is never ready"
+const forks, never = "forks without end", "never ready"
 
 var misdeeds = []misdeed{
 	{name: never, script: "trap 'exit 0' TERM; " + forever, op: subject.Run, says: "not ready (log:^ready$) within 1s"},
-	{name: "ends at once", script: "echo because >&2; exit 3", op: subject.Run, says: "because; with status 3 | because; ended with 3",
+	{name: "exits at once", script: "echo because >&2; exit 3", op: subject.Run, says: "because; with status 3 | because; ended with 3",
 		but: map[string]string{"runsc": "because"}},
-	{name: "ends once it is ready", script: "echo ready; until [ -e /in/go ] || [ -e ${0%/*}/go ]; do sleep 0.02; done; echo 'lost it' >&2; exit 4", op: subject.Stop, says: "the workload ended before it was stopped, with status 4",
+	{name: "exits once ready", script: "echo ready; until [ -e /in/go ] || [ -e ${0%/*}/go ]; do sleep 0.02; done; echo 'lost it' >&2; exit 4", op: subject.Stop, says: "the workload ended before it was stopped, with status 4",
 		but: map[string]string{"runsc": "the workload ended before it was stopped"}},
 	{name: "floods its log", script: `trap 'exit 0' TERM; echo ready; line=$(printf '%02000d' 7); while :; do echo "$line"; done`, op: subject.Stop, says: "its output exceeded 4 MiB"},
 	{name: "ignores the signal", script: "trap '' TERM; echo ready; " + forever, op: subject.Stop, waits: true, says: "the workload ignores SIGTERM",
@@ -71,9 +71,9 @@ var misdeeds = []misdeed{
 		but: map[string]string{"runsc": "it was refused more tasks than | ended before it was stopped", "docker/runsc": "it was refused more tasks than | ended before it was stopped"}},
 }
 
-// Every error of a user's program is a failure with its cause, on every target. It is
-// reported in time, the log is bounded, and nothing is left.
-func TestWhatAProgramDoesWrongIsAFailureWithItsCause(t *testing.T) {
+// Every error of a user's program is a failure with its cause. It is reported in time, the
+// log is bounded, and nothing is left behind.
+func TestProgramErrorsAreFailuresWithCauses(t *testing.T) {
 	all := fleet(t)
 	some := slices.DeleteFunc(slices.Clone(all), func(f find.Found) bool {
 		return !slices.Contains([]string{"host", "floor", "runc", "docker/runc", "containerd/runc"}, f.Name)
@@ -90,7 +90,8 @@ func has(f *record.Failure, says string) bool {
 	})
 }
 
-// patience is the timeout of one operation: engines wait ten seconds before they kill.
+// patience returns the timeout of one operation. Engines wait ten seconds before they
+// kill.
 func patience(target string) time.Duration {
 	if strings.Contains(target, "/") && target != "containerd/runc" {
 		return 20 * time.Second
@@ -117,7 +118,7 @@ func wrong(t *testing.T, all []find.Found, out func(find.Found, misdeed) bool) {
 				HostCommand: []string{"bash", script}}, patience(f.Name))
 			s = minder.Wrap(s, env, loud)
 			for _, m := range misdeeds {
-				if out(f, m) || m.name == forks && f.Name == "host" { // which has no limits
+				if out(f, m) || m.name == forks && f.Name == "host" { // the host has no limits
 					continue
 				}
 				began := time.Now()
@@ -141,7 +142,7 @@ func wrong(t *testing.T, all []find.Found, out func(find.Found, misdeed) bool) {
 					says = m.says
 				}
 				check.That(t, (told == nil) == (says == "") && (told == nil || has(told, says)), "%s, %s: %+v; want %q", f.Name, m.name, told, says)
-				check.That(t, log <= bounded && took <= 2*time.Minute, "%s, %s: it took %v, and its log had %d bytes", f.Name, m.name, took, log)
+				check.That(t, log <= bounded && took <= 2*time.Minute, "%s, %s: took %v, log of %d bytes", f.Name, m.name, took, log)
 				if told != nil {
 					t.Logf("%s %s: after %v, log of %d KiB: %s, exit %d: %s", f.Name, m.name, took, log>>10, told.Kind, told.Exit, told.Detail)
 				}
@@ -169,7 +170,7 @@ func commit(t *testing.T, s subject.Session, m misdeed, sign string) (*record.Fa
 		defer os.Remove(sign)
 		for pid, late := at.Reach(0).Pid, time.Now().Add(time.Minute); !m.done(pid); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(late) {
-				t.Errorf("%s: it has not come to that", m.name)
+				t.Errorf("%s: the program did not fail in time", m.name)
 				break
 			}
 		}

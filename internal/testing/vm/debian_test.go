@@ -154,7 +154,7 @@ const (
 		true`
 )
 
-func TestTareOnDebianWithSystemd(t *testing.T) {
+func TestDebianWithSystemd(t *testing.T) {
 	g := debian(t, "bookworm", claims...)
 	g.BeforePowerCut = beforePowerCut
 	boot(t, g, claims...)
@@ -163,7 +163,7 @@ func TestTareOnDebianWithSystemd(t *testing.T) {
 	boot(t, g, afterPowerCut)
 }
 
-func TestTareOnCurrentDebianWithSystemd(t *testing.T) {
+func TestCurrentDebianWithSystemd(t *testing.T) {
 	boot(t, debian(t, "trixie", current...), current...)
 }
 
@@ -235,7 +235,7 @@ func livedEverywhere(t *testing.T, out *Outcome) {
 		if strings.HasPrefix(target, "cri+") {
 			want = len(subject.Ops)
 		}
-		check.That(t, timed[target] == want, "%d operations of %s have a time, want %d", timed[target], target, want)
+		check.That(t, timed[target] == want, "%d operations of %s have times, want %d", timed[target], target, want)
 	}
 }
 
@@ -263,19 +263,19 @@ func charged(t *testing.T, groups string, c overhead.Cell) {
 		}
 		pods++
 		check.That(t, g.Limit == smallLimit && g.Usage >= 16<<20,
-			"%s: the limit is %d, and %d bytes are charged to %v", c.Target, g.Limit, g.Usage, g.Paths)
+			"%s: limit %d, %d bytes charged to %v", c.Target, g.Limit, g.Usage, g.Paths)
 		for _, path := range g.Paths {
 			check.That(t, strings.HasPrefix(path, groups), "%s: charged to %s, want %s…", c.Target, path, groups)
 		}
 	}
-	check.That(t, pods == 1, "%s: %d rows of its own groups: %+v", c.Target, pods, c.Ledger.Groups)
+	check.That(t, pods == 1, "%s: %d rows of its own cgroups: %+v", c.Target, pods, c.Ledger.Groups)
 }
 
 func becameReady(t *testing.T, out *Outcome) {
 	l := judged(t, out, "ready", lifecycle.Judge)
 	must.That(t, l.Failed == 0 && l.Total > 0, "%d of %d operations failed", l.Failed, l.Total)
 	ready := l.All.Of("time-to", "stamp", string(record.StampReady))
-	check.That(t, ready.N == 1, "it was ready in %d rounds: %+v", ready.N, ready)
+	check.That(t, ready.N == 1, "ready in %d rounds: %+v", ready.N, ready)
 }
 
 func stored(t *testing.T, out *Outcome) {
@@ -295,7 +295,7 @@ func cleaned(t *testing.T, out *Outcome, runs int) {
 	}
 	for i, want := range []int{runs, 0} {
 		must.OK(t, answers.Decode(&found[i]))
-		check.Equal(t, fmt.Sprintf("look %d found", i+1), len(found[i].LeftBehind), want)
+		check.Equal(t, fmt.Sprintf("clean %d found", i+1), len(found[i].LeftBehind), want)
 	}
 	check.Equal(t, "still", strings.TrimSpace(string(out.Files["killed.stdout"][answers.InputOffset():])), "")
 }

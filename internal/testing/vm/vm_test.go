@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
+func TestMissingRequirementNamesItsInstaller(t *testing.T) {
 	for name, set := range map[string]func(t *testing.T){
 		"no qemu-system-x86_64": func(t *testing.T) { t.Setenv("PATH", t.TempDir()) },
 		"no kernel":             func(t *testing.T) { t.Setenv("XDG_CACHE_HOME", t.TempDir()) },
@@ -31,7 +31,7 @@ func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
 	}
 }
 
-func TestMissingDiskIsNamedWithTheScriptThatMakesIt(t *testing.T) {
+func TestMissingDiskNamesItsInstaller(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	_, err := NewDisk(t.Context(), "bookworm", t.TempDir())
 	check.That(t, err != nil && strings.Contains(err.Error(), "no disk of Debian bookworm") &&
@@ -44,13 +44,13 @@ func TestPhraseIsFoundAcrossWrites(t *testing.T) {
 	for _, text := range []string{"guest: x\nguest: cut", " the", " pow"} {
 		fmt.Fprint(b, text)
 	}
-	check.Equal(t, "said", said, 0)
+	check.Equal(t, "notifications", said, 0)
 	if fmt.Fprint(b, "er\n"); said != 1 {
-		t.Errorf("said %d times, want 1", said)
+		t.Errorf("notified %d times, want 1", said)
 	}
 }
 
-func TestAMachineEndsWithItsTime(t *testing.T) {
+func TestMachineStopsAtItsTimeout(t *testing.T) {
 	need.VM(t)
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -60,11 +60,11 @@ func TestAMachineEndsWithItsTime(t *testing.T) {
 	_, err := Run(ctx, Guest{Commands: []Command{{"endless", []string{"sleep", "1000"}}}})
 	check.Is(t, err, context.DeadlineExceeded)
 	d := time.Since(begin)
-	check.That(t, d <= time.Minute, "it took %v", d)
+	check.That(t, d <= time.Minute, "took %v", d)
 	left, err := os.ReadDir(dir)
 	check.That(t, err == nil && len(left) == 0, "left %v, %v", left, err)
 	for _, process := range processes(t) {
-		check.Lacks(t, "left", process, dir)
+		check.Lacks(t, "process left behind", process, dir)
 	}
 }
 
@@ -74,14 +74,14 @@ func processes(t *testing.T) []string {
 	must.That(t, err == nil && len(files) != 0, "no processes: %v", err)
 	var all []string
 	for _, file := range files {
-		if text, err := os.ReadFile(file); err == nil { // else it is gone
+		if text, err := os.ReadFile(file); err == nil { // otherwise it has exited
 			all = append(all, strings.ReplaceAll(string(text), "\x00", " "))
 		}
 	}
 	return all
 }
 
-func TestCommandsThatCannotBeGivenAreRefused(t *testing.T) {
+func TestInvalidCommandsAreRefused(t *testing.T) {
 	for _, c := range []Command{
 		{"", []string{"true"}},
 		{"../x", []string{"true"}},
@@ -93,7 +93,7 @@ func TestCommandsThatCannotBeGivenAreRefused(t *testing.T) {
 	}
 }
 
-func TestResultsThatBreakOffAreNoResults(t *testing.T) {
+func TestTruncatedResultsAreRefused(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for name, text := range map[string]string{"./x.exit": "0\n", "./x.stdout": strings.Repeat("x", 5000)} {
@@ -110,11 +110,11 @@ func TestResultsThatBreakOffAreNoResults(t *testing.T) {
 		commands []Command
 		want     string
 	}{
-		"nothing":                  {nil, x, "the command x has not ended"},
-		"another command":          {whole, []Command{{Name: "y"}}, "the command y has not ended"},
-		"cut off":                  {whole[:2000], x, "broken"},
-		"what the console prints":  {[]byte(strings.Repeat("kernel panic\n", 100)), x, "broken"},
-		"an end that is no number": {bytes.ReplaceAll(whole, []byte("0\n\x00"), []byte("?\n\x00")), x, "the end of the command x"},
+		"no results":        {nil, x, "the command x has not ended"},
+		"missing command":   {whole, []Command{{Name: "y"}}, "the command y has not ended"},
+		"truncated":         {whole[:2000], x, "broken"},
+		"console output":    {[]byte(strings.Repeat("kernel panic\n", 100)), x, "broken"},
+		"invalid exit code": {bytes.ReplaceAll(whole, []byte("0\n\x00"), []byte("?\n\x00")), x, "the end of the command x"},
 	} {
 		err := new(Outcome).read(bytes.NewReader(test.results), test.commands)
 		check.That(t, err != nil && strings.Contains(err.Error(), test.want), "%s: %v", name, err)
@@ -126,7 +126,7 @@ func write(w *tar.Writer, text string) error {
 	return err
 }
 
-func TestWhatIsWrittenIsBounded(t *testing.T) {
+func TestOutputIsBounded(t *testing.T) {
 	full := 0
 	b := &bounded{limit: 10, full: func() { full++ }}
 	for _, text := range []string{"12345", "67890", "1"} {

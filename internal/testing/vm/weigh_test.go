@@ -22,12 +22,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// controllers are those delegated by the guest's root.
+// controllers lists the controllers delegated by the guest's root.
 var controllers = []string{"cpu", "io", "memory", "pids"}
 
 // All checks that need a machine share one boot, because the guest is ten times slower.
 // None has a time limit, because the time depends on other work on the CPUs.
-func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
+func TestOldKernelWithCgroupV2Only(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the machine has x86-64 CPUs, and runs this machine's programs")
 	}
@@ -51,7 +51,7 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 			{"overhead", overheadArgs},
 			{"tracer", []string{"/bin/tracer", "-test.v", "-test.run", "TestCloseLeavesNothing|TestSignalIsInTheStatus/as_this_kernel_is"}},
 			// Only the loops that this kernel supports, and no timing tests.
-			{"datapath", []string{"/bin/datapath", "-test.v", "-test.skip", "TimePerRun|ExactlyItsRounds/walked|KernelWithoutBpfLoop"}},
+			{"datapath", []string{"/bin/datapath", "-test.v", "-test.skip", "TimePerRun|LoopRunsTheRequestedRounds/walked"}},
 			{"left", []string{"sh", "-c", `find /sys/fs/cgroup -mindepth 1 -name 'tare-*'
 				find /run/tare /var/lib/tare -mindepth 1 -maxdepth 1 -type d
 				while read -r what where rest; do case $where in *tare*) echo "$where"; esac; done </proc/mounts
@@ -64,16 +64,16 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 		want := map[string]int{"fails": 3}[name]
 		check.That(t, code == want, "%s, want %d", out.Output(name), want)
 	}
-	t.Run("the machine has the groups, the words and the ends of commands", func(t *testing.T) { theMachine(t, out) })
-	t.Run("doctor says so", func(t *testing.T) { doctored(t, out) })
-	t.Run("lifecycle weighs runc and crun", func(t *testing.T) { lived(t, out) })
-	t.Run("overhead closes the books of runc and crun", func(t *testing.T) { closed(t, out) })
+	t.Run("cgroups, arguments and exit codes are passed", func(t *testing.T) { theMachine(t, out) })
+	t.Run("doctor reports cgroup v2", func(t *testing.T) { doctored(t, out) })
+	t.Run("lifecycle measures runc and crun", func(t *testing.T) { lived(t, out) })
+	t.Run("the ledgers of runc and crun balance", func(t *testing.T) { closed(t, out) })
 	// The verifier of this kernel understands less compiled code and checks callbacks
 	// differently (before Linux 6.7), and its structs differ.
-	t.Run("it takes the programs of the tracer and tells the same", func(t *testing.T) { passed(t, out, "tracer", 3) })
-	t.Run("it takes the programs of the datapath and does the same", func(t *testing.T) { passed(t, out, "datapath", 18) })
-	t.Run("nothing is left", func(t *testing.T) {
-		check.Equal(t, "left behind, before the guest's own group", string(out.Files["left.stdout"]), "/sys/fs/cgroup/guest/cgroup.procs\n")
+	t.Run("tracer programs work", func(t *testing.T) { passed(t, out, "tracer", 3) })
+	t.Run("datapath programs work", func(t *testing.T) { passed(t, out, "datapath", 18) })
+	t.Run("nothing is left behind", func(t *testing.T) {
+		check.Equal(t, "left behind, in front of the guest's own cgroup", string(out.Files["left.stdout"]), "/sys/fs/cgroup/guest/cgroup.procs\n")
 	})
 }
 
@@ -96,10 +96,10 @@ func passed(t *testing.T, out *Outcome, name string, least int) {
 func theMachine(t *testing.T, out *Outcome) {
 	groups, own, _ := strings.Cut(string(out.Files["groups.stdout"]), "\n")
 	got := strings.Fields(groups)
-	check.That(t, slices.Equal(got, controllers) && own == "0::/guest\n", "controllers %q, and its group is %q", got, own)
+	check.That(t, slices.Equal(got, controllers) && own == "0::/guest\n", "controllers %q, own cgroup %q", got, own)
 	check.Equal(t, "words", string(out.Files["words.stdout"]), "it's|a  b|$HOME|*|")
 	if got := string(out.Files["fails.stderr"]); got != "why\n" || !strings.Contains(out.Console, "guest: fails exited with 3") {
-		t.Errorf("a failure: %q, and the console is\n%s", got, out.Console)
+		t.Errorf("stderr of a failed command: %q, console:\n%s", got, out.Console)
 	}
 }
 
@@ -119,7 +119,7 @@ func doctorFinds(t *testing.T, out *Outcome, areas map[string][]string) {
 			i := slices.IndexFunc(answer.Checks, func(c doctor.Check) bool { return (area == "" || c.Area == area) && c.Name == name })
 			switch {
 			case i < 0:
-				t.Errorf("it says nothing of %s", name)
+				t.Errorf("doctor does not report %s", name)
 			case answer.Checks[i].Status != doctor.OK && answer.Checks[i].Status != doctor.NotTried:
 				t.Errorf("%+v", answer.Checks[i])
 			case name == "cgroups" && answer.Checks[i].Version != "v2":
@@ -154,7 +154,7 @@ func recorded(t *testing.T, out *Outcome, name string) *record.Record {
 	must.That(t, err == nil, "%v\n%s", err, out.Output(name))
 	env := rec.Header.Environment
 	for _, c := range controllers {
-		check.That(t, slices.Contains(env.Controllers, c), "the record's machine has no %s: %v", c, env.Controllers)
+		check.That(t, slices.Contains(env.Controllers, c), "no controller %s in the record: %v", c, env.Controllers)
 	}
 	check.That(t, env.Cgroup == "v2" && rec.End != nil && rec.ProblemCount == 0 && !rec.Truncated,
 		"cgroup %q, end %+v, %d problems, truncated %v", env.Cgroup, rec.End, rec.ProblemCount, rec.Truncated)
@@ -163,8 +163,8 @@ func recorded(t *testing.T, out *Outcome, name string) *record.Record {
 
 // Maximum residual of the ledger on an otherwise idle node.
 const (
-	residualShare = 0.02    // of what the node changed by
-	residualBytes = 4 << 20 // or this
+	residualShare = 0.02    // of the node's change
+	residualBytes = 4 << 20 // minimum bound
 )
 
 // overheadArgs run one round, because the emulation is slow, with a load of known size.
@@ -232,7 +232,7 @@ func balanced(t *testing.T, table overhead.Table, c overhead.Cell) {
 	t.Helper()
 	l := &c.Ledger
 	if most := max(residualBytes, int64(residualShare*float64(l.Node))); l.Residual > most || l.Residual < -most {
-		t.Errorf("%s at %d of %s: the node changed by %d, others by %d, the roles sum up to %d: residual %d", table.Phase, table.Sandboxes, c.Target, l.Node, l.Others, l.Sum, l.Residual)
+		t.Errorf("%s at %d of %s: node change %d, others %d, sum of roles %d, residual %d", table.Phase, table.Sandboxes, c.Target, l.Node, l.Others, l.Sum, l.Residual)
 	}
 	rows := map[record.Role]ledger.Row{}
 	for _, row := range l.Rows {
@@ -252,5 +252,5 @@ func balanced(t *testing.T, table overhead.Table, c overhead.Cell) {
 func holds(t *testing.T, c overhead.Cell) {
 	t.Helper()
 	check.That(t, c.Expected == 16<<20 && c.Measured >= 0.99*c.Expected && c.Measured <= 1.01*c.Expected+1<<20,
-		"%s was asked to hold %.0f bytes, and %.0f were found", c.Target, c.Expected, c.Measured)
+		"%s: requested %.0f bytes, measured %.0f", c.Target, c.Expected, c.Measured)
 }

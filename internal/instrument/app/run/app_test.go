@@ -51,8 +51,8 @@ type server struct {
 	port   string
 	starts func(lane int) *record.Failure
 	over   *record.Failure // the failure injected while the server is queried
-	noisy  *atomic.Bool    // all sessions of the target
-	loud   atomic.Int64    // requests that came while a neighbour worked
+	noisy  *atomic.Bool    // shared by all sessions of the target
+	loud   atomic.Int64    // requests received while a neighbour worked
 	open   *atomic.Int64
 }
 
@@ -115,7 +115,7 @@ func (s *seat) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		takes *= 2
 	}
 	time.Sleep(takes)
-	if n := s.count.Add(1); s.fails > 0 && n%s.fails == 2 { // who asks whether it is ready is the first
+	if n := s.count.Add(1); s.fails > 0 && n%s.fails == 2 { // the first request is the readiness poll
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 }
@@ -169,7 +169,7 @@ func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.J
 	t.Helper()
 	port := strconv.Itoa(ports.Held(t))
 	p := app.Defaults()
-	p.Limits.CPU = 1.5 // of the service; neighbours have no limit
+	p.Limits.CPU = 1.5 // limits of the service; neighbours have none
 	p.URL, p.Rounds, p.Seed, p.Warm, p.Duration, p.Connections, p.Timeout = "http://:"+port+"/", 2, 1, 0, time.Second, 2, time.Minute
 	p.Answer = time.Minute
 	change(&p)
@@ -183,7 +183,7 @@ func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.J
 	}
 	rec, j, err := Run(t.Context(), o)
 	must.OK(t, err)
-	check.Equal(t, "sessions are open still", open.Load(), 0)
+	check.Equal(t, "open sessions", open.Load(), 0)
 	for i, w := range record.All[app.Window](rec) {
 		err := record.Validate(w)
 		check.That(t, err == nil, "window %d: %v", i, err)
@@ -210,7 +210,7 @@ func in(f figure.Figure, round int) float64 {
 func TestMeasuredLatencyMatchesServer(t *testing.T) {
 	j := perform(t, func(*app.Options) {}, &server{name: "fast", takes: 10 * time.Millisecond}, &server{name: "slow", takes: 30 * time.Millisecond})
 	fast, slow := of(t, j, "throughput", "target", "fast"), of(t, j, "throughput", "target", "slow")
-	check.That(t, fast.Value <= 2/0.010 && slow.Value <= 2/0.030, "%.1f and %.1f requests a second of two connections", fast.Value, slow.Value)
+	check.That(t, fast.Value <= 2/0.010 && slow.Value <= 2/0.030, "%.1f and %.1f requests/s on two connections", fast.Value, slow.Value)
 	for name, takes := range map[string]float64{"fast": 10e6, "slow": 30e6} {
 		for _, q := range []figure.Figure{of(t, j, "latency", "target", name, "quantile", "p50"), of(t, j, "first-request", "target", name), of(t, j, "first-answer", "target", name)} {
 			check.That(t, q.Value >= takes, "%s: %s %s is %g ns", name, q.Quantity, q.Labels, q.Value)
@@ -224,11 +224,11 @@ func TestMeasuredLatencyMatchesServer(t *testing.T) {
 			// answers (Little's law). A median is at most twice its mean. With few
 			// requests a round, one more may be in flight.
 			v, most := in(p50, w.Round), 1.5*2*2e9/w.Sent.QPS
-			check.That(t, v <= most, "%s: half of the requests took more than %g ns, of at most %g", name, v, most)
+			check.That(t, v <= most, "%s: median latency %g ns, want at most %g", name, v, most)
 			v = in(cpu, w.Round) * float64(w.Sent.Requests)
-			check.That(t, math.Abs(v-3e6) <= 1, "%s: the service took %g ns in a window, and not 3 ms", name, v)
+			check.That(t, math.Abs(v-3e6) <= 1, "%s: CPU time of the service is %g ns in a window, want 3 ms", name, v)
 		}
-		check.That(t, of(t, j, "cpu-per-request", "target", name, "role", "client").Value > 0, "%s: the client took nothing", name)
+		check.That(t, of(t, j, "cpu-per-request", "target", name, "role", "client").Value > 0, "%s: the client used no CPU time", name)
 	}
 	failed, total, _ := j.Result()
 	check.That(t, failed == 0 && total == 4, "%d of %d windows failed", failed, total)
@@ -254,20 +254,20 @@ func TestNeighbourSlowdownIsMeasured(t *testing.T) {
 		// With two connections and two windows, each may have one request in flight at
 		// the end.
 		if loud := target.loud.Load(); beside == 0 || loud < beside || loud > beside+4 {
-			t.Errorf("%s: %d requests met a neighbour, of %d that were sent beside one", target.name, loud, beside)
+			t.Errorf("%s: %d requests during a neighbour's work, %d sent in windows with one", target.name, loud, beside)
 		}
 		for _, neighbour := range []string{"", "spin 1cpu"} {
 			least := map[bool]time.Duration{true: takes, false: 2 * takes}[neighbour == ""]
 			for _, f := range j.Figures() {
 				if f.Quantity == "latency" && f.Labels.Get("target") == target.name && f.Labels.Get("quantile") == "p50" && f.Labels.Get("neighbour") == neighbour && !(f.Value >= float64(least)) {
-					t.Errorf("%s answers in %g ns beside %q, and takes %v", target.name, f.Value, neighbour, least)
+					t.Errorf("%s answers in %g ns with neighbour %q, want at least %v", target.name, f.Value, neighbour, least)
 				}
 			}
 		}
 		of(t, j, "throughput-kept", "target", target.name, "neighbour", "spin 1cpu")
 	}
 	_, total, _ := j.Result()
-	check.That(t, total == 8 && windows == 8, "%d windows, %d of which were loaded", total, windows)
+	check.That(t, total == 8 && windows == 8, "%d windows, %d with a load", total, windows)
 }
 
 func TestFailuresAreCountedByCause(t *testing.T) {
@@ -280,14 +280,14 @@ func TestFailuresAreCountedByCause(t *testing.T) {
 			continue
 		}
 		if errored := of(t, j, "errors", "target", "flaky"); math.Abs(errored.Value-0.2)*float64(w.Sent.Requests) > 1 {
-			t.Errorf("%g of %d requests failed, and one of five was refused", errored.Value, w.Sent.Requests)
+			t.Errorf("%g of %d requests failed, want one in five", errored.Value, w.Sent.Requests)
 		}
 	}
 	failed, total, found := j.Result()
 	check.That(t, failed == 3 && total == 4, "%d of %d windows failed", failed, total)
 	for _, want := range []string{"status 503", "no space", "it ended: out of luck"} {
 		check.That(t, slices.ContainsFunc(found, func(f record.Finding) bool { return strings.Contains(f.Message, want) && f.Level == "error" }),
-			"%q is not told of: %+v", want, found)
+			"no finding with %q: %+v", want, found)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestMissedRateIsReported(t *testing.T) {
 		check.That(t, slices.ContainsFunc(j.Found, func(f record.Finding) bool { return f.Code == code }), "no %s: %+v", code, j.Found)
 	}
 	p99 := of(t, j, "latency", "quantile", "p99").Value
-	check.That(t, p99 >= 500e6, "p99 is %g ns of a queue that grew for a second", p99)
+	check.That(t, p99 >= 500e6, "p99 is %g ns, want the delay of a queue that grew for a second", p99)
 }
 
 func TestNeighbourUsageIsCompleteOrUnknown(t *testing.T) {
@@ -312,12 +312,12 @@ func TestNeighbourUsageIsCompleteOrUnknown(t *testing.T) {
 		begin, end *record.Reading
 		want       int64 // -1 for unknown
 	}{
-		"all of its roles": {reading(1, process(7, record.RoleWorkload, 0), process(8, record.RoleShim, 1*ms)),
+		"all roles": {reading(1, process(7, record.RoleWorkload, 0), process(8, record.RoleShim, 1*ms)),
 			reading(1e9, process(7, record.RoleWorkload, 500*ms), process(8, record.RoleShim, 3*ms)), 502 * ms},
-		"nothing":                             {reading(1, process(7, record.RoleWorkload, 5*ms)), reading(1e9, process(7, record.RoleWorkload, 5*ms)), 0},
-		"no process is known":                 {reading(1), reading(1e9), -1},
-		"the node was not read":               {&record.Reading{Time: 1}, &record.Reading{Time: 1e9}, -1},
-		"one was there and not seen at first": {reading(1e9, process(7, record.RoleWorkload, 0)), reading(2e9, process(7, record.RoleWorkload, 500*ms), process(8, record.RoleShim, 3*ms)), -1},
+		"nothing":                       {reading(1, process(7, record.RoleWorkload, 5*ms)), reading(1e9, process(7, record.RoleWorkload, 5*ms)), 0},
+		"no known process":              {reading(1), reading(1e9), -1},
+		"node not read":                 {&record.Reading{Time: 1}, &record.Reading{Time: 1e9}, -1},
+		"process not read at the begin": {reading(1e9, process(7, record.RoleWorkload, 0)), reading(2e9, process(7, record.RoleWorkload, 500*ms), process(8, record.RoleShim, 3*ms)), -1},
 	} {
 		got := int64(-1)
 		if ns := used(c.begin, c.end); ns != nil {
@@ -334,11 +334,11 @@ func TestUnknownPressureHasItsOwnReason(t *testing.T) {
 		neighbour      string
 		service, noise string // the reasons
 	}{
-		"both are known":           {box(1), box(1), "spin 1cpu", "", ""},
-		"the service's is not":     {box(2), box(1), "spin 1cpu", "not here", ""},
-		"the neighbour's is not":   {box(1), box(2), "spin 1cpu", "", "not here"},
-		"the neighbour has no pid": {box(1), nil, "spin 1cpu", "", "the target does not report the workload's process"},
-		"alone there is none":      {box(2), nil, "", "not here", ""},
+		"both known":              {box(1), box(1), "spin 1cpu", "", ""},
+		"service unknown":         {box(2), box(1), "spin 1cpu", "not here", ""},
+		"neighbour unknown":       {box(1), box(2), "spin 1cpu", "", "not here"},
+		"neighbour without a pid": {box(1), nil, "spin 1cpu", "", "the target does not report the workload's process"},
+		"no neighbour":            {box(2), nil, "", "not here", ""},
 	} {
 		v := &visit{schedule: &schedule{options: Options{Pressure: func(pid int) (int64, int64, int64, error) {
 			return 0, 0, 0, map[int]error{2: errors.New("not here")}[pid]
@@ -407,7 +407,7 @@ func TestTargetWithFixedImageRefusesNeighbourImage(t *testing.T) {
 		s, err := besides(t.Context(), all[i].(*choosy), all[i], subject.Env{}, []app.Neighbour{must.Get(app.ParseNeighbour("redis:7"))(t)}, []subject.Workload{{Cargo: &cargo.Cargo{}}})
 		must.OK(t, err)
 		if is := s.(*shared).rooms[0] != nil; is != want {
-			t.Errorf("%s: a room is %v", all[i].Info().Name, is)
+			t.Errorf("%s: room %v", all[i].Info().Name, is)
 		}
 		check.Error(t, s.Close(t.Context()), "")
 	}
@@ -455,15 +455,15 @@ func TestNeighbourFileIsLaidOutBeforeItsLoad(t *testing.T) {
 		v := &visit{schedule: s, turn: turn{Part: 1, Target: &run.Target[subject.Session]{Session: &shared{Session: in, rooms: []*room{{in, 1}}}}}}
 		x, err := v.disturb(t.Context(), must.Get(app.ParseNeighbour("storage randread"))(t), time.Hour)
 		first := <-in.ran
-		check.That(t, strings.Contains(first, " --rw=randread ") && strings.HasSuffix(first, " --create_only=1"), "first it runs %s", first)
+		check.That(t, strings.Contains(first, " --rw=randread ") && strings.HasSuffix(first, " --create_only=1"), "first command %s", first)
 		if exit != 0 {
 			check.That(t, err != nil && err.Error() == "the neighbour's file was not laid out: exit status 1" && len(in.ran) == 0,
-				"%v, then %d commands more", err, len(in.ran))
+				"%v, then %d more commands", err, len(in.ran))
 			continue
 		}
 		must.OK(t, err)
 		then := <-in.ran
-		check.That(t, !strings.Contains(then, "create_only") && strings.Contains(then, " --direct=1 "), "then it runs %s", then)
+		check.That(t, !strings.Contains(then, "create_only") && strings.Contains(then, " --direct=1 "), "second command %s", then)
 		x.end()
 	}
 }

@@ -27,11 +27,11 @@ type scene struct {
 	plan       bpf.Options
 	statistics int // open descriptors that keep statistics enabled
 	counters   map[uint32]*bpfstat.Counters
-	gone       uint32 // a program that disappears with the first load
-	held       bool   // its counters can be read until the next listing, as the kernel's meter does
-	stays      bool   // it does not go, and is not chosen any more
-	came       bool   // a program comes with the first load
-	others     bool   // somebody else has statistics on all the time
+	gone       uint32 // program that disappears with the first load
+	held       bool   // its counters are readable until the next listing, because the meter holds it
+	stays      bool   // the program stays but is no longer selected
+	came       bool   // a program appears with the first load
+	others     bool   // another process enables statistics all the time
 	attached   datapath.Options
 	failAttach error
 	failRemove error // error of removing the clients' groups
@@ -90,7 +90,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) *record.Record {
 		Own:   func() int64 { return 0 },
 	})
 	must.That(t, (err != nil) == s.anyError, "%v", err)
-	check.That(t, s.open == 0 && s.statistics == 0, "%d things are left, %d descriptors of statistics", s.open, s.statistics)
+	check.That(t, s.open == 0 && s.statistics == 0, "%d resources and %d descriptors of statistics left", s.open, s.statistics)
 	stored, err := record.Read(&s.file)
 	check.That(t, err == nil && len(stored.Problems) == 0 && len(stored.Points) == len(rec.Points) && len(stored.Programs) == len(rec.Programs),
 		"%v: stored %d of %d points; %v", err, len(stored.Points), len(rec.Points), stored.Problems)
@@ -258,7 +258,7 @@ func TestProgramHeldOnlyByMeterIsReportedGone(t *testing.T) {
 		want string
 	}{
 		"unloaded":                 {true, "program 2 c was unloaded: its runs count until then"},
-		"unloaded, and let go of":  {false, "program 2 c was unloaded"},
+		"unloaded and released":    {false, "program 2 c was unloaded"},
 		"not chosen by the filter": {true, "program 2 c no longer matches the selection"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestProgramHeldOnlyByMeterIsReportedGone(t *testing.T) {
 					after++
 				}
 			}
-			check.That(t, said == 1 && after == 0, "said %d times, and it is in %d phases after that", said, after)
+			check.That(t, said == 1 && after == 0, "reported %d times, and present in %d later phases", said, after)
 		})
 	}
 }
@@ -294,7 +294,7 @@ func TestForeignStatisticsAreReportedAndKept(t *testing.T) {
 	}
 	j, err := bpf.Judge(rec)
 	check.That(t, err == nil && without == 4 && !j.Rows[0].All.Of("requests-with-statistics-ratio").Known(),
-		"%v: %d loads without; their price %+v", err, without, j.Rows[0].All.Of("requests-with-statistics-ratio"))
+		"%v: %d loads without statistics, overhead %+v", err, without, j.Rows[0].All.Of("requests-with-statistics-ratio"))
 }
 
 func TestServicesUseThePlannedServer(t *testing.T) {
@@ -332,10 +332,10 @@ func TestRunThatCannotStartHasAFinding(t *testing.T) {
 		attach error
 		want   string
 	}{
-		"nothing can be attached":  {"", refused, "the verifier says no"},
-		"the server has IPv6 only": {"http://[::1]:8080/", nil, "lead to IPv4 addresses, and the URL's host is at ::1"},
-		"the server is nowhere":    {"http://nowhere.invalid/", nil, "find where the services lead"},
-		"the server is everywhere": {"http://0.0.0.0:80/", nil, "lead to IPv4 addresses"},
+		"attach fails":               {"", refused, "the verifier says no"},
+		"IPv6 server":                {"http://[::1]:8080/", nil, "lead to IPv4 addresses, and the URL's host is at ::1"},
+		"unknown server host":        {"http://nowhere.invalid/", nil, "find where the services lead"},
+		"unspecified server address": {"http://0.0.0.0:80/", nil, "lead to IPv4 addresses"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()
@@ -380,7 +380,7 @@ func TestMemoryIsReadForEveryNumberOfServices(t *testing.T) {
 		return s.listed
 	}
 	during := 0
-	s.onRun = func() { // a load lasts until it was looked at, if it is to be
+	s.onRun = func() { // a load lasts until the memory was read
 		for before, end := count(), time.Now().Add(s.plan.Duration); s.statistics > 0; time.Sleep(time.Millisecond) {
 			if count() > before {
 				during++
@@ -398,7 +398,7 @@ func TestMemoryIsReadForEveryNumberOfServices(t *testing.T) {
 			loaded++
 		}
 	}
-	check.That(t, during == 3 && loaded == 3, "%d of 3 loads were looked at while they lasted, %d have what was seen", during, loaded)
+	check.That(t, during == 3 && loaded == 3, "memory was read during %d of 3 loads and recorded for %d", during, loaded)
 	seen := map[int]bool{}
 	for _, p := range rec.Points {
 		if p.Phase == record.PhaseIdle {

@@ -37,11 +37,11 @@ func TestClientsRunInTheLowestSelectedCgroup(t *testing.T) {
 		chosen     []string
 		want, says string
 	}{
-		"one":                              {[]string{"a/b"}, "a/b", ""},
-		"the root, which may":              {[]string{"."}, ".", ""},
-		"each below another":               {[]string{"a", "a/b/c", "a/b/"}, "a/b/c", ""},
-		"beside each other":                {[]string{"a/b", "a/d"}, "", "neither of"},
-		"one that hands controllers below": {[]string{"a/d"}, "", "hands controllers (cpu memory) to cgroups below it"},
+		"one":                               {[]string{"a/b"}, "a/b", ""},
+		"root":                              {[]string{"."}, ".", ""},
+		"each below the previous one":       {[]string{"a", "a/b/c", "a/b/"}, "a/b/c", ""},
+		"siblings":                          {[]string{"a/b", "a/d"}, "", "neither of"},
+		"cgroup with delegated controllers": {[]string{"a/d"}, "", "hands controllers (cpu memory) to cgroups below it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range c.chosen {
@@ -98,7 +98,7 @@ func TestProgramsSelectedByCgroupHandleTheLoad(t *testing.T) {
 			"%+v of %+v", p.Runs, p.Sent)
 	}
 	if r := j.Rows[0]; !r.All.Of("cpu", "role", "bpf").Known() {
-		t.Errorf("what they cost is not known: %+v", j.Found)
+		t.Errorf("unknown cost: %+v", j.Found)
 	}
 
 }

@@ -42,11 +42,11 @@ func TestFortioLoadIsJudgedWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("testdata/fortio.json"))(t)
 	g := &Imported{}
-	must.That(t, add(g, "a.json", "a", text) && add(g, "b.json", "a", text) && add(g, "c.json", "c", text), "nothing was found")
+	must.That(t, add(g, "a.json", "a", text) && add(g, "b.json", "a", text) && add(g, "c.json", "c", text), "no loads were found")
 	for other, by := range map[string]string{"rate": `"1000"`, "address": "198.18.0.7"} {
 		apart := bytes.Replace(text, []byte(by), bytes.Replace([]byte(by), []byte("0"), []byte("1"), 1), 1)
 		if add(g, other+".json", "a", apart); len(g.Points) != 2 || !strings.Contains(g.Findings[len(g.Findings)-1].Message, other+".json:1: the load was left out: its address, rate or kind of connections differs") {
-			t.Errorf("another %s: %d points, %+v", other, len(g.Points), g.Findings)
+			t.Errorf("different %s: %d points, %+v", other, len(g.Points), g.Findings)
 		}
 	}
 	g.Close()
@@ -56,7 +56,7 @@ func TestFortioLoadIsJudgedWithoutPrograms(t *testing.T) {
 	all := j.Figures()
 	for quantity, want := range map[string]float64{"requests": 9990 / 10.005002501, "request-errors": 20} {
 		f := figure.Find(all, quantity)
-		check.That(t, f.Value >= want*0.999999 && f.Value <= want*1.000001, "%s is %v, not %v", quantity, f.Value, want)
+		check.That(t, f.Value >= want*0.999999 && f.Value <= want*1.000001, "%s is %v, want %v", quantity, f.Value, want)
 	}
 	f := figure.Find(all, "latency", "quantile", "p99")
 	check.That(t, f.Value == 4e6 && len(f.Rounds) == 2, "p99 is %+v", f)
@@ -65,7 +65,7 @@ func TestFortioLoadIsJudgedWithoutPrograms(t *testing.T) {
 		said += f.Message + "\n"
 		check.That(t, f.Level != "error", "an error: %s", f.Message)
 	}
-	check.Contains(t, "the other label is not told", said, "its label is c, and earlier loads have a")
+	check.Contains(t, "no finding on the other label", said, "its label is c, and earlier loads have a")
 }
 
 func TestOtherTextsAreIgnored(t *testing.T) {

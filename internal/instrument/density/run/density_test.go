@@ -31,28 +31,28 @@ const mib = 1 << 20
 type node struct {
 	mu    sync.Mutex // the guard reads concurrently with a start
 	began time.Time
-	free  int64                               // without a sandbox and without others, bytes
-	floor int64                               // that is never to be touched
-	costs func(n int) int64                   // the n-th sandbox takes, bytes
-	late  func(n int) time.Duration           // so long after it was started
-	takes func(there int) time.Duration       // a start
-	other func(elapsed time.Duration) int64   // others have taken
-	fails func(n int) *record.Failure         // the n-th start
-	ends  func(n int) bool                    // the n-th sandbox's workload, by itself
-	start func(n int)                         // is told of the n-th start; may be nil
-	stays time.Duration                       // until a stop gives up, where none ends; 0: they end
+	free  int64                               // free bytes without sandboxes and other processes
+	floor int64                               // bytes that must stay free
+	costs func(n int) int64                   // bytes used by the n-th sandbox
+	late  func(n int) time.Duration           // delay of that use after its start
+	takes func(there int) time.Duration       // duration of a start
+	other func(elapsed time.Duration) int64   // bytes used by other processes
+	fails func(n int) *record.Failure         // failure of the n-th start
+	ends  func(n int) bool                    // reports whether the n-th workload exits by itself
+	start func(n int)                         // called at the n-th start; may be nil
+	stays time.Duration                       // timeout of a stop that ends no workload; 0: workloads end
 	boxes map[int]*box                        // by lane
 	made  int                                 // sandboxes ever started in this visit
-	least int64                               // of free, at any moment somebody looked
-	most  int                                 // sandboxes at once
-	wild  int                                 // starts that were begun although the floor was touched
+	least int64                               // minimum of the free bytes at any reading
+	most  int                                 // maximum number of concurrent sandboxes
+	wild  int                                 // starts that began below the floor
 	tasks func(there int) (left, total int64) // may be nil
-	shim  int64                               // of memory a shim has, which nobody ends
-	shims map[string]bool                     // by the id of its sandbox
-	has   int64                               // of memory that the process of a sandbox is seen to have
-	mute  bool                                // where it is asked who is there
-	lost  map[int]bool                        // lanes whose start failed, of which it does not know who they are
-	gone  []discarded                         // in this order
+	shim  int64                               // bytes of a shim that is never ended
+	shims map[string]bool                     // by sandbox id
+	has   int64                               // bytes read for the process of a sandbox
+	mute  bool                                // lists no sandboxes
+	lost  map[int]bool                        // lanes whose start failed
+	gone  []discarded                         // in order
 }
 
 type box struct {
@@ -180,7 +180,7 @@ func (s *session) Discard(_ context.Context, lanes []int) error {
 
 func (s *session) Close(context.Context) error {
 	if len(s.boxes) > 0 {
-		return fmt.Errorf("%d sandboxes are still there", len(s.boxes))
+		return fmt.Errorf("%d sandboxes still exist", len(s.boxes))
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func (n *node) Read(_ context.Context, boxes []subject.Sandbox, _ []int, _ bool)
 	for _, b := range boxes {
 		others -= n.shim // memory of shims, which stays after the sandboxes are gone
 		if len(n.boxes) == 0 && b.Workload != 0 {
-			panic("a pid that another may have by now")
+			panic("a pid that another process may have by now")
 		}
 	}
 	x := record.Reading{Time: time.Since(n.began).Nanoseconds() + 1, Host: record.Host{Total: 8 << 30, Free: free, Available: free, Others: others}}
@@ -273,7 +273,8 @@ func (n *node) LeftBeside(*record.Reading, []string) *record.LeftBeside {
 	return &record.LeftBeside{Processes: []string{}, Mounts: []string{}}
 }
 
-// plain is a node with 256 MiB free above the floor. A sandbox allocates 2 MiB at once.
+// plain returns a node with 256 MiB free above the floor. A sandbox allocates 2 MiB at
+// once.
 func plain() *node {
 	return &node{
 		free: 768 * mib, floor: 512 * mib,
@@ -325,13 +326,13 @@ func last(rec *record.Record) record.Density {
 	return rec.Density[len(rec.Density)-1]
 }
 
-// shapes are cost models that are hard to predict, seeded randomly.
+// shapes lists cost models that are hard to predict, seeded randomly.
 var shapes = map[string]func(*node, *rand.Rand){
 	"steady": func(n *node, r *rand.Rand) {
 		each := 1 + r.Int64N(8*mib)
 		n.costs = func(int) int64 { return each }
 	},
-	"jump": func(n *node, r *rand.Rand) { // at some count one costs up to three times as much from then on
+	"jump": func(n *node, r *rand.Rand) { // from some count on, each costs up to three times as much
 		each, at, times := 1+r.Int64N(3*mib), 5+r.IntN(60), 1+2*r.Float64()
 		n.costs = func(i int) int64 {
 			if i >= at {
@@ -340,7 +341,7 @@ var shapes = map[string]func(*node, *rand.Rand){
 			return each
 		}
 	},
-	"lumps": func(n *node, r *rand.Rand) { // every so many cost much more
+	"lumps": func(n *node, r *rand.Rand) { // every n-th costs much more
 		each, every := 1+r.Int64N(2*mib), 3+r.IntN(20)
 		n.costs = func(i int) int64 {
 			if i%every == 0 {
@@ -349,24 +350,24 @@ var shapes = map[string]func(*node, *rand.Rand){
 			return each
 		}
 	},
-	"late": func(n *node, r *rand.Rand) { // what they take falls late
+	"late": func(n *node, r *rand.Rand) { // memory is allocated with a delay
 		each, late := 1+r.Int64N(6*mib), time.Duration(r.Int64N(int64(3*time.Second)))
 		n.costs, n.late = func(int) int64 { return each }, func(int) time.Duration { return late }
 		n.takes = func(int) time.Duration { return 20 * time.Millisecond }
 	},
-	"noise": func(n *node, r *rand.Rand) { // others take and give back all the time
+	"noise": func(n *node, r *rand.Rand) { // others allocate and free memory all the time
 		each, swing := 1+r.Int64N(4*mib), 1+r.Int64N(24*mib)
 		n.costs = func(int) int64 { return each }
 		n.other = func(time.Duration) int64 { return r.Int64N(swing) }
 	},
-	"eaten": func(n *node, r *rand.Rand) { // others eat what is free, as fast as 16 MiB/s
+	"eaten": func(n *node, r *rand.Rand) { // others use free memory at up to 16 MiB/s
 		each, rate, most := 1+r.Int64N(3*mib), 1+r.Int64N(16*mib), 1+r.Int64N(150*mib)
 		n.costs = func(int) int64 { return each }
 		n.other = func(d time.Duration) int64 { return min(int64(d.Seconds()*float64(rate)), most) }
 	},
 }
 
-func TestDensityStopsBeforeTheGuardWhateverCostsDo(t *testing.T) { stopsBeforeTheGuard(t, 4) }
+func TestDensityStopsBeforeTheGuardForAnyCost(t *testing.T) { stopsBeforeTheGuard(t, 4) }
 
 // stopsBeforeTheGuard runs a density measurement with n seeds for each hostile cost
 // model.
@@ -382,12 +383,12 @@ func stopsBeforeTheGuard(t *testing.T, seeds uint64) {
 					rec, _ := perform(t.Context(), t, n, nil)
 					end := last(rec)
 					if n.least < n.floor || n.wild > 0 || end.Trial || end.Why != record.EndResource && end.Why != record.EndOthers && end.Why != record.EndMost {
-						t.Errorf("seed %d: %d MiB below the floor with %d sandboxes, %d started below it; it ended by %s: %s", seed, (n.floor-n.least)/mib, n.most, n.wild, end.Why, end.Detail)
+						t.Errorf("seed %d: %d MiB below the floor with %d sandboxes, %d started below it; ended by %s: %s", seed, (n.floor-n.least)/mib, n.most, n.wild, end.Why, end.Detail)
 					}
 					// If other processes use memory, earlier peaks count as expected
 					// costs again.
 					if used := float64(n.free-n.least) / float64(n.free-n.floor); end.Why == record.EndResource && used < map[bool]float64{true: 0.4, false: 0.5}[name == "eaten"] {
-						t.Errorf("seed %d: it stopped with %.0f %% of the room used: %s", seed, 100*used, end.Detail)
+						t.Errorf("seed %d: stopped with %.0f %% of the room used: %s", seed, 100*used, end.Detail)
 					}
 				})
 			}
@@ -408,26 +409,26 @@ func TestDensityStopsAtTheRequestedLimit(t *testing.T) {
 		says     string // expected finding
 	}
 	each(t, map[string]claim{
-		"at a count, and no further":                         {until: "37", why: record.EndAsked, least: 37, most: 37},
-		"at what is left of memory":                          {until: "memory", why: record.EndResource, resource: density.Memory, least: 80, most: 128},
-		"at the most that are never exceeded, which it says": {until: "memory", change: func(o *density.Options) { o.Most = 10 }, why: record.EndMost, least: 10, most: 10, says: "end-not-reached"},
-		"at a failure, which is then none of the target's":   {until: "failure", node: func(n *node) { n.fails = after(30) }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
-		"at a failure that was not asked for, which fails":   {until: "memory", node: func(n *node) { n.fails = after(30) }, why: record.EndFailure, least: 30, most: 30, failed: 1, says: "sandbox-failed"},
-		"where workloads ended, which are no longer there":   {until: "memory", node: func(n *node) { n.ends = func(i int) bool { return i > 30 } }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
-		"where they ended, whatever else it came to":         {until: "37", node: func(n *node) { n.ends = func(i int) bool { return i == 37 } }, why: record.EndFailure, least: 36, most: 36, says: "sandbox-failed"},
-		"at the guard before a failure, which it says":       {until: "failure", why: record.EndResource, resource: density.Memory, least: 80, most: 128, says: "guard-stopped"},
-		"at process ids":                         {until: "pids", node: pids(10), why: record.EndResource, resource: density.PIDs, least: 15, most: 30},
-		"at process ids that were not asked for": {until: "memory", node: pids(10), why: record.EndResource, resource: density.PIDs, least: 15, most: 30, says: "guard-stopped"},
-		"where starts take twice as long":        {until: "latency=2x", node: func(n *node) { n.takes = slower(16) }, why: record.EndAsked, least: 64, most: 64},
-		"not where they take half as long again": {until: "latency=2x", node: func(n *node) { n.takes = slower(1000) }, why: record.EndResource, resource: density.Memory, least: 80, most: 128, says: "guard-stopped"},
-		"where memory goes though nothing is started": {until: "memory", node: func(n *node) {
+		"requested count": {until: "37", why: record.EndAsked, least: 37, most: 37},
+		"memory":          {until: "memory", why: record.EndResource, resource: density.Memory, least: 80, most: 128},
+		"maximum number of sandboxes is reported":          {until: "memory", change: func(o *density.Options) { o.Most = 10 }, why: record.EndMost, least: 10, most: 10, says: "end-not-reached"},
+		"requested failure is not a failure of the target": {until: "failure", node: func(n *node) { n.fails = after(30) }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
+		"other failure is a failure of the target":         {until: "memory", node: func(n *node) { n.fails = after(30) }, why: record.EndFailure, least: 30, most: 30, failed: 1, says: "sandbox-failed"},
+		"exited workloads are not counted":                 {until: "memory", node: func(n *node) { n.ends = func(i int) bool { return i > 30 } }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
+		"exited workload takes precedence over the count":  {until: "37", node: func(n *node) { n.ends = func(i int) bool { return i == 37 } }, why: record.EndFailure, least: 36, most: 36, says: "sandbox-failed"},
+		"guard before a failure is reported":               {until: "failure", why: record.EndResource, resource: density.Memory, least: 80, most: 128, says: "guard-stopped"},
+		"process ids":                                      {until: "pids", node: pids(10), why: record.EndResource, resource: density.PIDs, least: 15, most: 30},
+		"guard of process ids is reported":                 {until: "memory", node: pids(10), why: record.EndResource, resource: density.PIDs, least: 15, most: 30, says: "guard-stopped"},
+		"starts twice as long":                             {until: "latency=2x", node: func(n *node) { n.takes = slower(16) }, why: record.EndAsked, least: 64, most: 64},
+		"starts 1.5 times as long do not end it":           {until: "latency=2x", node: func(n *node) { n.takes = slower(1000) }, why: record.EndResource, resource: density.Memory, least: 80, most: 128, says: "guard-stopped"},
+		"memory used by other processes": {until: "memory", node: func(n *node) {
 			n.other = func(d time.Duration) int64 { return int64(min(max(d.Seconds()-12, 0)*40, 200) * mib) }
 		}, change: func(o *density.Options) { o.Hold = 3 * time.Second }, why: record.EndOthers, least: 1, most: 16, says: "others-took-memory"},
-		"at once where the floor is touched while one starts": {until: "memory", node: func(n *node) {
+		"floor touched during a start": {until: "memory", node: func(n *node) {
 			n.costs = func(i int) int64 { return map[bool]int64{false: mib, true: 300 * mib}[i == 12] }
 		}, why: record.EndTripped, least: 11, most: 12, says: "guard-tripped"},
-		"in steps of its own":         {until: "10", change: func(o *density.Options) { o.Step = 3 }, why: record.EndAsked, least: 10, most: 10},
-		"with several starts at once": {until: "10", change: func(o *density.Options) { o.AtOnce = 4 }, why: record.EndAsked, least: 10, most: 10},
+		"requested step size": {until: "10", change: func(o *density.Options) { o.Step = 3 }, why: record.EndAsked, least: 10, most: 10},
+		"concurrent starts":   {until: "10", change: func(o *density.Options) { o.AtOnce = 4 }, why: record.EndAsked, least: 10, most: 10},
 	}, func(t *testing.T, c claim) {
 		n := plain()
 		if c.node != nil {
@@ -449,7 +450,7 @@ func TestDensityStopsAtTheRequestedLimit(t *testing.T) {
 			codes += f.Code + " "
 		}
 		check.That(t, (c.says == "" || strings.Contains(codes, c.says)) && (c.says != "" || codes == ""), "findings %q", codes)
-		check.That(t, c.why == record.EndTripped || end.Back > 0 && end.Removed >= 0, "it did not come back: %+v", end)
+		check.That(t, c.why == record.EndTripped || end.Back > 0 && end.Removed >= 0, "memory was not reclaimed: %+v", end)
 	})
 }
 
@@ -463,14 +464,15 @@ func after(n int) func(int) *record.Failure {
 	}
 }
 
-// pids is a node with a given number of tasks left, for 100 times as many sandboxes.
+// pids limits the tasks of a node. Each sandbox uses the given number of tasks.
 func pids(each int64) func(*node) {
 	return func(n *node) {
 		n.tasks = func(there int) (left, total int64) { return 400 - each*int64(there), 1000 }
 	}
 }
 
-// slower is a start that takes twice as long at n sandboxes, and so on.
+// slower returns a start duration that grows linearly and has doubled at the given number
+// of sandboxes.
 func slower(double int) func(int) time.Duration {
 	return func(there int) time.Duration {
 		return time.Duration(float64(100*time.Millisecond) * (1 + float64(there)/float64(double)))
@@ -480,18 +482,18 @@ func slower(double int) func(int) time.Duration {
 func TestMemoryKeptByShimsIsNotReclaimed(t *testing.T) {
 	type claim struct {
 		shim      int64
-		trips     int // the start that takes too much, 0 for none
-		fails     int // the start that fails, 0 for none
+		trips     int // number of the start that uses too much memory, 0 for none
+		fails     int // number of the start that fails, 0 for none
 		sandboxes int
 		back      bool
 		remaining int64
 	}
 	each(t, map[string]claim{
-		"where they have 12 MiB each":                         {12 * mib, 0, 0, 10, false, 120 * mib},
-		"where they have nothing":                             {0, 0, 0, 10, true, 0},
-		"also of a step in which the guard was tripped":       {12 * mib, 7, 0, 7, false, 84 * mib},
-		"also of a first step in which the guard was tripped": {12 * mib, 2, 0, 2, false, 24 * mib},
-		"also of a step in which a start failed":              {12 * mib, 0, 7, 6, false, 72 * mib},
+		"shims of 12 MiB each":            {12 * mib, 0, 0, 10, false, 120 * mib},
+		"shims without memory":            {0, 0, 0, 10, true, 0},
+		"step with a tripped guard":       {12 * mib, 7, 0, 7, false, 84 * mib},
+		"first step with a tripped guard": {12 * mib, 2, 0, 2, false, 24 * mib},
+		"step with a failed start":        {12 * mib, 0, 7, 6, false, 72 * mib},
 	}, func(t *testing.T, c claim) {
 		n := plain()
 		n.shim = c.shim
@@ -533,11 +535,11 @@ func TestInterruptedDensityRemovesItsSandboxes(t *testing.T) {
 func TestAbortedStepIsRemovedInSmallGroups(t *testing.T) {
 	type claim struct {
 		trips   bool
-		removed time.Duration // at most
+		removed time.Duration // maximum
 	}
 	each(t, map[string]claim{
-		"after what holds memory where the guard was tripped": {true, 2 * time.Second},
-		"before the others where a start failed":              {false, 40 * time.Second},
+		"tripped guard: sandboxes with memory first": {true, 2 * time.Second},
+		"failed start: incomplete sandboxes first":   {false, 40 * time.Second},
 	}, func(t *testing.T, c claim) {
 		n := plain()
 		n.mute = true
@@ -551,7 +553,7 @@ func TestAbortedStepIsRemovedInSmallGroups(t *testing.T) {
 		// one.
 		var whole, broken discarded
 		for _, d := range n.gone[1:] { // after the trial
-			check.That(t, d.whole+d.broken <= 8 && (d.whole == 0 || d.broken == 0), "together: %+v", d)
+			check.That(t, d.whole+d.broken <= 8 && (d.whole == 0 || d.broken == 0), "removed together: %+v", d)
 			if d.whole > 0 {
 				whole = discarded{whole.whole + d.whole, broken.broken}
 			} else {
@@ -600,16 +602,16 @@ func TestDryRunCreatesOnlyATrial(t *testing.T) {
 func TestFreedMemoryOfOthersDoesNotReduceSandboxCost(t *testing.T) {
 	type claim struct{ rate, has, least int64 }
 	each(t, map[string]claim{
-		"on a quiet node what the node tells of":                   {0, 0, 2 * mib},
-		"else what it has by itself, and what came back meanwhile": {-8 * mib, 2 * mib, 2*mib + 4*mib},
-		"which bounds it also where nothing is known of itself":    {-8 * mib, 0, 4 * mib},
+		"idle node: change of the node":                                          {0, 0, 2 * mib},
+		"memory freed by others: own memory of the sandbox and the freed memory": {-8 * mib, 2 * mib, 2*mib + 4*mib},
+		"memory freed by others, own memory unknown: freed memory":               {-8 * mib, 0, 4 * mib},
 	}, func(t *testing.T, c claim) {
 		n := plain()
 		n.has = c.has
 		n.other = func(d time.Duration) int64 { return int64(d.Seconds() * float64(c.rate)) }
 		rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.DryRun = true })
 		each := last(rec).Rooms[0].Each
-		check.That(t, each >= c.least && each <= c.least+8*mib, "one takes at most %d KiB, and at least %d KiB were expected", each>>10, c.least>>10)
+		check.That(t, each >= c.least && each <= c.least+8*mib, "got at most %d KiB per sandbox, want at least %d KiB", each>>10, c.least>>10)
 	})
 }
 
@@ -645,8 +647,8 @@ func TestBendIsLocated(t *testing.T) {
 		at       int
 	}
 	each(t, map[string]claim{
-		"none where one more always costs the same": {func(int) int64 { return 2 * mib }, 1, 0},
-		"where one more costs twice as much":        {func(i int) int64 { return map[bool]int64{false: mib, true: 2 * mib}[i > 32] }, 2, 32},
+		"constant cost has no bend": {func(int) int64 { return 2 * mib }, 1, 0},
+		"doubled cost has a bend":   {func(i int) int64 { return map[bool]int64{false: mib, true: 2 * mib}[i > 32] }, 2, 32},
 	}, func(t *testing.T, c claim) {
 		n := plain()
 		n.costs = c.costs

@@ -41,7 +41,7 @@ func TestEngineDiskIsGuarded(t *testing.T) {
 	of := must.Get(levels(&densityrun.Machine{Dir: dir, Roots: map[string]string{"docker/runc": own, "podman/crun": own, "docker/crun": dir}}))(t)
 	for _, twice := range []string{"disk of docker/crun", "disk of podman/crun", "inodes of podman/crun"} {
 		_, is := of[twice]
-		check.That(t, !is, "%s is listed, which another one is", twice)
+		check.That(t, !is, "%s is listed twice", twice)
 	}
 	d := of["disk of docker/runc"]
 	check.That(t, of["disk"].Total != 0 && d.Total == 1<<30 && d.Floor == 512<<20 && d.Left > d.Floor, "disks: %+v and %+v", of["disk"], d)
@@ -85,7 +85,7 @@ func TestLimitsOfTaresOwnContainerAreGuarded(t *testing.T) {
 	check.That(t, l.Total == 1<<30 && l.Floor == 64<<20 && l.Left > l.Floor, "memory: %+v in %+v", l, of)
 }
 
-// told is a target whose engine reports its data folder.
+// told is a target with an engine that reports its data folder.
 type told struct {
 	*node
 	name   string

@@ -27,7 +27,7 @@ func TestCachesAreDroppedBeforeEveryColdRelease(t *testing.T) {
 		rec, l := weighWith(t.Context(), t, o)
 		for _, b := range rec.Batches {
 			if (b.Dropped == record.DroppedNode) != (cache == terms.Cold) {
-				t.Fatalf("%q: %q was dropped before %s", cache, b.Dropped, b.Op)
+				t.Fatalf("%q: dropped %q before %s", cache, b.Dropped, b.Op)
 			}
 		}
 		releases := 0
@@ -43,7 +43,7 @@ func TestCachesAreDroppedBeforeEveryColdRelease(t *testing.T) {
 			t.Errorf("%q: %d releases in %d batches, %d drops", cache, releases, len(rec.Batches), log.count("drop"))
 		}
 		if presses := slices.Contains(codes(l.Found), "pressure"); presses == (cache == terms.Cold) {
-			t.Errorf("%q: that tasks waited for the disk is told: %v", cache, presses)
+			t.Errorf("%q: finding on tasks waiting for the disk: %v", cache, presses)
 		}
 	}
 }
@@ -72,9 +72,9 @@ func TestArmedBatchIsDisarmedIfNotReleased(t *testing.T) {
 		drop        func(stop func()) error
 		end, sample string
 	}{
-		"the cache cannot be dropped":    {func(func()) error { return errors.New("read-only file system") }, "failed", ""},
-		"tare is told to stop meanwhile": {func(stop func()) error { stop(); return nil }, "interrupted", record.FailInterrupted},
-		"and the drop is cut off by it":  {func(stop func()) error { stop(); return context.Canceled }, "interrupted", record.FailInterrupted},
+		"cache cannot be dropped":         {func(func()) error { return errors.New("read-only file system") }, "failed", ""},
+		"interrupted during the drop":     {func(stop func()) error { stop(); return nil }, "interrupted", record.FailInterrupted},
+		"drop cancelled by the interrupt": {func(stop func()) error { stop(); return context.Canceled }, "interrupted", record.FailInterrupted},
 	} {
 		log, targets := logging("a", "b")
 		for i := range targets {
@@ -99,7 +99,7 @@ func TestArmedBatchIsDisarmedIfNotReleased(t *testing.T) {
 		for _, b := range rec.Batches {
 			for _, s := range b.Samples {
 				if b.Dropped != "" || s.Failure == nil || s.Failure.Kind != c.sample {
-					t.Errorf("%s: %q was dropped before %+v", name, b.Dropped, s)
+					t.Errorf("%s: dropped %q before %+v", name, b.Dropped, s)
 				}
 			}
 		}
@@ -120,13 +120,13 @@ func TestVisitIsAFullLifecycleInOrder(t *testing.T) {
 		const warmup, rounds = 2, 4
 		log, targets := logging("a", "b", "c")
 		rec, _ := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes, p.Warmup, p.Rounds = lanes, warmup, rounds }), targets...)
-		e := (*log)[3 : len(*log)-3] // all were opened before, and closed after
+		e := (*log)[3 : len(*log)-3] // all targets are opened before and closed after
 		if want := len(lanes) * (warmup + rounds) * 3 * 5; len(e) != want || len(rec.Batches) != want {
-			t.Fatalf("%v lanes: %d batches were done and %d recorded, want %d", lanes, len(e), len(rec.Batches), want)
+			t.Fatalf("%v lanes: %d batches ran and %d were recorded, want %d", lanes, len(e), len(rec.Batches), want)
 		}
 		for i, b := range rec.Batches {
 			if want := fmt.Sprintf("%s %s x%d", b.Target, b.Op, b.Lanes); e[i] != want {
-				t.Fatalf("batch %d is recorded as %q and was %q", i, want, e[i])
+				t.Fatalf("batch %d is recorded as %q, but was %q", i, want, e[i])
 			}
 			op := []subject.Op{"create", "start", "stop", "rm", "run"}[i%5]
 			if b.Op != string(op) || b.Target != rec.Batches[i-i%5].Target || b.Order != i/5%3 || b.Lanes != lanes[i/15/(warmup+rounds)] {

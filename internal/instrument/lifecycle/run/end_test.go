@@ -27,8 +27,8 @@ func TestInterruptKeepsResultsAndIsNotAFailure(t *testing.T) {
 		counted int // completed lanes of that batch
 	}{
 		{"at the release of run", subject.Run, -1, 0},
-		{"amid the lanes of run", subject.Run, 50, 50},
-		{"amid the lanes of create", subject.Create, 99, 99},
+		{"in the middle of run", subject.Run, 50, 50},
+		{"in the middle of create", subject.Create, 99, 99},
 		{"at the first lane of stop", subject.Stop, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestInterruptKeepsResultsAndIsNotAFailure(t *testing.T) {
 				t.Errorf("%d failed; findings %v", l.Failed, codes(l.Found))
 			}
 			if e := *log; !slices.Equal(e[len(e)-2:], events{"close a", "close b"}) {
-				t.Errorf("the end was %q", e[len(e)-3:])
+				t.Errorf("last events %q", e[len(e)-3:])
 			}
 			check.Equal(t, "discarded", discarded, 3*2+map[bool]int{true: 2, false: 1}[tt.op == subject.Run])
 		})
@@ -97,9 +97,9 @@ func TestRoundsAreAddedUntilPrecise(t *testing.T) {
 		sigma       float64
 		least, most int
 	}{
-		"little noise needs no more than planned":  {0.01, 8, 8},
-		"more noise needs more":                    {0.1, 20, 120},
-		"too few for an interval are not accepted": {0.001, 8, 8},
+		"little noise needs the minimum":                       {0.01, 8, 8},
+		"more noise needs more rounds":                         {0.1, 20, 120},
+		"fewer rounds than an interval needs are not accepted": {0.001, 8, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Rounds, p.Precision = 3, precision }),
@@ -125,7 +125,7 @@ func TestRoundsAreAddedUntilPrecise(t *testing.T) {
 				t.Errorf("%d rounds", rounds)
 			}
 			if worst := widest(rounds - 1); worst <= precision {
-				t.Errorf("the last of %d rounds was not needed: ±%.1f %% before", rounds, 100*worst)
+				t.Errorf("the last of %d rounds was unnecessary: ±%.1f %% before", rounds, 100*worst)
 			}
 		})
 	}
@@ -179,9 +179,9 @@ func TestPrecisionIsPerLaneCount(t *testing.T) {
 		rounds int // minimum, with one lane
 		why    string
 	}{
-		"none gets precise":    {0, 20, "budget spent"},
-		"only the second not":  {1, 10, "1 at once: precision reached, 2 at once: budget spent"},
-		"and both get precise": {2, 10, "precision reached"},
+		"never precise":         {0, 20, "budget spent"},
+		"only one lane precise": {1, 10, "1 at once: precision reached, 2 at once: budget spent"},
+		"both precise":          {2, 10, "precision reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestPrecisionIsPerLaneCount(t *testing.T) {
 					if lane == tt.noisy {
 						of = noise
 					}
-					if lane == 0 { // which the other does not hold up
+					if lane == 0 { // only one lane advances the clock
 						of = slow(of)
 					}
 					return of(op, lane, n)
@@ -234,7 +234,7 @@ func TestRecordHasTheCommandToRepeat(t *testing.T) {
 		t.Errorf("%v: %+v, want %+v", err, stored, p)
 	}
 	if _, chosen := weigh(t, planned(func(p *lifecycle.Options) { p.Seed = 0 }), pair(constant(1), constant(1))...); chosen.Plan.Seed == 0 || chosen.Plan.Seed >= 1<<53 {
-		t.Errorf("of a seed that was not given %d is recorded", chosen.Plan.Seed)
+		t.Errorf("recorded seed %d without a requested one", chosen.Plan.Seed)
 	}
 	if rec.Header.RunID != "test" || rec.Header.Experiment != "lifecycle" || len(rec.Targets) != 2 {
 		t.Errorf("header %+v", rec.Header)

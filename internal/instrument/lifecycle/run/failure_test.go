@@ -33,7 +33,7 @@ func TestLaneFailingInCreateIsLostLater(t *testing.T) {
 		}
 	}
 	if c := cellOf(t, l, 4, subject.Run, "a"); c[0].Failed != 0 || c[0].Total != 40 || lost(c) != 0 || c[0].Estimate.N != 10 {
-		t.Errorf("run begins anew: %+v", c)
+		t.Errorf("run starts with all lanes: %+v", c)
 	}
 	for _, b := range rec.Batches {
 		for _, s := range b.Samples {
@@ -65,10 +65,10 @@ func TestFailingTargetIsAbandoned(t *testing.T) {
 			}
 		}
 		if c := cellOf(t, l, 1, subject.Run, "a"); c[0].Estimate.N != 10 || c[0].Failed != 0 {
-			t.Errorf("warm-up %d: the other has %+v", warmup, c)
+			t.Errorf("warm-up %d: other target %+v", warmup, c)
 		}
 		if f := found(t, l, "target-given-up"); len(f) != 1 || f[0].Target != "broken" {
-			t.Errorf("warm-up %d: given up %+v", warmup, f)
+			t.Errorf("warm-up %d: abandoned %+v", warmup, f)
 		}
 		if l.Failed != 4 || rec.End.Failures != 4 || rec.End.Status != "done" || rec.End.Why != "rounds" {
 			t.Errorf("warm-up %d: %d failed, end %+v", warmup, l.Failed, rec.End)
@@ -145,13 +145,13 @@ func TestConstantLatenciesAreMeasuredExactly(t *testing.T) {
 				t.Errorf("%s %s, 20 lanes: %+v", name, op, b)
 			}
 			if one[0].Failed+many[0].Failed+lost(one)+lost(many) != 0 || one[0].Total != 10 || many[0].Total != 200 {
-				t.Errorf("%s %s: %d and %d in all", name, op, one[0].Total, many[0].Total)
+				t.Errorf("%s %s: totals %d and %d", name, op, one[0].Total, many[0].Total)
 			}
 		}
 	}
 	for _, op := range subject.ContainerOps {
 		if v := cellOf(t, l, 1, op, "b")[0].Versus; v == nil || v.Baseline != "a" || math.Abs(v.Shift.Value-1) > 1e-9 || !v.Different() {
-			t.Errorf("%s: twice as long is called %+v", op, v)
+			t.Errorf("%s: twice as long: %+v", op, v)
 		}
 	}
 }

@@ -47,10 +47,10 @@ func TestProcessOutlivingItsSandboxesIsFound(t *testing.T) {
 		other bool // the process also existed while target a had sandboxes
 		want  string
 	}{
-		"it stays":          {record.RoleShim, false, false, "b: processes that outlived their sandboxes: 1, of 1 of 4 visits (cat, started by the shim)"},
-		"it ends":           {record.RoleShim, true, false, ""},
-		"it is a daemon":    {record.RoleDaemon, false, false, ""},
-		"it came with an a": {record.RoleRuntime, false, true, "a: processes that outlived their sandboxes: 1, of 1 of 4 visits"},
+		"process stays":             {record.RoleShim, false, false, "b: processes that outlived their sandboxes: 1, of 1 of 4 visits (cat, started by the shim)"},
+		"process exits":             {record.RoleShim, true, false, ""},
+		"daemon":                    {record.RoleDaemon, false, false, ""},
+		"process of another target": {record.RoleRuntime, false, true, "a: processes that outlived their sandboxes: 1, of 1 of 4 visits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, end := running(t, c.role)
@@ -64,7 +64,7 @@ func TestProcessOutlivingItsSandboxesIsFound(t *testing.T) {
 			o.Meter = m
 			discards := 0
 			targets[1] = &watched{Target: targets[1], discarding: func(context.Context) error {
-				if discards++; c.ends && discards == 8 { // the last of two in each visit
+				if discards++; c.ends && discards == 8 { // the last of two per visit
 					end()
 				}
 				return nil

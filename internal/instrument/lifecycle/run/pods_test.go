@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// mixed is a pair of targets: one with pods and one without.
+// mixed returns a pair of targets: one with pods and one without.
 func mixed() (*events, []subject.Target) {
 	log, targets := logging("pods", "plain")
 	targets[0].(*fake.Target).Pods = true
@@ -42,7 +42,7 @@ func TestRequiredOpsRunAndRequestedOpsAreShown(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		ops    string
-		pods   bool   // whether the first of two targets has them
+		pods   bool   // whether the first target has pods
 		absent string // operations the first target does not support
 		first  string // operations the first target runs
 		plain  string // operations the other target runs; it supports everything but pods
@@ -51,27 +51,27 @@ func TestRequiredOpsRunAndRequestedOpsAreShown(t *testing.T) {
 		{"rm needs all before it", "rm", false, "", "create start stop rm", "create start stop rm"},
 		{"run needs nothing else", "run", false, "", "run", "run"},
 		{"create and run are two containers", "run create", false, "", "create run", "create run"},
-		{"what the target has not is left out", "stop", false, "create rm", "start stop", "create start stop"},
-		{"a target that has nothing of it does nothing", "create", false, "create rm", "", "create"},
-		{"run is left out where there is none", "run", true, "run", "", "run"},
+		{"unsupported operations are skipped", "stop", false, "create rm", "start stop", "create start stop"},
+		{"target without the operations does nothing", "create", false, "create rm", "", "create"},
+		{"unsupported run is skipped", "run", true, "run", "", "run"},
 
-		{"a life begins with run where nothing is made before", "run", false, "create start stop", "run", "run"},
-		{"and what is removed then was run", "rm", false, "create start stop", "run rm", "create start stop rm"},
-		{"once", "rm run", false, "create start stop", "run rm", "create start stop rm run"},
-		{"it has none of the others", "create start stop", false, "create start stop", "", "create start stop"},
+		{"lifecycle without create begins with run", "run", false, "create start stop", "run", "run"},
+		{"lifecycle without create removes what run created", "rm", false, "create start stop", "run rm", "create start stop rm"},
+		{"lifecycle without create runs once", "rm run", false, "create start stop", "run rm", "create start stop rm run"},
+		{"lifecycle without create, start and stop", "create start stop", false, "create start stop", "", "create start stop"},
 
 		{"pods alone have no container", "runp stopp rmp", true, "", "runp stopp rmp", ""},
 		{"runp needs nothing else", "runp", true, "", "runp", ""},
 		{"stopp needs a pod", "stopp", true, "", "runp stopp", ""},
 		{"rmp needs a stopped pod", "rmp", true, "", "runp stopp rmp", ""},
 		{"a container needs a pod", "create", true, "", "runp create", "create"},
-		{"containers go as far as the last one asked for", "start stop", true, "", "runp create start stop", "create start stop"},
-		{"a pod is stopped empty", "start stopp", true, "", "runp create start stop rm stopp", "create start"},
-		{"and so is one that is removed", "create rmp", true, "", "runp create start stop rm stopp rmp", "create"},
-		{"run makes a pod of its own", "run", true, "", "run", "run"},
-		{"run is no reason for a container in the other pod", "runp run stopp", true, "", "runp stopp run", "run"},
+		{"containers end with the last requested operation", "start stop", true, "", "runp create start stop", "create start stop"},
+		{"pod is stopped without a container", "start stopp", true, "", "runp create start stop rm stopp", "create start"},
+		{"pod is removed without a container", "create rmp", true, "", "runp create start stop rm stopp rmp", "create"},
+		{"run creates its own pod", "run", true, "", "run", "run"},
+		{"run creates no container in the other pod", "runp run stopp", true, "", "runp stopp run", "run"},
 		{"run, stop and rm are two pods", "stop rm run", true, "", "runp create start stop rm run", "create start stop rm run"},
-		{"everything", "runp create start stop rm stopp rmp run", true, "", "runp create start stop rm stopp rmp run", "create start stop rm run"},
+		{"all operations", "runp create start stop rm stopp rmp run", true, "", "runp create start stop rm stopp rmp run", "create start stop rm run"},
 	} {
 		for _, lanes := range []int{1, 20} {
 			t.Run(tt.name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestRequiredOpsRunAndRequestedOpsAreShown(t *testing.T) {
 				for name, want := range map[string]string{"first": tt.first, "plain": tt.plain} {
 					want := slices.Repeat(strings.Fields(want), rounds)
 					if got := log.did(name); !slices.Equal(got, want) {
-						t.Errorf("%s did %v, want %v", name, got, want)
+						t.Errorf("%s ran %v, want %v", name, got, want)
 					}
 					var recorded []string
 					for _, b := range rec.Batches {
@@ -94,10 +94,10 @@ func TestRequiredOpsRunAndRequestedOpsAreShown(t *testing.T) {
 						}
 					}
 					if !slices.Equal(recorded, want) {
-						t.Errorf("of %s %v is recorded, want %v", name, recorded, want)
+						t.Errorf("%s: recorded %v, want %v", name, recorded, want)
 					}
 				}
-				check.Equal(t, "the table", rowsOf(l), operations(tt.ops))
+				check.Equal(t, "rows", rowsOf(l), operations(tt.ops))
 				if l.Failed > 0 || len(l.Found) > 0 {
 					t.Errorf("%d failed; findings %+v", l.Failed, l.Found)
 				}
@@ -148,7 +148,7 @@ func TestFailedContainerLosesItsPod(t *testing.T) {
 		}
 	}
 	if log.count("pods run x4") != 11 {
-		t.Errorf("what is left of a pod keeps run from beginning: %q", *log)
+		t.Errorf("leftovers of a pod prevent run: %q", *log)
 	}
 	if kinds := codes(l.Found); !slices.Contains(kinds, "failed-operations") || slices.Contains(kinds, "target-given-up") {
 		t.Errorf("found %v", kinds)
@@ -157,12 +157,12 @@ func TestFailedContainerLosesItsPod(t *testing.T) {
 
 func TestFakeRefusesInvalidPodOperations(t *testing.T) {
 	for name, ops := range map[string]string{
-		"a container without a pod":          "create",
-		"a pod in a pod":                     "runp runp",
-		"to stop a pod that has a container": "runp create stopp",
-		"to remove a pod that runs":          "runp rmp",
-		"to run in a pod that is there":      "runp run",
-		"to create in a stopped pod":         "runp stopp create",
+		"container without a pod":        "create",
+		"pod in a pod":                   "runp runp",
+		"stop of a pod with a container": "runp create stopp",
+		"removal of a running pod":       "runp rmp",
+		"run in an existing pod":         "runp run",
+		"create in a stopped pod":        "runp stopp create",
 	} {
 		f := &fake.Target{Name: "a", Pods: true, Script: constant(1)}
 		s := must.Get(f.Open(t.Context(), subject.Env{Lanes: 1}))(t)

@@ -109,11 +109,11 @@ func weighWith(ctx context.Context, t *testing.T, o lifecyclerun.Options) (*reco
 	must.OK(t, err)
 	stored := must.Get(record.Read(&file))(t)
 	if stored.ProblemCount > 0 {
-		t.Fatalf("the record holds lines that cannot be read: %v", stored.Problems)
+		t.Fatalf("unreadable lines in the record: %v", stored.Problems)
 	}
 	l := judged(t, stored)
 	if encoded(t, shown) != encoded(t, l) {
-		t.Fatal("what is shown at the end is not what the stored record is judged to be")
+		t.Fatal("the judgement at the end differs from that of the stored record")
 	}
 	inMemory, inFile := codes(rec.Findings), codes(stored.Findings)
 	slices.Sort(inMemory) // findings of the run are stored as they occur
@@ -148,7 +148,7 @@ func cellOf(t *testing.T, l *lifecycle.Judgement, lanes int, op subject.Op, name
 	return c
 }
 
-// lost returns the number of lanes that did not get this far.
+// lost returns the number of lanes lost before this operation.
 func lost(c figure.Set) int { return int(c.Of("lanes-lost").Value) }
 
 func codes(findings []record.Finding) []string {
@@ -188,7 +188,7 @@ func (e events) count(prefix string) (n int) {
 	return n
 }
 
-// watched is a target whose session can fail where fakes cannot.
+// watched is a target with a session that can fail where fakes cannot.
 type watched struct {
 	subject.Target
 	opening    func() error

@@ -29,7 +29,7 @@ func TestIntervalsContainTheTrueMedian(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d rounds: %d of %d intervals held the true median", rounds, held, all)
+		t.Logf("%d rounds: %d of %d intervals contained the true median", rounds, held, all)
 		if float64(held) < 0.94*float64(all) { // 95 % and a standard error and a half
 			t.Errorf("%d rounds: only %d of %d", rounds, held, all)
 		}
@@ -54,7 +54,7 @@ func TestFivePercentDifferenceIsDetected(t *testing.T) {
 	}
 	t.Logf("5 %% under noise of 2 %%, 20 rounds: found in %v of %d runs", foundIn, runs)
 	if worst < 95 {
-		t.Errorf("found in %v of %d runs only", foundIn, runs)
+		t.Errorf("found in only %v of %d runs", foundIn, runs)
 	}
 }
 
@@ -127,10 +127,10 @@ func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
 						runsWithOne++
 					}
 				}
-				t.Logf("%d of %d comparisons called different (%.2f %%), in %d of %d runs (%.1f %%)",
+				t.Logf("%d of %d comparisons differ (%.2f %%), in %d of %d runs (%.1f %%)",
 					called, compared, 100*float64(called)/float64(compared), runsWithOne, runs, 100*float64(runsWithOne)/runs)
 				if float64(called) > 0.05*float64(compared) {
-					t.Errorf("%d of %d equal pairs were called different", called, compared)
+					t.Errorf("%d of %d equal pairs were reported as different", called, compared)
 				}
 			})
 		}

@@ -39,7 +39,7 @@ func (staffed) Processes(context.Context) []subject.Process {
 	return []subject.Process{{Role: record.RoleDaemon, Pid: os.Getpid()}}
 }
 
-func TestALiveProcessIsMetered(t *testing.T) {
+func TestLiveProcessIsMetered(t *testing.T) {
 	s := newStaff(t.Context(), staffed{})
 	s.begin()
 	for i, sum := 0, 0; i < 200_000_000; i++ {
@@ -51,7 +51,7 @@ func TestALiveProcessIsMetered(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if newStaff(t.Context(), nil) != nil {
-		t.Error("a target without processes of its own was metered")
+		t.Error("a target without its own processes was metered")
 	}
 }
 
@@ -68,8 +68,8 @@ func (h *hiring) Processes(context.Context) (all []subject.Process) {
 	return all
 }
 
-// busy is a process that uses CPU time. until waits until it has used more than the given
-// time and returns the total.
+// busy starts a process that uses CPU time. until waits until it has used more than the
+// given time and returns the total.
 func busy(t *testing.T) (pid int, until func(int64) int64) {
 	t.Helper()
 	c := exec.Command("sh", "-c", "while :; do :; done")

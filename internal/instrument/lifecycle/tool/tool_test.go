@@ -31,7 +31,7 @@ func judged(t *testing.T, told Told, files ...string) *lifecycle.Judgement {
 	g := &Imported{}
 	for _, file := range files {
 		text := must.Get(os.ReadFile(filepath.Join("testdata", file)))(t)
-		check.That(t, add(g, file, string(text), told), "%s: nothing was found", file)
+		check.That(t, add(g, file, string(text), told), "%s: no results", file)
 	}
 	return judgedOf(t, g)
 }
@@ -83,7 +83,7 @@ func TestImportedResultsAreJudged(t *testing.T) {
 				said = append(said, found.Message)
 			}
 			if all := strings.Join(said, "\n"); !strings.Contains(all, c.says) || !strings.Contains(all, "kernels and runtimes are unknown") {
-				t.Errorf("findings do not say %q:\n%s", c.says, all)
+				t.Errorf("no finding with %q:\n%s", c.says, all)
 			}
 		})
 	}
@@ -97,10 +97,10 @@ func TestLabelsNameTargetsAndRounds(t *testing.T) {
 		want  string
 		round int
 	}{
-		"outputs name themselves":          {Told{File: "x"}, []string{"hyperfine.json"}, "x crun", 6},
-		"a label stands before their name": {Told{Label: "a"}, []string{"hyperfine.json"}, "a a/crun", 6},
-		"a label replaces one name":        {Told{Label: "a"}, []string{"hyperfine-old.json"}, "a", 3},
-		"two texts of one label":           {Told{Label: "a"}, []string{"stress.log", "stress.log"}, "a", 2},
+		"names from the output":        {Told{File: "x"}, []string{"hyperfine.json"}, "x crun", 6},
+		"label before the name":        {Told{Label: "a"}, []string{"hyperfine.json"}, "a a/crun", 6},
+		"label replaces a single name": {Told{Label: "a"}, []string{"hyperfine-old.json"}, "a", 3},
+		"two texts with one label":     {Told{Label: "a"}, []string{"stress.log", "stress.log"}, "a", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,17 +131,17 @@ func TestSamplesAreLinesOrColumns(t *testing.T) {
 		median  float64
 		says    string // expected finding or error
 	}{
-		"one a line":                      {"# ms\n12.5\n\n13\n14.5 ms\n", Samples{Unit: "ms"}, 3, 13e6, "does not record failed operations"},
-		"a column by its name":            {"run,total,boot\n1,200,90\n2,210,\"95\"\n3,220,100\n", Samples{Unit: "us", Column: "Boot"}, 3, 95e3, ""},
-		"a column by its number":          {"1   0.5 \n2 0.7\n3 0.6\n", Samples{Unit: "s", Column: "2"}, 3, 0.6e9, ""},
-		"a decimal comma":                 {"n;t\na;1,5\nb;2,5\nc;3,5\n", Samples{Unit: "s", Column: "t"}, 3, 2.5e9, ""},
-		"one column with a title":         {"time\n1\n2\n3\n", Samples{Unit: "min"}, 3, 120e9, ""},
-		"what is no number is missing":    {"1\n2\n3\ntimeout\n-1\nNaN\n", Samples{Unit: "s", Column: "1"}, 3, 2e9, "3 of the outputs of samples could not be read: line 4"},
-		"of several columns none chosen":  {"a,b\n1,2\n", Samples{Unit: "s"}, 0, 0, "choose one of a, b"},
-		"a column that is not there":      {"a,b\n1,2\n", Samples{Unit: "s", Column: "c"}, 0, 0, "choose one of a, b"},
+		"one value per line":              {"# ms\n12.5\n\n13\n14.5 ms\n", Samples{Unit: "ms"}, 3, 13e6, "does not record failed operations"},
+		"column by name":                  {"run,total,boot\n1,200,90\n2,210,\"95\"\n3,220,100\n", Samples{Unit: "us", Column: "Boot"}, 3, 95e3, ""},
+		"column by number":                {"1   0.5 \n2 0.7\n3 0.6\n", Samples{Unit: "s", Column: "2"}, 3, 0.6e9, ""},
+		"decimal comma":                   {"n;t\na;1,5\nb;2,5\nc;3,5\n", Samples{Unit: "s", Column: "t"}, 3, 2.5e9, ""},
+		"single column with a title":      {"time\n1\n2\n3\n", Samples{Unit: "min"}, 3, 120e9, ""},
+		"invalid numbers are skipped":     {"1\n2\n3\ntimeout\n-1\nNaN\n", Samples{Unit: "s", Column: "1"}, 3, 2e9, "3 of the outputs of samples could not be read: line 4"},
+		"several columns, none selected":  {"a,b\n1,2\n", Samples{Unit: "s"}, 0, 0, "choose one of a, b"},
+		"unknown column":                  {"a,b\n1,2\n", Samples{Unit: "s", Column: "c"}, 0, 0, "choose one of a, b"},
 		"numbers without titles":          {"1,2\n1,2\n", Samples{Unit: "s", Column: "3"}, 0, 0, "by its number"},
-		"nothing but comments":            {"# a\n", Samples{Unit: "s"}, 0, 0, "it has no times"},
-		"what each ends with is recorded": {"1\n2\n3\n", Samples{Unit: "s", Done: "until wget reached the host"}, 3, 2e9, ""},
+		"comments only":                   {"# a\n", Samples{Unit: "s"}, 0, 0, "it has no times"},
+		"end of an operation is recorded": {"1\n2\n3\n", Samples{Unit: "s", Done: "until wget reached the host"}, 3, 2e9, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func TestOtherTextsAreIgnoredAndBrokenOnesReported(t *testing.T) {
 		found := add(g, "a.txt", text, Told{File: "a"})
 		for _, target := range g.Targets {
 			if strings.ContainsRune(target.Name, 0x1b) {
-				t.Errorf("a target is called %q", target.Name)
+				t.Errorf("invalid target name %q", target.Name)
 			}
 		}
 		var said []string

@@ -19,7 +19,7 @@ const (
 	sec = int64(1e9)
 )
 
-// node is a host of 8 GiB. Its used memory is of no particular kind.
+// node returns a host of 8 GiB. Its used memory is of no particular kind.
 func node(used int64) record.Host {
 	return record.Host{Total: 8 << 30, Free: 8<<30 - used, Available: 8<<30 - used, Refreshed: true}
 }
@@ -92,7 +92,7 @@ func closed(t *testing.T, before, begin, end *record.Reading) books {
 		}
 	}
 	check.That(t, sum == l.Sum && l.Residual == l.Node-l.Others-l.Uncharged-l.Sum && l.Uncharged == uncharged,
-		"the rows add up to %d, the sum is %d; node %d − others %d leaves %d", sum, l.Sum, l.Node, l.Others, l.Residual)
+		"the rows add up to %d, the sum is %d; node %d − others %d has the residual %d", sum, l.Sum, l.Node, l.Others, l.Residual)
 	return books{l}
 }
 
@@ -170,7 +170,7 @@ func TestReportedGuestThreadsHaveARow(t *testing.T) {
 			says{"vcpu cpu": 0.5, "vmm cpu": 0, "vmm guest": false, "vmm why": "!guest's own work"}},
 		"threads in a group apart that used none yet": {func(p *record.Process) { p.VCPU = 0 },
 			says{"vcpu cpu": 0, "vmm cpu": 0.5, "vmm guest": false, "vmm why": "!guest's own work"}},
-		"none was told: all is the VMM's": {func(p *record.Process) { p.VCPU, p.Groups = 0, p.Groups[:1] },
+		"vCPU threads unknown: all CPU time is the VMM's": {func(p *record.Process) { p.VCPU, p.Groups = 0, p.Groups[:1] },
 			says{"vcpu cpu": nil, "vmm cpu": 0.5, "vmm guest": true, "vmm why": "guest's own work"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,8 @@ func TestReportedGuestThreadsHaveARow(t *testing.T) {
 	}
 }
 
-// A container of runc: the workload has its own cgroup, the shim is in the daemon's.
+// runc returns the readings of a container. The workload has its own cgroup, and the shim
+// is in the daemon's.
 func runc() (before, begin, end *record.Reading) {
 	daemon := process(100, -1, record.RoleDaemon, "/sys/d", 50*mib, 0, 9*mib)
 	before = at(10*sec, record.MomentBefore, node(1<<30))
@@ -214,109 +215,109 @@ func TestContainerLedger(t *testing.T) {
 		change func(before, begin, end *record.Reading)
 		says   says
 	}{
-		{"a daemon has what it grew by", nil, says{"daemon anon": 3 * mib, "daemon cache": 0}},
-		{"a daemon that is new counts whole, and the one that it replaced is taken off", func(_, _, e *record.Reading) { e.Processes[0].Start++ },
+		{"growth of a daemon", nil, says{"daemon anon": 3 * mib, "daemon cache": 0}},
+		{"replaced daemon is subtracted from the new one", func(_, _, e *record.Reading) { e.Processes[0].Start++ },
 			says{"daemon anon": 3 * mib, "daemon cache": 0, "daemon cpu": "?"}},
-		{"others' growth is no cost of the sandbox", nil, says{"node": 80 * mib, "others": 2 * mib}},
-		{"shared memory that nobody maps is the workload's", nil, says{"workload anon": 64 * mib, "workload shmem": mib, "workload why": "not mapped by any process"}},
-		{"in the group of each sandbox, of which the first is named", func(_, _, e *record.Reading) {
+		{"growth of others is not the sandbox's", nil, says{"node": 80 * mib, "others": 2 * mib}},
+		{"unmapped shared memory is the workload's", nil, says{"workload anon": 64 * mib, "workload shmem": mib, "workload why": "not mapped by any process"}},
+		{"unmapped shared memory of two sandboxes names the first cgroup", func(_, _, e *record.Reading) {
 			e.Sandboxes, e.Processes[1].Role = 2, record.RoleSentry
 			e.Processes = append(e.Processes, process(300, 1, record.RoleSentry, "/d", 0, 0, 0))
 			d := group("/d", record.ChargePod, record.GroupMemory{Shmem: 2 * mib}, 0)
 			d.Lane = 1
 			e.Groups = append(e.Groups, d)
 		}, says{"workload place path": "/c", "workload place count": 2, "workload place processes": 0, "workload place memory": 3 * mib}},
-		{"also beside a sentry, which keeps it", func(_, _, e *record.Reading) { e.Processes[1].Role = record.RoleSentry }, says{"workload shmem": mib}},
-		{"what a process maps is not counted twice", func(_, _, e *record.Reading) {
+		{"unmapped shared memory next to a sentry is the workload's", func(_, _, e *record.Reading) { e.Processes[1].Role = record.RoleSentry }, says{"workload shmem": mib}},
+		{"mapped shared memory is counted once", func(_, _, e *record.Reading) {
 			e.Groups[0].Memory.Shmem = 30 * mib
 			e.Processes[1].PSSShmem = 10 * mib
 			e.Processes[2].PSSShmem = 20 * mib // a helper outside the group maps the same memory
 		}, says{"workload shmem": 10 * mib, "shim shmem": 20 * mib}},
-		{"a nested group is not summed again, flagged or not", func(_, g, e *record.Reading) {
+		{"nested cgroup is not summed again", func(_, g, e *record.Reading) {
 			for _, r := range []*record.Reading{g, e} {
 				r.Groups = append(r.Groups, group("/c/inner", record.ChargePod, record.GroupMemory{Usage: 70 * mib, Anon: 64 * mib, Kernel: mib, Shmem: mib}, 99))
 			}
 		}, says{"pod usage": 70 * mib, "pod count": 1, "workload shmem": mib}},
-		{"an own group below a shared one still counts, and nobody in it is in both", func(_, g, e *record.Reading) {
+		{"own cgroup below a shared one is counted once", func(_, g, e *record.Reading) {
 			for _, r := range []*record.Reading{g, e} {
 				r.Groups[0].Nested = true
 				r.Groups[1].Path = "/"
 			}
 		}, says{"pod usage": 70 * mib, "shared roles": "!workload"}},
-		{"kernel memory is what own groups are charged and what members elsewhere need", func(_, _, e *record.Reading) {
+		{"kernel memory is the charge of own cgroups and the use of members elsewhere", func(_, _, e *record.Reading) {
 			e.Processes[2].Threads, e.Processes[2].PageTables = 10, 100*kib
 			e.Processes[0].Threads = 3 // two more threads than before
 		}, says{"kernel kernel": mib + 100*kib + 10*ledger.ThreadStack + 2*ledger.ThreadStack}},
-		{"under cgroup.memory=nokmem what members need is taken, and that is said", func(_, _, e *record.Reading) {
+		{"cgroup.memory=nokmem uses the members' kernel memory with a reason", func(_, _, e *record.Reading) {
 			e.Groups[0].Memory.Kernel = 0
 			e.Processes[1].Threads, e.Processes[1].PageTables = 4, 200*kib
 			e.Processes[2].Threads = 0
 		}, says{"kernel kernel": 200*kib + 4*ledger.ThreadStack, "kernel why": "nokmem"}},
-		{"and nothing is said of what they are charged for", func(_, _, e *record.Reading) { e.Groups[0].Memory.Kernel = 0 }, says{"kernel why": "!are charged for"}},
-		{"sockets are charged and are in no book of the node", func(_, _, e *record.Reading) {
+		{"cgroup.memory=nokmem does not mention the charge", func(_, _, e *record.Reading) { e.Groups[0].Memory.Kernel = 0 }, says{"kernel why": "!are charged for"}},
+		{"socket memory is charged but not in the node's figures", func(_, _, e *record.Reading) {
 			e.Groups[0].Memory.Sock = 512 * kib
 			e.Processes[2].Threads = 0
 			e.Host.Slab = 3 * mib
 		}, says{"kernel kernel": mib + 512*kib, "kernel, uncharged kernel": 2 * mib}},
-		{"v2's kernel memory of no kind is not taken off the node's", func(_, _, e *record.Reading) {
+		{"kernel memory of unknown kind in v2 is not subtracted from the node's", func(_, _, e *record.Reading) {
 			m := e.Groups[0].Memory
 			m.Slab, m.Stacks = 512*kib, 128*kib
 			e.Processes[2].Threads = 0
 			e.Host.Slab = 3 * mib
 		}, says{"kernel kernel": mib, "kernel, uncharged kernel": 3*mib - 640*kib}},
 		{"uncharged kernel memory keeps its sign", func(b, _, _ *record.Reading) { b.Host.Slab = 9 * mib }, says{"kernel, uncharged kernel": -10*mib - ledger.ThreadStack}},
-		{"page cache is apart", nil, says{"cache cache": 2 * mib, "cache sum": 0, "cache charged": 3 * mib, "cache mapped": 3 * mib}},
-		{"commands that have ended are in the workload's time", nil, says{"workload cpu": 0.5, "workload why": "cgroups less", "daemon cpu": 0.05}},
-		{"other members' time is taken off the groups'", func(_, _, e *record.Reading) {
+		{"page cache has its own row", nil, says{"cache cache": 2 * mib, "cache sum": 0, "cache charged": 3 * mib, "cache mapped": 3 * mib}},
+		{"exited commands are in the workload's CPU time", nil, says{"workload cpu": 0.5, "workload why": "cgroups less", "daemon cpu": 0.05}},
+		{"CPU time of other members is subtracted from the cgroups'", func(_, _, e *record.Reading) {
 			e.Processes[2].Groups = e.Processes[1].Groups
 			e.Processes[2].CPU = sec
 		}, says{"workload cpu": 0.4, "shim cpu": 0.1}},
-		{"without a group's clock the processes' are taken, and that is said", func(_, g, _ *record.Reading) { g.Groups[0].CPU = nil },
+		{"missing cgroup CPU time is replaced by the processes' with a reason", func(_, g, _ *record.Reading) { g.Groups[0].CPU = nil },
 			says{"workload cpu": 0.1, "workload why": "CPU: its processes' own clocks"}},
-		{"a clock that went back is counted and gives no figure", func(_, g, _ *record.Reading) { g.Processes[0].CPU = 99 * sec }, says{"daemon cpu": "?", "backwards": 1}},
-		{"a group's clock that went back is not used", func(_, g, _ *record.Reading) { *g.Groups[0].CPU = 99 * sec }, says{"workload cpu": 0.1, "backwards": 2}},
-		{"one that began in the phase counts whole", func(_, _, e *record.Reading) {
+		{"decreased process CPU time is counted and has no figure", func(_, g, _ *record.Reading) { g.Processes[0].CPU = 99 * sec }, says{"daemon cpu": "?", "backwards": 1}},
+		{"decreased cgroup CPU time is not used", func(_, g, _ *record.Reading) { *g.Groups[0].CPU = 99 * sec }, says{"workload cpu": 0.1, "backwards": 2}},
+		{"process born in the phase counts in full", func(_, _, e *record.Reading) {
 			p := process(900, -1, record.RoleDaemon, "/sys/d", 0, 0, 0)
 			p.Start, p.CPU = 2500, sec
 			e.Processes = append(e.Processes, p)
 		}, says{"daemon cpu": 0.15}},
-		{"one that was older and not read at the begin gives no figure", func(_, g, _ *record.Reading) { g.Processes = g.Processes[1:] }, says{"daemon cpu": "?"}},
-		{"without a begin there is memory and no time", func(_, g, _ *record.Reading) { *g = record.Reading{} }, says{"daemon cpu": "?", "daemon anon": 3 * mib}},
-		{"a process without PSS makes the books incomplete", func(_, _, e *record.Reading) { e.Processes[2].Read = false }, incomplete},
-		{"so does a daemon that could not be read before", func(b, _, _ *record.Reading) { b.Processes[0].Read = false }, incomplete},
-		{"a sandbox without a trace makes them incomplete too", func(_, _, e *record.Reading) { e.Sandboxes = 2 }, incomplete},
-		{"and a new daemon where one vanished", func(b, _, e *record.Reading) { b.Problems.Gone, b.Processes = 1, nil }, incomplete},
-		{"processes that ended while they were read do not, and are counted", func(_, _, e *record.Reading) { e.Problems.Gone, e.Problems.Reused = 2, 1 },
+		{"older process not read at the begin has no figure", func(_, g, _ *record.Reading) { g.Processes = g.Processes[1:] }, says{"daemon cpu": "?"}},
+		{"missing begin leaves memory without CPU time", func(_, g, _ *record.Reading) { *g = record.Reading{} }, says{"daemon cpu": "?", "daemon anon": 3 * mib}},
+		{"process without PSS makes the ledger incomplete", func(_, _, e *record.Reading) { e.Processes[2].Read = false }, incomplete},
+		{"daemon without PSS before makes the ledger incomplete", func(b, _, _ *record.Reading) { b.Processes[0].Read = false }, incomplete},
+		{"sandbox without processes and cgroups makes the ledger incomplete", func(_, _, e *record.Reading) { e.Sandboxes = 2 }, incomplete},
+		{"new daemon after one vanished makes the ledger incomplete", func(b, _, e *record.Reading) { b.Problems.Gone, b.Processes = 1, nil }, incomplete},
+		{"processes that exited during the reading are counted", func(_, _, e *record.Reading) { e.Problems.Gone, e.Problems.Reused = 2, 1 },
 			says{"complete": true, "gone": 2, "reused": 1}},
-		{"others use what the target does not", func(_, _, e *record.Reading) { e.Host.Busy = 8 * sec }, says{"others cpu": 0.25}},
-		{"and whatever could not be read", func(_, _, e *record.Reading) { e.Problems.Denied = 1 }, incomplete},
-		{"and a group with members whose memory was not read", func(_, _, e *record.Reading) { e.Groups[0].Memory = nil }, incomplete},
-		{"hugetlb pages that virtiofsd maps are the guest's", func(_, _, e *record.Reading) {
+		{"others use the remaining CPU time", func(_, _, e *record.Reading) { e.Host.Busy = 8 * sec }, says{"others cpu": 0.25}},
+		{"denied file makes the ledger incomplete", func(_, _, e *record.Reading) { e.Problems.Denied = 1 }, incomplete},
+		{"cgroup without memory makes the ledger incomplete", func(_, _, e *record.Reading) { e.Groups[0].Memory = nil }, incomplete},
+		{"hugetlb pages mapped by virtiofsd are the guest's", func(_, _, e *record.Reading) {
 			e.Processes[1].Role, e.Processes[1].Huge = record.RoleVMM, 512*mib
 			e.Processes[2].Role, e.Processes[2].Huge = record.RoleVirtiofs, 512*mib
 		}, says{"vmm huge": 512 * mib, "virtiofs huge": 0}},
-		{"huge pages that a fork maps too are counted once, as the node has them", huge(64 * mib), says{"workload huge": 64 * mib, "shim huge": 0}},
-		{"those of two who have their own are counted twice", huge(128 * mib), says{"workload huge": 64 * mib, "shim huge": 64 * mib}},
-		{"shared memory that a daemon maps too is counted once", mapped(40 * mib), says{"workload shmem": 20 * mib, "daemon shmem": 20 * mib}},
-		{"and what of it nobody maps is still the workload's", mapped(50 * mib), says{"workload shmem": 30 * mib}},
-		{"as is that of two sandboxes", func(_, _, e *record.Reading) {
+		{"huge pages shared with a fork are counted once", huge(64 * mib), says{"workload huge": 64 * mib, "shim huge": 0}},
+		{"separate huge pages of two processes are counted twice", huge(128 * mib), says{"workload huge": 64 * mib, "shim huge": 64 * mib}},
+		{"shared memory also mapped by a daemon is counted once", mapped(40 * mib), says{"workload shmem": 20 * mib, "daemon shmem": 20 * mib}},
+		{"unmapped part of shared memory is the workload's", mapped(50 * mib), says{"workload shmem": 30 * mib}},
+		{"shared memory of two sandboxes is the workloads'", func(_, _, e *record.Reading) {
 			e.Sandboxes = 2
 			e.Groups[0].Memory.Shmem, e.Groups[0].Memory.Mapped, e.Groups[0].Memory.File = 40*mib, 40*mib, 0
 			other := process(77, 1, record.RoleWorkload, "/d", 0, 20*mib, 0)
 			e.Processes[1].PSSShmem, e.Processes = 20*mib, append(e.Processes, other)
 		}, says{"workload shmem": 40 * mib}},
-		// The shim's 5 MiB may be charged there as well.
-		{"memory that is charged and in no process has its row", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 9 * mib }, says{"unseen anon": 4 * mib, "unseen rules": 1}},
-		{"a little of it may be the kernel's late adding up", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 6 * mib }, says{"unseen anon": nil}},
-		{"and it may have ended while it was read", func(_, _, e *record.Reading) {
+		// The shim's 5 MiB may be charged to the same cgroup.
+		{"charged memory without a process has its row", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 9 * mib }, says{"unseen anon": 4 * mib, "unseen rules": 1}},
+		{"little charged memory without a process is the kernel's delay", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 6 * mib }, says{"unseen anon": nil}},
+		{"charged memory without a process may be of an exited process", func(_, _, e *record.Reading) {
 			e.Groups[0].Memory.Anon += 9 * mib
 			e.Problems.Gone = 1
 		}, says{"unseen anon": nil}},
-		{"an engine that leaves a sandbox out reports no sum", func(_, _, e *record.Reading) {
+		{"engine statistics without a sandbox have no sum", func(_, _, e *record.Reading) {
 			e.Sandboxes = 2
 			e.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: mib, CPU: -1}}
 		}, says{"docker stats": -1}},
-		{"the node's counters are rates", func(_, g, e *record.Reading) {
+		{"node counters are rates", func(_, g, e *record.Reading) {
 			e.Host.Busy, e.Host.WriteBytes, e.Host.Steal = 5*sec, 1000, sec
 			g.Host.HavePSI, e.Host.HavePSI, e.Host.PSIIO = true, true, 5*sec
 		}, says{"node cpu": 0.5, "steal": 0.1, "written": 100, "psi": ledger.Pressure{Known: true, IO: 0.5}}},

@@ -22,11 +22,11 @@ func TestEngineCPUUsesItsOwnTimestamps(t *testing.T) {
 		begin, end *record.Reading
 		want       float64
 	}{
-		"at other times":       {says(100, look(90, 0), look(99, 0)), says(130, look(110, 10), look(129, 3)), 0.6},
-		"at its own times":     {says(100, look(0, 0), look(0, 0)), says(120, look(0, 10), look(0, 4)), 0.7},
-		"once at one of both":  {says(100, look(90, 1), look(99, 1)), says(130, look(110, 10), look(99, 1)), -1},
-		"not at all at one":    {says(100, look(90, 1), look(99, 1)), says(130, look(110, 10)), -1},
-		"at one that is newer": {says(100, look(90, 1)), says(130, look(110, 10), look(129, 3)), -1},
+		"times between the readings": {says(100, look(90, 0), look(99, 0)), says(130, look(110, 10), look(129, 3)), 0.6},
+		"times of the readings":      {says(100, look(0, 0), look(0, 0)), says(120, look(0, 10), look(0, 4)), 0.7},
+		"one time repeated":          {says(100, look(90, 1), look(99, 1)), says(130, look(110, 10), look(99, 1)), -1},
+		"one statistic missing":      {says(100, look(90, 1), look(99, 1)), says(130, look(110, 10)), -1},
+		"one statistic new":          {says(100, look(90, 1)), says(130, look(110, 10), look(129, 3)), -1},
 	} {
 		b := books{begin: c.begin, end: c.end}
 		got := b.engineCPU("kubelet summary")
@@ -49,20 +49,20 @@ func TestSandboxEndsWithItsMainProcess(t *testing.T) {
 		begin, end       []record.Process
 		restarted, ended int
 	}{
-		{"nothing ended", begin, begin, 0, 0},
-		{"a command that was run inside ended", begin, begin[:3], 0, 0},
-		{"another daemon is no sandbox's", begin, append([]record.Process{process(2, 20, record.RoleDaemon, -1)}, begin[1:]...), 0, 0},
-		{"the workload ended", begin, begin[:2], 0, 1},
-		{"the workload began again", begin, append(begin[:2:2], process(13, 20, record.RoleWorkload, 0)), 1, 0},
-		{"its pid was given away and its role not", begin, append(begin[:2:2], process(11, 20, record.RoleOthers, -1)), 0, 1},
-		{"a pod with its shim began again", begin, []record.Process{process(20, 20, record.RoleShim, 0), process(21, 21, record.RoleWorkload, 0)}, 1, 0},
-		{"the shim began again and the workload did not", begin, []record.Process{process(20, 20, record.RoleShim, 0)}, 0, 1},
-		{"a sentry makes and ends address spaces", []record.Process{process(10, 10, record.RoleSentry, 0), process(11, 11, record.RoleWorkload, 0)},
+		{"nothing exited", begin, begin, 0, 0},
+		{"command in the container exited", begin, begin[:3], 0, 0},
+		{"daemon restarted", begin, append([]record.Process{process(2, 20, record.RoleDaemon, -1)}, begin[1:]...), 0, 0},
+		{"workload exited", begin, begin[:2], 0, 1},
+		{"workload restarted", begin, append(begin[:2:2], process(13, 20, record.RoleWorkload, 0)), 1, 0},
+		{"pid of the workload reused", begin, append(begin[:2:2], process(11, 20, record.RoleOthers, -1)), 0, 1},
+		{"pod restarted with its shim", begin, []record.Process{process(20, 20, record.RoleShim, 0), process(21, 21, record.RoleWorkload, 0)}, 1, 0},
+		{"shim restarted without the workload", begin, []record.Process{process(20, 20, record.RoleShim, 0)}, 0, 1},
+		{"sentry ended an address space", []record.Process{process(10, 10, record.RoleSentry, 0), process(11, 11, record.RoleWorkload, 0)},
 			[]record.Process{process(10, 10, record.RoleSentry, 0)}, 0, 0},
-		{"the workload ended and nobody waited for it", begin, []record.Process{begin[1], ended(begin[2])}, 0, 1},
-		{"the workload had ended before", []record.Process{begin[1], ended(begin[2])}, []record.Process{begin[1], ended(begin[2])}, 0, 1},
-		{"a command that ended before the container's first process began", append(begin[:3:3], ended(process(9, 9, record.RoleWorkload, 0))), begin[:3], 0, 0},
-		{"a VMM was killed", []record.Process{process(10, 10, record.RoleVMM, 0), process(11, 11, record.RoleVMM, 1)}, []record.Process{process(11, 11, record.RoleVMM, 1)}, 0, 1},
+		{"workload is a zombie", begin, []record.Process{begin[1], ended(begin[2])}, 0, 1},
+		{"workload was a zombie before", []record.Process{begin[1], ended(begin[2])}, []record.Process{begin[1], ended(begin[2])}, 0, 1},
+		{"older zombie in the container", append(begin[:3:3], ended(process(9, 9, record.RoleWorkload, 0))), begin[:3], 0, 0},
+		{"VMM killed", []record.Process{process(10, 10, record.RoleVMM, 0), process(11, 11, record.RoleVMM, 1)}, []record.Process{process(11, 11, record.RoleVMM, 1)}, 0, 1},
 	} {
 		restarted, ended := 0, 0
 		for _, e := range Ends(&record.Reading{Processes: c.begin}, &record.Reading{Processes: c.end}) {

@@ -42,15 +42,15 @@ func TestChildCPUBelongsToWorkloadWithoutCgroup(t *testing.T) {
 		begin, end *record.Reading
 		want       int64
 	}{
-		"children that were born and ended in the phase": {
+		"children born and exited in the phase": {
 			at(10*sec, record.MomentBegin, one(server, 1, sec, 5*sec)), at(20*sec, record.MomentEnd, one(server, 1, 2*sec, 8*sec)), 4 * sec},
-		"one that ended counts without what it used before": {
+		"exited child without its earlier CPU time": {
 			at(10*sec, record.MomentBegin, one(server, 1, sec, 0), one(worker, server, 3*sec, 0)), at(20*sec, record.MomentEnd, one(server, 1, sec, 5*sec)), 2 * sec},
-		"and with what it had waited for before": {
+		"exited child with its own waited children": {
 			at(10*sec, record.MomentBegin, one(server, 1, sec, 0), one(worker, server, sec, 2*sec)), at(20*sec, record.MomentEnd, one(server, 1, sec, 5*sec)), 2 * sec},
-		"one that another waited for is in no clock of the workload's": {
+		"child waited for by another process is not in the workload's clock": {
 			at(10*sec, record.MomentBegin, one(server, 1, sec, 0), one(worker, 1, 3*sec, 0)), at(20*sec, record.MomentEnd, one(server, 1, sec, 2*sec)), 2 * sec},
-		"children that nobody waited for": {
+		"children not waited for": {
 			at(10*sec, record.MomentBegin, one(server, 1, sec, 5*sec)), at(20*sec, record.MomentEnd, one(server, 1, 2*sec, 5*sec)), sec},
 	} {
 		all, whole := ledger.CPU(c.begin, c.end)
@@ -63,10 +63,10 @@ func TestPodLimitBoundsItsWorkload(t *testing.T) {
 	t.Parallel()
 	const pause, workload = "/system.slice/cri-containerd-p.scope", "/system.slice/cri-containerd-c.scope"
 	for name, c := range map[string]struct{ pause, workload, want int64 }{
-		"the pause container has none":        {0, 64 * mib, 64 * mib},
-		"the pause container has a lower one": {mib, 64 * mib, 64 * mib},
-		"the pause container alone has one":   {mib, 0, 0},
-		"neither container has one":           {0, 0, 0},
+		"no limit on the pause container":    {0, 64 * mib, 64 * mib},
+		"lower limit on the pause container": {mib, 64 * mib, 64 * mib},
+		"limit on the pause container only":  {mib, 0, 0},
+		"no limits":                          {0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			read := func(ns int64, moment record.Moment) *record.Reading {
@@ -136,15 +136,15 @@ func TestVisits(t *testing.T) {
 			}
 		}
 	}
-	t.Run("each round on each target is one", func(t *testing.T) { whole(t, ledger.Visits(readings, series), 4) })
-	t.Run("lines that are there twice count once", func(t *testing.T) {
+	t.Run("one visit per round and target", func(t *testing.T) { whole(t, ledger.Visits(readings, series), 4) })
+	t.Run("duplicate lines count once", func(t *testing.T) {
 		whole(t, ledger.Visits(append(readings[:len(readings):len(readings)], readings...), append(series[:len(series):len(series)], series...)), 4)
 	})
-	t.Run("any cut leaves what was written", func(t *testing.T) {
+	t.Run("truncated record keeps complete visits", func(t *testing.T) {
 		for n := range readings {
 			all := ledger.Visits(readings[:n], series)
 			want := (n + 5) / 6
-			must.That(t, len(all) == want, "%d readings make %d visits", n, len(all))
+			must.That(t, len(all) == want, "%d readings: %d visits", n, len(all))
 			for _, v := range all {
 				for i := range v.Phases {
 					_, err := v.Close(i, 2)
@@ -153,12 +153,12 @@ func TestVisits(t *testing.T) {
 			}
 		}
 	})
-	t.Run("and so does a lost beginning", func(t *testing.T) {
+	t.Run("lost begin keeps complete visits", func(t *testing.T) {
 		for n := range readings {
 			for _, v := range ledger.Visits(readings[n:], series) {
 				for i := range v.Phases {
 					_, err := v.Close(i, 2)
-					check.That(t, v.Before != nil || err != nil, "%d: books without a before", n)
+					check.That(t, v.Before != nil || err != nil, "%d: ledger without a first reading", n)
 				}
 			}
 		}
@@ -191,17 +191,17 @@ func TestUncertainty(t *testing.T) {
 		v    *ledger.Visit
 		want int64
 	}{
-		{"a still node is known exactly", visit(0), 0},
-		{"of a drift what there was by the phase counts", visit(8 * mib), 8 * mib * 19 / 29},
-		{"in either direction", visit(-8 * mib), 8 * mib * 19 / 29},
-		{"nearly all of it for a late phase", late, 8 * mib * 28 / 29},
-		{"and little for an early one", early, 8 * mib * 1 / 29},
-		{"but not what others took", others, 0},
-		{"without a reading after no drift is known", cut, 0},
-		{"the last half of the phase shows how the node wavers", visit(0, 1<<30, 1<<20, 1<<30, 1<<20, 1<<30, 900, 1000, 1100, 1000, 1200), 411},
-		{"ticks that were not read do not", visit(0, 0, 0, 0, 0, 0, 0, 0, 900, -1, 1000, 1100, -1, 1000, 1200), 411},
+		{"constant node memory is exact", visit(0), 0},
+		{"drift counts in proportion to the time", visit(8 * mib), 8 * mib * 19 / 29},
+		{"negative drift counts as well", visit(-8 * mib), 8 * mib * 19 / 29},
+		{"late phase has most of the drift", late, 8 * mib * 28 / 29},
+		{"early phase has little of the drift", early, 8 * mib * 1 / 29},
+		{"memory of others is not drift", others, 0},
+		{"missing last reading has no drift", cut, 0},
+		{"variation is that of the second half of the phase", visit(0, 1<<30, 1<<20, 1<<30, 1<<20, 1<<30, 900, 1000, 1100, 1000, 1200), 411},
+		{"missed ticks are ignored", visit(0, 0, 0, 0, 0, 0, 0, 0, 900, -1, 1000, 1100, -1, 1000, 1200), 411},
 		// 2 CPUs × 2·fls(2)·(1 + fls(128)) = 36 pages, see mm/vmstat.c.
-		{"counters that were not added up hold pages back", unread, 2 * 36 * 4096},
+		{"unsummed per-CPU counters add pages", unread, 2 * 36 * 4096},
 	} {
 		got := tt.v.Uncertainty(0, 2)
 		check.That(t, max(got-tt.want, tt.want-got) <= 1, "%s: %d, want %d", tt.name, got, tt.want)
@@ -216,10 +216,10 @@ func TestDoubleCountedProcessesAreUncertain(t *testing.T) {
 		node, more   int64
 	}{
 		{"both figures agree", 100 * mib, 108 * mib, 3 * mib, 5 * mib, 3 * mib, 0},
-		{"a MiB may be off", 100 * mib, 108 * mib, 4 * mib, 5 * mib, 3 * mib, 0},
-		{"pages that forks share count once for each", 100 * mib, 108 * mib, 33 * mib, 5 * mib, 3 * mib, 30 * mib},
-		{"memory that no process is seen to have", 100 * mib, 128 * mib, 3 * mib, 5 * mib, 23 * mib, 20 * mib},
-		{"a node whose anonymous memory was not read tells nothing", 0, 0, 33 * mib, 5 * mib, 33 * mib, 0},
+		{"a difference of 1 MiB is ignored", 100 * mib, 108 * mib, 4 * mib, 5 * mib, 3 * mib, 0},
+		{"shared pages of forks are counted per process", 100 * mib, 108 * mib, 33 * mib, 5 * mib, 3 * mib, 30 * mib},
+		{"memory without a process", 100 * mib, 128 * mib, 3 * mib, 5 * mib, 23 * mib, 20 * mib},
+		{"unknown anonymous memory of the node", 0, 0, 33 * mib, 5 * mib, 33 * mib, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &ledger.Visit{Before: at(sec, record.MomentBefore, node(1<<30)), Phases: []ledger.Phase{{Name: "idle", Sandboxes: 1, End: at(20*sec, record.MomentEnd, node(1<<30))}}}

@@ -29,7 +29,7 @@ type scripted struct {
 	fails func(op subject.Op, lane int) *record.Failure
 	exec  func(ctx context.Context, lane int, args []string) (subject.Executed, error)
 	over  func(lane int) bool // reports whether the workload of a lane has exited
-	there func() int          // sandboxes on it; nil: it is not open
+	there func() int          // number of sandboxes, nil if it is not open
 }
 
 type journal struct {
@@ -187,11 +187,11 @@ func TestVisitReadsBeforeAndAfterEveryPhase(t *testing.T) {
 		"read 0 memory true\nread 0 memory false\na run x1\nread 1 memory false\nwatch\nstop\nread 1 memory true\nread 1 memory false\nwatch\na exec 0 /usr/bin/fio\nstop\nread 1 memory true\nread 0 memory false\na run x2\n",
 		"a stop x3\na rm x3\na discard 3 [0 1 2]\nread 0 memory true\nclose a",
 	} {
-		check.Contains(t, "not in this order", events, part)
+		check.Contains(t, "wrong order", events, part)
 	}
 }
 
-func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
+func TestFailingTargetIsAbandonedAlone(t *testing.T) {
 	broken := &scripted{name: "broken", fails: func(op subject.Op, lane int) *record.Failure {
 		if op == subject.Run && lane == 2 {
 			return &record.Failure{Kind: record.FailExit, Detail: "exit status 1", Output: "no space"}
@@ -220,10 +220,10 @@ func TestPhasesWithoutRoomAreSkippedAndReported(t *testing.T) {
 		most      int // maximum number of started sandboxes
 		said      string
 	}{
-		"a count that the node's memory does not hold": {[]int{1, 5, 20}, "idle", 5, "sandboxes-not-reached"},
-		"also the first one":                           {[]int{9}, "idle", 0, "sandboxes-not-reached"},
-		"memory that would be held":                    {[]int{2}, "hold 400MiB", 2, "phase-skipped"},
-		"a file that the disk does not hold":           {[]int{1, 3}, "1G", 3, "phase-skipped"},
+		"count above the node's memory":       {[]int{1, 5, 20}, "idle", 5, "sandboxes-not-reached"},
+		"first count above the node's memory": {[]int{9}, "idle", 0, "sandboxes-not-reached"},
+		"load above the node's memory":        {[]int{2}, "hold 400MiB", 2, "phase-skipped"},
+		"file larger than the disk":           {[]int{1, 3}, "1G", 3, "phase-skipped"},
 	} {
 		o, log := options(func(p *overhead.Options) { p.Sandboxes, p.Phases = c.sandboxes, []string{c.phase} }, &scripted{name: "a"})
 		rec := perform(t.Context(), t, o)
@@ -232,7 +232,7 @@ func TestPhasesWithoutRoomAreSkippedAndReported(t *testing.T) {
 			most = max(most, x.Sandboxes)
 		}
 		got := moments(rec)
-		check.That(t, got[len(got)-1] == "after  0", "%s: the node was not read once all were gone: %q", name, got)
+		check.That(t, got[len(got)-1] == "after  0", "%s: the node was not read after the removal: %q", name, got)
 		check.That(t, most == c.most && slices.Contains(codes(rec), c.said) && !strings.Contains(strings.Join(log.events, "\n"), "exec"),
 			"%s: %d sandboxes were started, findings %v, events %v", name, most, codes(rec), log.events)
 	}
@@ -247,7 +247,7 @@ func TestSkippedPhaseIsReportedOnce(t *testing.T) {
 		return free, nil
 	}
 	said := slices.DeleteFunc(codes(perform(t.Context(), t, o)), func(code string) bool { return code != "phase-skipped" })
-	check.Equal(t, "it is said", len(said), 1)
+	check.Equal(t, "reports", len(said), 1)
 }
 
 func TestIncompleteLoadHasNoFigures(t *testing.T) {
@@ -257,11 +257,11 @@ func TestIncompleteLoadHasNoFigures(t *testing.T) {
 		exec  func(ctx context.Context, lane int, args []string) (subject.Executed, error)
 		want  record.Failure
 	}{
-		"it never began": {"spin 0.5cpu", func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
+		"load does not start": {"spin 0.5cpu", func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
 			<-ctx.Done()
 			return subject.Executed{Command: "runc exec a"}, ctx.Err()
 		}, record.Failure{Kind: record.FailTimeout}},
-		"it ended early": {"hold 64MiB", func(context.Context, int, []string) (subject.Executed, error) {
+		"load exits early": {"hold 64MiB", func(context.Context, int, []string) (subject.Executed, error) {
 			return subject.Executed{Exit: 2, Stderr: "cannot allocate memory"}, nil
 		}, record.Failure{Kind: record.FailExit, Exit: 2, Output: "cannot allocate memory"}},
 	} {
@@ -273,7 +273,7 @@ func TestIncompleteLoadHasNoFigures(t *testing.T) {
 		must.That(t, i >= 0, "%s: read %v", name, moments(rec))
 		f := rec.Readings[i].Failure
 		check.That(t, f != nil && f.Kind == c.want.Kind && f.Exit == c.want.Exit && f.Output == c.want.Output, "%s: %+v", name, f)
-		check.Equal(t, fmt.Sprintf("%s: it was started", name), strings.Count(strings.Join(log.events, "\n"), "exec"), 1)
+		check.Equal(t, fmt.Sprintf("%s: starts", name), strings.Count(strings.Join(log.events, "\n"), "exec"), 1)
 	}
 }
 
@@ -304,7 +304,7 @@ func TestPhaseWithExitedWorkloadHasNoFigures(t *testing.T) {
 			}
 		}
 	}
-	check.Equal(t, "joined", strings.Join(said, ", "), "1, 3, 1 of 3: it ended")
+	check.Equal(t, "readings", strings.Join(said, ", "), "1, 3, 1 of 3: it ended")
 }
 
 func TestShortLoadIsExtended(t *testing.T) {
@@ -344,5 +344,5 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 	check.That(t, rec.End.Status == "interrupted" && log.events[len(log.events)-1] == "close a" && slices.Contains(log.events, "a discard 1 [0]"),
 		"status %s, events %v", rec.End.Status, log.events)
 	check.That(t, !slices.ContainsFunc(moments(rec), func(m string) bool { return strings.HasPrefix(m, "end 10M") }),
-		"a phase that was cut short was recorded: %v", moments(rec))
+		"the interrupted phase was recorded: %v", moments(rec))
 }

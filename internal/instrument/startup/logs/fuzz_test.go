@@ -43,14 +43,14 @@ func FuzzRead(f *testing.F) {
 					t.Fatalf("%+v", e)
 				}
 				if len(e.Message) > maxMessage+utf8.UTFMax {
-					t.Fatalf("a message of %d bytes", len(e.Message))
+					t.Fatalf("message of %d bytes", len(e.Message))
 				}
 				messages = append(messages, string(e.Message))
 				return nil
 			})
 			must.OK(t, err)
 			if stats.Events != events {
-				t.Fatalf("%d events counted, %d given out", stats.Events, events)
+				t.Fatalf("%d events counted, %d delivered", stats.Events, events)
 			}
 			checkSums(t, stats)
 			return stats, messages
@@ -103,7 +103,7 @@ func FuzzUnescape(f *testing.F) {
 		want, err := strconv.Unquote(`"` + s + `"`)
 		// Go replaces invalid UTF-8; the reader keeps it unchanged.
 		if err == nil && utf8.ValidString(s) && (string(got) != want || end != len(s)) {
-			t.Fatalf("%q is %q here, %q in Go", s, got, want)
+			t.Fatalf("%q: got %q, Go has %q", s, got, want)
 		}
 	})
 }
@@ -163,7 +163,7 @@ func TestExplicitJournalNeedsNoCursor(t *testing.T) {
 			return nil
 		})
 		if err != nil || n != int(b2i(told)) {
-			t.Errorf("told %v: %d events, %v", told, n, err)
+			t.Errorf("explicit %v: %d events, %v", told, n, err)
 		}
 	}
 }

@@ -85,22 +85,22 @@ func TestInvalidDataNeitherPanicsNorUsesMemory(t *testing.T) {
 	}{
 		{"NULs", strings.Repeat("\x00", 4096), func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Unreadable == 1 }},
 		{"binary", string(noise), func(s Stats) bool { return s.Lines > 35_000 && s.Events == 0 }},
-		{"one endless line of a log", `level=info msg="time=\"x\" `, func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Events == 0 }},
-		{"one endless record", `time="2026-11-21T02:45:27Z" level=info msg=a `, func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Events == maxLine/45 }},
+		{"endless log line", `level=info msg="time=\"x\" `, func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Events == 0 }},
+		{"endless record", `time="2026-11-21T02:45:27Z" level=info msg=a `, func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Events == maxLine/45 }},
 		{"blank lines", "\n", func(s Stats) bool { return s.Lines == size && s.Empty == size }},
 		{"blanks", "  \t", func(s Stats) bool { return s.Lines == 1 && s.Empty == 1 }},
 		{"braces", "{", func(s Stats) bool { return s.Unreadable == 1 }},
-		{"lists without an end", `{"a":` + strings.Repeat("[", 50_000), func(s Stats) bool { return s.Unreadable == 1 }},
+		{"unterminated lists", `{"a":` + strings.Repeat("[", 50_000), func(s Stats) bool { return s.Unreadable == 1 }},
 		{"quotes", `{"\"`, func(s Stats) bool { return s.Unreadable == 1 }},
 		{"backslashes", `time="\\\`, func(s Stats) bool { return s.Unreadable == 1 }},
 		{"prose", "Almost no operation in between, time= is money.\n", func(s Stats) bool { return s.Unreadable == s.Lines }},
-		{"lines that runsc's could go on", "I1121 02:27:17.292309 1 a] b\n" + strings.Repeat("rubbish\n", 20_000), func(s Stats) bool {
+		{"possible continuations of a runsc line", "I1121 02:27:17.292309 1 a] b\n" + strings.Repeat("rubbish\n", 20_000), func(s Stats) bool {
 			return s.Unreadable > s.Lines/3
 		}},
-		{"an entry of the journal that has a field again and again", "__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n" + strings.Repeat("MESSAGE=again and again\n", 40_000), func(s Stats) bool {
+		{"journal entry with a repeated field", "__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n" + strings.Repeat("MESSAGE=again and again\n", 40_000), func(s Stats) bool {
 			return s.Events < 100 && s.Cut == s.Events && s.Unreadable > s.Lines/2
 		}},
-		{"entries of the journal with fields of their own", "__REALTIME_TIMESTAMP=1795229127500000\n" + strings.Repeat("A="+strings.Repeat("a", 60_000)+"\n", 60), func(s Stats) bool { return s.Events > 1 }},
+		{"journal entries with different fields", "__REALTIME_TIMESTAMP=1795229127500000\n" + strings.Repeat("A="+strings.Repeat("a", 60_000)+"\n", 60), func(s Stats) bool { return s.Events > 1 }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -141,17 +141,17 @@ func TestParseTimeIsLinearInLineLength(t *testing.T) {
 	}
 	ordinary := fastest(lineOf(`time="2026-11-21T02:45:27Z" level=info msg=a `, `a="x" b=c `))
 	for name, line := range map[string]string{
-		"texts with quotes inside that do not end":   lineOf(`time="2026-11-21T02:45:27Z" level=info msg=a `, `a="x"b `),
-		"records with quotes inside that do not end": lineOf("", `time=2026-11-21T02:45:27Z a="x"b `),
-		"quotes":      lineOf(`time="2026-11-21T02:45:27Z" a="`, `"`),
-		"backslashes": lineOf(`time="2026-11-21T02:45:27Z" a="`, `\`),
-		"texts that do not end in a line that another carries": lineOf(`{"time":"2026-11-21T02:45:27Z","log":"time=2026-11-21T02:45:27Z `, `a=\"x\"b `),
-		"objects":  lineOf("", `{"_R":1}`),
-		"prefixes": lineOf("", `a: `),
-		"lists":    lineOf(`{"a":`, `[`),
+		"text with unterminated inner quotes":   lineOf(`time="2026-11-21T02:45:27Z" level=info msg=a `, `a="x"b `),
+		"record with unterminated inner quotes": lineOf("", `time=2026-11-21T02:45:27Z a="x"b `),
+		"quotes":                                lineOf(`time="2026-11-21T02:45:27Z" a="`, `"`),
+		"backslashes":                           lineOf(`time="2026-11-21T02:45:27Z" a="`, `\`),
+		"unterminated text in a wrapped line":   lineOf(`{"time":"2026-11-21T02:45:27Z","log":"time=2026-11-21T02:45:27Z `, `a=\"x\"b `),
+		"objects":                               lineOf("", `{"_R":1}`),
+		"prefixes":                              lineOf("", `a: `),
+		"lists":                                 lineOf(`{"a":`, `[`),
 	} {
 		if took := fastest(line); took > 100*ordinary {
-			t.Errorf("%s: %v, an ordinary line %v", name, took, ordinary)
+			t.Errorf("%s: %v, plain line %v", name, took, ordinary)
 		}
 	}
 }

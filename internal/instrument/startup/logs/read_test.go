@@ -95,7 +95,7 @@ func rowsOf(t *testing.T, sources ...Source) ([]row, Stats) {
 func checkSums(t *testing.T, s Stats) {
 	t.Helper()
 	if s.Lines != s.Read+s.Empty+s.Unreadable {
-		t.Errorf("%d lines are not %d read, %d empty and %d unreadable", s.Lines, s.Read, s.Empty, s.Unreadable)
+		t.Errorf("%d lines, want the sum of %d read, %d empty and %d unreadable", s.Lines, s.Read, s.Empty, s.Unreadable)
 	}
 	sum := int64(0)
 	for _, n := range s.Forms {
@@ -219,7 +219,7 @@ func TestSourcesAreMergedByTime(t *testing.T) {
 		}
 	}
 	if files != [3]int{246, 267, 0} || back > stats.Backward {
-		t.Errorf("%v events, %d go back where %d lines do", files, back, stats.Backward)
+		t.Errorf("%v events, %d steps back, want the %d of the lines", files, back, stats.Backward)
 	}
 }
 
@@ -263,9 +263,9 @@ func TestReadReturnsTheReceiversError(t *testing.T) {
 		each    func(*Event) error
 		want    error
 	}{
-		{"the caller of events", context.Background(), []Source{{Reader: strings.NewReader(text)}}, func(*Event) error { return full }, full},
-		{"the context, before the first line", canceled, []Source{{Reader: strings.NewReader(text)}}, nil, context.Canceled},
-		{"the context, while no line is known", short, []Source{endless}, nil, context.DeadlineExceeded},
+		{"error of the receiver", context.Background(), []Source{{Reader: strings.NewReader(text)}}, func(*Event) error { return full }, full},
+		{"context canceled before the first line", canceled, []Source{{Reader: strings.NewReader(text)}}, nil, context.Canceled},
+		{"context timeout before the first complete line", short, []Source{endless}, nil, context.DeadlineExceeded},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -289,13 +289,13 @@ func TestUnreadableSourceDoesNotStopOthers(t *testing.T) {
 		events int
 		want   error
 	}{
-		"in the middle":        {io.MultiReader(strings.NewReader(text), iotest.ErrReader(full)), 246, full},
-		"at once":              {iotest.ErrReader(full), 0, full},
-		"for it gives nothing": {nothing{}, 0, io.ErrNoProgress},
-		"for it is cut":        {io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrUnexpectedEOF)), 246, io.ErrUnexpectedEOF},
-		"for it is UTF-16":     {strings.NewReader("\xff\xfet\x00i\x00m\x00e\x00=\x00"), 0, errUTF16},
-		"for it is big UTF-16": {strings.NewReader("\xfe\xff\x00t\x00i\x00m\x00e"), 0, errUTF16},
-		"for it has no mark":   {iotest.OneByteReader(strings.NewReader("t\x00i\x00m\x00e\x00=\x00\"\x002\x000\x002\x006\x00")), 0, errUTF16},
+		"read error in the middle":         {io.MultiReader(strings.NewReader(text), iotest.ErrReader(full)), 246, full},
+		"read error at the beginning":      {iotest.ErrReader(full), 0, full},
+		"reader without progress":          {nothing{}, 0, io.ErrNoProgress},
+		"truncated":                        {io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrUnexpectedEOF)), 246, io.ErrUnexpectedEOF},
+		"UTF-16":                           {strings.NewReader("\xff\xfet\x00i\x00m\x00e\x00=\x00"), 0, errUTF16},
+		"big-endian UTF-16":                {strings.NewReader("\xfe\xff\x00t\x00i\x00m\x00e"), 0, errUTF16},
+		"UTF-16 without a byte order mark": {iotest.OneByteReader(strings.NewReader("t\x00i\x00m\x00e\x00=\x00\"\x002\x000\x002\x006\x00")), 0, errUTF16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var events [2]int

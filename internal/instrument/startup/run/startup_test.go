@@ -32,9 +32,9 @@ const own = 10
 // of 60 ms that begins 10 ms after the call.
 type scene struct {
 	clock   int64
-	watches int   // that were opened
-	open    int   // that were not closed
-	tracked []int // of the last Track call
+	watches int   // number of opened watches
+	open    int   // number of watches not closed
+	tracked []int // argument of the last Track call
 	lost    int64
 	cpu     time.Duration
 	file    bytes.Buffer
@@ -44,10 +44,10 @@ type scene struct {
 	takeErr error
 	busy    int64
 	used    map[int]int64 // CPU time of processes
-	probe   bool          // tare forks something else first
+	probe   bool          // tare forks another process first
 	daemons []proctree.Root
 	logs    func(context.Context, []record.Start) ([]record.Start, *record.Logs, error)
-	late    bool // the workload is executed after the call has returned
+	late    bool // the workload is executed after the call returns
 	drop    func(context.Context) error
 	node    func() record.Node
 	watch   func() (Watch, error)
@@ -77,7 +77,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 		Logs:    s.logs,
 		Watch:   s.watch,
 	})
-	check.Equal(t, "watches are still open", s.open, 0)
+	check.Equal(t, "open watches", s.open, 0)
 	return rec, err
 }
 
@@ -86,16 +86,16 @@ func (s *scene) seen(t *testing.T, starts int) *record.Record {
 	t.Helper()
 	rec, err := s.run(t.Context(), t)
 	if err != nil || len(rec.Starts) != starts {
-		t.Fatalf("%v: %d starts, not %d", err, len(rec.Starts), starts)
+		t.Fatalf("%v: %d starts, want %d", err, len(rec.Starts), starts)
 	}
 	return rec
 }
 
 type scripted struct {
 	*scene
-	taken bool // the events before the start were taken
+	taken bool // the events before the start were returned
 	began int64
-	more  int // takes after the first
+	more  int // calls of Take after the first
 }
 
 func (w *scripted) Busy() int64          { return w.busy }
@@ -115,7 +115,7 @@ func (w *scripted) Take(int64) ([]tracer.Event, error) {
 		w.taken, w.began = true, 0
 		return nil, nil
 	}
-	if w.began != 0 { // what came after the return
+	if w.began != 0 { // events after the return
 		return w.after(), nil
 	}
 	w.lost, w.cpu = w.lost+1, w.cpu+2*time.Millisecond
@@ -138,14 +138,14 @@ func (w *scripted) Take(int64) ([]tracer.Event, error) {
 		}
 	}
 	return append(first, []tracer.Event{
-		{Kind: tracer.Fork, Time: began - 500*ms, Pid: 3, Parent: own}, // long before
+		{Kind: tracer.Fork, Time: began - 500*ms, Pid: 3, Parent: own}, // before the start
 		{Kind: tracer.Fork, Time: began + 1*ms, Pid: 20, Parent: own},
 		{Kind: tracer.Exec, Time: began + 2*ms, Pid: 20, Parent: own, File: "/bin/engine", Args: []string{"engine", "run"}, CPU: 0, Busy: 0},
 		{Kind: tracer.Fork, Time: began + 10*ms, Pid: 21, Parent: 20, Busy: 5 * ms},
 		{Kind: tracer.Exec, Time: began + 10*ms, Pid: 21, Parent: 20, File: "/usr/bin/runc", Args: []string{"runc", "create", "--bundle", "/b", "c1"}, Busy: 5 * ms},
 		{Kind: tracer.Exit, Time: began + 70*ms, Pid: 21, Parent: 20, CPU: 20 * ms, Busy: 25 * ms},
 		{Kind: tracer.Exit, Time: began + 99*ms, Pid: 20, Parent: own, CPU: 8 * ms, Busy: 30 * ms},
-		{Kind: tracer.Fork, Time: began + 3*ms, Pid: 900, Parent: 800}, // another command's
+		{Kind: tracer.Fork, Time: began + 3*ms, Pid: 900, Parent: 800}, // event of another command
 		{Kind: tracer.Exit, Time: began + 4*ms, Pid: 900, Parent: 800},
 	}...), nil
 }
@@ -183,7 +183,7 @@ func TestEveryTargetIsStartedOncePerRound(t *testing.T) {
 		case x.Round != i/2 || x.Method != record.MethodBPF || x.Failure != nil || x.Ended-x.Began != 100*ms:
 			t.Errorf("start %d: %+v", i, x)
 		case x.Lost != 1 || x.Tracing != 2*ms:
-			t.Errorf("start %d: lost %d, watching took %d", i, x.Lost, x.Tracing)
+			t.Errorf("start %d: lost %d, tracing used %d", i, x.Lost, x.Tracing)
 		}
 		var names []string
 		for _, p := range x.Processes {
@@ -194,7 +194,7 @@ func TestEveryTargetIsStartedOncePerRound(t *testing.T) {
 		}
 	}
 	if !orders["a"] || !orders["b"] {
-		t.Error("one target always went first")
+		t.Error("one target was always first")
 	}
 	check.Equal(t, "followed", s.tracked, []int{own})
 	stored, err := record.Read(&s.file)
@@ -206,9 +206,9 @@ func TestEveryTargetIsStartedOncePerRound(t *testing.T) {
 // odd is a scripted target with overrides for a test.
 type odd struct {
 	*fake.Target
-	pid     int                               // of the command that it says to be
+	pid     int                               // reported pid of the command
 	prepare func(subject.Batch) subject.Batch // returns the batch to arm instead of the script's
-	discard func(remove func() error) error   // how what was started is removed
+	discard func(remove func() error) error   // replaces the removal
 }
 
 func (o *odd) Info() record.Target {
@@ -275,10 +275,10 @@ func TestTimeOfUninvolvedDaemonsIsNotCounted(t *testing.T) {
 		roots []proctree.Root
 		want  int64
 	}{
-		// According to the events 30 ms were used; the command's two processes used 28
-		// ms.
-		"no daemon could have":   {nil, 30 * ms},
-		"one could, and did not": {[]proctree.Root{{Pid: 800, Kind: record.KindDaemon, Name: "dockerd"}}, 28 * ms},
+		// The events have 30 ms of CPU time in total, and 28 ms of the command's two
+		// processes.
+		"no possible daemon":           {nil, 30 * ms},
+		"daemon that did not serve it": {[]proctree.Root{{Pid: 800, Kind: record.KindDaemon, Name: "dockerd"}}, 28 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := play(1, 0, "a")
@@ -305,8 +305,8 @@ func TestLogEventsAreAddedToStarts(t *testing.T) {
 		err         error
 		lines, logs int
 	}{
-		"read":     {nil, 1, 1},
-		"not read": {errors.New("no such file"), 0, 0},
+		"read":       {nil, 1, 1},
+		"unreadable": {errors.New("no such file"), 0, 0},
 	} {
 		s := play(1, 0, "a")
 		s.logs = func(_ context.Context, watched []record.Start) ([]record.Start, *record.Logs, error) {
@@ -342,7 +342,7 @@ func TestUnobservedRoundsAreRecorded(t *testing.T) {
 		}
 	}
 	if plain != 6 || s.watches < 2 {
-		t.Errorf("%d of %d were not watched, %d watches", plain, len(rec.Starts), s.watches)
+		t.Errorf("%d of %d starts were not observed, %d watches", plain, len(rec.Starts), s.watches)
 	}
 	j, err := startup.Judge(rec)
 	if err != nil || !j.Targets[0].Watching.Known() || j.Targets[0].Watching.Value != 1 || j.Targets[0].Watching.Versus.Different() || j.Targets[0].Starts != 6 {
@@ -404,7 +404,7 @@ func TestAbandonedTargetHasItsRound(t *testing.T) {
 			}
 		}
 		if len(said) != 1 || !strings.HasPrefix(said[0], c.want) {
-			t.Errorf("from the start %d on: %q, want %q", c.from, said, c.want)
+			t.Errorf("from start %d on: %q, want %q", c.from, said, c.want)
 		}
 		for i, x := range rec.Starts {
 			if i > 0 && x.Round < rec.Starts[i-1].Round || x.Round >= 4 {
@@ -428,7 +428,7 @@ func TestStartWithSeveralSamplesIsRefused(t *testing.T) {
 			t.Fatalf("%+v", x)
 		}
 		if got := x.Failure.Detail; strings.Contains(got, "%!") || !strings.Contains(got, fmt.Sprintf("%d samples", n)) {
-			t.Errorf("it says %q", got)
+			t.Errorf("message %q", got)
 		}
 	}
 }
@@ -441,13 +441,13 @@ func TestCPUTimeCoversTheCall(t *testing.T) {
 		seen  []record.BusyAt
 		want  []record.BusyAt
 	}{
-		{"what was used before the first event counts", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(150, 70)},
+		{"usage before the first event counts", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(150, 70)},
 			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
-		{"events outside the call do not", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(90, 45), at(150, 70), at(210, 95)},
+		{"events outside the call are ignored", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(90, 45), at(150, 70), at(210, 95)},
 			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
-		{"nothing is ever given back", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(150, 70), at(160, 60)},
+		{"decreases are ignored", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(150, 70), at(160, 60)},
 			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
-		{"what is not known stays unknown", [2]record.BusyAt{at(100, -1), at(200, -1)}, nil, nil},
+		{"unknown usage stays unknown", [2]record.BusyAt{at(100, -1), at(200, -1)}, nil, nil},
 	} {
 		check.Equal(t, test.claim, between(test.edges, test.seen), test.want)
 	}
@@ -465,14 +465,14 @@ func TestCachesAreDroppedBeforeEveryColdStart(t *testing.T) {
 	}
 	for _, x := range rec.Starts {
 		if x.Dropped != record.DroppedNode || x.Failure != nil {
-			t.Errorf("%q was dropped before the start %+v", x.Dropped, x)
+			t.Errorf("dropped %q before the start %+v", x.Dropped, x)
 		}
 	}
 
 	s = play(5, 1, "a")
 	s.drop = func(context.Context) error { return errors.New("read-only file system") }
 	if rec, err = s.run(t.Context(), t); err == nil || rec.End.Status != "failed" || len(rec.Starts) != 0 {
-		t.Errorf("where it cannot be dropped: %v, end %+v, %d starts", err, rec.End, len(rec.Starts))
+		t.Errorf("drop fails: %v, end %+v, %d starts", err, rec.End, len(rec.Starts))
 	}
 }
 
@@ -482,10 +482,10 @@ func TestBusyMachineIsReported(t *testing.T) {
 		drop func(context.Context) error
 		want bool
 	}{
-		"tasks wait for a CPU":                  {record.Node{PSICPU: 0.5}, nil, true},
-		"a quiet one":                           {record.Node{PSICPU: 0.1}, nil, false},
-		"tasks wait for the disk":               {record.Node{PSIIO: 0.5}, nil, true},
-		"those of a cold start do so by nature": {record.Node{PSIIO: 0.5}, func(context.Context) error { return nil }, false},
+		"tasks wait for a CPU":                    {record.Node{PSICPU: 0.5}, nil, true},
+		"idle machine":                            {record.Node{PSICPU: 0.1}, nil, false},
+		"tasks wait for the disk":                 {record.Node{PSIIO: 0.5}, nil, true},
+		"tasks wait for the disk in a cold start": {record.Node{PSIIO: 0.5}, func(context.Context) error { return nil }, false},
 	} {
 		s := play(2, 1, "a")
 		s.drop = c.drop
@@ -493,7 +493,7 @@ func TestBusyMachineIsReported(t *testing.T) {
 		rec := must.Get(s.run(t.Context(), t))(t)
 		found := slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.Pressure })
 		if found != c.want || len(rec.Nodes) != 2+s.plan.Warmup {
-			t.Errorf("%s: %d readings, and of them %+v", name, len(rec.Nodes), rec.Findings)
+			t.Errorf("%s: %d readings, findings %+v", name, len(rec.Nodes), rec.Findings)
 		}
 	}
 }
@@ -503,8 +503,8 @@ func TestArmedStartIsDisarmedIfNotReleased(t *testing.T) {
 		drop func(stop func()) error
 		end  string
 	}{
-		"the cache cannot be dropped":    {func(func()) error { return errors.New("read-only file system") }, "failed"},
-		"tare is told to stop meanwhile": {func(stop func()) error { stop(); return nil }, "interrupted"},
+		"cache cannot be dropped":     {func(func()) error { return errors.New("read-only file system") }, "failed"},
+		"interrupted during the drop": {func(stop func()) error { stop(); return nil }, "interrupted"},
 	} {
 		s := play(5, 1, "a")
 		armed, disarmed := 0, 0
@@ -522,7 +522,7 @@ func TestArmedStartIsDisarmedIfNotReleased(t *testing.T) {
 		rec, err := s.run(ctx, t)
 		stop()
 		if rec.End.Status != c.end || (err != nil) != (c.end == "failed") || armed != 1 || disarmed != 1 || len(rec.Starts) != 0 {
-			t.Errorf("%s: end %+v, %v, %d armed, %d let go, %d starts", name, rec.End, err, armed, disarmed, len(rec.Starts))
+			t.Errorf("%s: end %+v, %v, %d armed, %d disarmed, %d starts", name, rec.End, err, armed, disarmed, len(rec.Starts))
 		}
 	}
 }

@@ -51,18 +51,18 @@ func closed(t testing.TB, s *record.Start) {
 	at := s.Began
 	for _, x := range s.Spans {
 		if x.Kind == record.KindPhase && x.Began != at {
-			t.Errorf("%q begins at %d, the one before it ended at %d", x.Name, x.Began, at)
+			t.Errorf("%q begins at %d, but the previous phase ends at %d", x.Name, x.Began, at)
 		}
 		if x.Kind == record.KindPhase {
 			at = x.Ended
 		}
 	}
 	if s.Ended != 0 && at != s.Ended {
-		t.Errorf("the phases end at %d, the start at %d", at, s.Ended)
+		t.Errorf("the phases end at %d, but the start at %d", at, s.Ended)
 	}
 	for _, g := range s.Gaps {
 		if g.Began < s.Began || g.Ended > at {
-			t.Errorf("the gap %+v lies outside the start", g)
+			t.Errorf("gap %+v is outside the start", g)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// near finds a gap by its edges and its length in µs.
+// gapOf returns the gap with the given edges and length in µs.
 func gapOf(s *record.Start, after, before string, us int64) *record.Gap {
 	for i := range s.Gaps {
 		if g := &s.Gaps[i]; g.After == after && g.Before == before && (g.Ended-g.Began)/1000 == us {
@@ -64,7 +64,7 @@ func TestWaitsInThePublishedReport(t *testing.T) {
 	}
 	i := slices.IndexFunc(starts, func(s record.Start) bool { return strings.HasPrefix(s.Sandbox, "f82471d252fb") })
 	if g := starts[i].Guests; len(g) != 1 || g[0].Offset != 26086814962 || g[0].Uncertainty != -1 || g[0].Pairs != 3 {
-		t.Errorf("the guest whose clock is 26 s behind: %+v", g)
+		t.Errorf("guest with a clock 26 s behind: %+v", g)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestTwoLogsOfOneStartAreOneStart(t *testing.T) {
 		for _, g := range s.Gaps {
 			key := fmt.Sprint(g.Began, g.Ended)
 			if seen[key] {
-				t.Errorf("%v: the gap %+v is there twice", order, g)
+				t.Errorf("%v: duplicate gap %+v", order, g)
 			}
 			seen[key] = true
 		}
@@ -144,7 +144,7 @@ func TestMissingEvidenceIsReported(t *testing.T) {
 	}
 	must.OK(t, b.Close())
 	if got := out[0].Missing; len(got) == 0 || got[0].What != "suppressed" || got[0].Count != math.MaxInt64 {
-		t.Errorf("more than can be counted: %+v", got)
+		t.Errorf("overflow: %+v", got)
 	}
 }
 
@@ -167,22 +167,22 @@ func TestHostileLinesAreHandled(t *testing.T) {
 		"many requests": {10_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.CRIO, Time: at + int64(i), Request: fmt.Appendf(nil, "r%d", i), Program: []byte("/runtime.v1.RuntimeService/RunPodSandbox"), Message: fmt.Appendf(nil, "Running pod sandbox: n/p%d/POD", i)}
 		}},
-		"many pods that never are": {10_000, func(i int) logs.Event {
+		"many pods that are never created": {10_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Containerd, Time: at + int64(i), Message: fmt.Appendf(nil, "RunPodSandbox for name:\"p%d\"", i)}
 		}},
-		"time going back": {10_000, func(i int) logs.Event {
+		"decreasing times": {10_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Kata, Time: at - int64(i)*1e6, Sandbox: []byte("box"), Message: []byte([]string{"Create() start", "Starting VM", "Start() end"}[i%3])}
 		}},
-		"time jumping about": {10_000, func(i int) logs.Event {
+		"jumping times": {10_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Kata, Time: at + int64(i%7)*1e18/7, Sandbox: []byte("box"), Message: []byte([]string{"New client", "Starting VM", "Start() end"}[i%3])}
 		}},
 		"no times": {1000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Kata, Time: -int64(i), Sandbox: []byte("box"), Message: []byte("Starting VM")}
 		}},
-		"a guest of another century": {1000, func(i int) logs.Event {
+		"guest clock in another century": {1000, func(i int) logs.Event {
 			return logs.Event{Form: logs.KataAgent, Guest: true, Time: 1 << 62, Arrived: at + int64(i), Sandbox: []byte("box"), Message: []byte("container started")}
 		}},
-		"files that are not there": {1000, func(i int) logs.Event {
+		"unknown files": {1000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Runsc, Time: at + int64(i), File: i - 500, Line: -1, Message: []byte("Args: [runsc create x]")}
 		}},
 		"one start without an end": {30_000, func(i int) logs.Event {
@@ -202,18 +202,18 @@ func TestHostileLinesAreHandled(t *testing.T) {
 			}
 			held := len(b.open) + len(b.done.m) + len(b.containers.m) + len(b.pids.m) + len(b.pods.m) + len(b.calls.m) + len(b.creates) + len(b.words.m)
 			if most := 1024 + 64 + maxDone + maxContainers + maxPids + 4*maxPending + maxWords; held > most {
-				t.Errorf("%d things are held, at most %d may be", held, most)
+				t.Errorf("%d objects in memory, want at most %d", held, most)
 			}
 			for s := range b.newestFirst() {
 				if len(s.points) > maxPoints || len(s.spans) > maxSpans || len(s.kept) > 32 || len(s.tail) > 32 || len(s.calls) > maxCalls || len(s.containers) > maxOfPod {
-					t.Errorf("too much is kept of one start")
+					t.Errorf("one start uses too much memory")
 				}
 			}
 			if err := b.Close(); err != nil || len(b.open) != 0 {
-				t.Errorf("%v, %d are open", err, len(b.open))
+				t.Errorf("%v, %d still open", err, len(b.open))
 			}
 			if name == "many sandboxes" && (given != 10_000 || b.Dropped != 10_000-1024) {
-				t.Errorf("%d starts given, %d dropped", given, b.Dropped)
+				t.Errorf("%d starts delivered, %d dropped", given, b.Dropped)
 			}
 		})
 	}
@@ -234,11 +234,11 @@ func TestLateNetworkLineIsNotPartOfTheStart(t *testing.T) {
 	_, err := logs.Read(t.Context(), []logs.Source{{Name: "crio.log", Reader: strings.NewReader(text)}}, b.Add)
 	must.OK(t, err)
 	if len(out) != 1 || (out[0].Ended-out[0].Began)/1e6 != 500 || out[0].Events != 3 {
-		t.Errorf("given out before the log's end: %+v", out)
+		t.Errorf("delivered before the end of the log: %+v", out)
 	}
 	must.OK(t, b.Close())
 	if len(out) != 1 {
-		t.Errorf("the line made another start: %+v", out)
+		t.Errorf("the line created another start: %+v", out)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 
 const ms = int64(1e6)
 
-// proc is a process with its begin and end in ms of the start, executed 0.5 ms after its
-// fork. to is 0 if it was still running at the end.
+// proc returns a process with its begin and end in ms of the start, executed 0.5 ms after
+// its fork. to is 0 if it is still running at the end.
 func proc(pid, parent int, kind, name string, from, to int64) record.StartProcess {
 	program, verb, _ := strings.Cut(name, " ")
 	p := record.StartProcess{Pid: pid, Parent: parent, Kind: kind, Name: name, Program: program, Verb: verb, Born: from * ms, Exec: from*ms + ms/2, CPU: -1}
@@ -26,7 +26,7 @@ func proc(pid, parent int, kind, name string, from, to int64) record.StartProces
 	return p
 }
 
-// start is an observed start at time 0; its processes used no CPU time.
+// start returns an observed start at time 0. Its processes used no CPU time.
 func start(ended int64, all ...record.StartProcess) *record.Start {
 	return &record.Start{Method: record.MethodBPF, Ended: ended * ms, Processes: all, Busy: []record.BusyAt{{At: 0}, {At: ended * ms}}}
 }
@@ -69,7 +69,7 @@ func play(t *testing.T, text string) *record.Start {
 		} else if n, _ := fmt.Sscanf(head, "%s %d", &word, &from); n == 2 {
 			s.Method, s.Began, s.Busy = word, from*ms, make([]record.BusyAt, 2)
 		} else {
-			t.Fatalf("a start says %q", line)
+			t.Fatalf("invalid line %q", line)
 		}
 	}
 	return s
@@ -109,7 +109,7 @@ func TestPartHasItsCPUTime(t *testing.T) {
 	}
 	s.Busy = nil
 	if p := Parts(s, "docker")[1]; p.CPU != -1 {
-		t.Errorf("%d ns of CPU from nowhere", p.CPU)
+		t.Errorf("unexpected %d ns of CPU time", p.CPU)
 	}
 }
 
@@ -136,13 +136,13 @@ func TestVMMTimeAloneBelongsToTheVMM(t *testing.T) {
 		gap             int64
 		want            bool
 	}{
-		"it alone":                       {9 * s, 0, 9 * s, 9 * s, true},
-		"with its file server":           {6 * s, 3 * s, 9 * s, 9 * s, true},
-		"nine tenths":                    {9 * s, 0, 10 * s, 9 * s, true},
-		"no more than eight tenths":      {8 * s, 0, 10 * s, 9 * s, false},
-		"hardly anybody":                 {s / 10, 0, s / 10, 9 * s, false},
-		"for less than is told by it":    {s / 20, 0, s / 20, s / 20, false},
-		"of whom nobody knows what used": {0, 0, -1, 9 * s, false},
+		"VMM only":                 {9 * s, 0, 9 * s, 9 * s, true},
+		"VMM with its file server": {6 * s, 3 * s, 9 * s, 9 * s, true},
+		"90 % of the CPU time":     {9 * s, 0, 10 * s, 9 * s, true},
+		"80 % of the CPU time":     {8 * s, 0, 10 * s, 9 * s, false},
+		"almost idle":              {s / 10, 0, s / 10, 9 * s, false},
+		"gap too short":            {s / 20, 0, s / 20, s / 20, false},
+		"unknown total CPU time":   {0, 0, -1, 9 * s, false},
 	} {
 		end := s + c.gap
 		used := func(cpu int64) []record.BusyAt { return []record.BusyAt{{At: s}, {At: end, CPU: cpu}} }
@@ -187,7 +187,7 @@ func random(data []byte) *record.Start {
 	return s
 }
 
-func FuzzPartsCloseWithTheWallTime(f *testing.F) {
+func FuzzPartsAddUpToTheWallTime(f *testing.F) {
 	f.Add([]byte("\x00\xff\x20" + "\x01\x03\x10\x11\x30\x01" + "\x0a\x04\x12\x13\x50\x01" + "\x0a\x08\x20\x20\x60\x01" + "\x02\x05\x70\x71\x00\x09"))
 	f.Add([]byte("\x00\x80\x00" + "\x01\x03\x50\x11\x10\x01" + "\x01\x03\x50\x11\x60\x01" + "\x01\x03\x20\x11\x90\x01"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -228,9 +228,9 @@ func closes(t *testing.T, s *record.Start, parts []Part) {
 		at = p.Ended
 	}
 	if s.Ended > s.Began && at != s.Ended {
-		t.Fatalf("parts end at %d, not at %d", at, s.Ended)
+		t.Fatalf("parts end at %d, want %d", at, s.Ended)
 	}
 	if s.Ended <= s.Began && len(parts) != 0 {
-		t.Fatalf("a start without an end has %+v", parts)
+		t.Fatalf("parts of a start without an end: %+v", parts)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// deviceStand has an overwritable block device of 16 MiB.
+// deviceStand returns a stand with an overwritable block device of 16 MiB.
 func deviceStand(t *testing.T, names ...string) (s *stand, path string) {
 	t.Helper()
 	path, _ = loopdev.New(t, 16<<20)
@@ -26,14 +26,14 @@ func deviceStand(t *testing.T, names ...string) (s *stand, path string) {
 	return s, path
 }
 
-func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
+func TestDeviceInUseIsNotWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb  string // the command during which the device comes into use
-		round int    // from 1
-		jobs  int    // that are run in all
+		round int    // which of its runs, from 1
+		jobs  int    // expected number of jobs run
 	}{
-		"during a job, before the next one's files are laid out": {"dd", 2, 2},
-		"between the layout and the job":                         {"evict", 3, 2},
+		"during a job, before the layout of the next one": {"dd", 2, 2},
+		"between the layout and the job":                  {"evict", 3, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, path := deviceStand(t, "a")
@@ -48,14 +48,14 @@ func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
 			})
 			rec := s.run()
 			must.That(t, len(rec.Cells) == 3 && rec.Cells[1].Reported != nil && ran["dd"] == c.jobs,
-				"%d jobs were run, %d cells: %+v", ran["dd"], len(rec.Cells), rec.Cells)
+				"%d jobs ran, %d cells: %+v", ran["dd"], len(rec.Cells), rec.Cells)
 			f := rec.Cells[2].Failure
 			check.That(t, f != nil && f.Kind == record.FailState && strings.Contains(f.Detail, "nothing was written: "+path+" is in use"), "got %+v", f)
 		})
 	}
 }
 
-func TestAJobFileOnADeviceFindsWhatWasWrittenByTheProbe(t *testing.T) {
+func TestJobFileReadsDataWrittenByTheProbe(t *testing.T) {
 	s, path := deviceStand(t, "a")
 	s.plan.Jobs = []storage.Job{{Name: "file", Tool: storage.ToolFio, Options: []storage.Section{
 		{Name: "one", Options: []storage.FioOption{{Name: "rw", Value: "read"}, {Name: "size", Value: "4m"}}},
@@ -63,12 +63,12 @@ func TestAJobFileOnADeviceFindsWhatWasWrittenByTheProbe(t *testing.T) {
 	}}}
 	rec := s.run()
 	want := "/probe fill 8388608 " + path
-	check.That(t, slices.Contains(s.ran, want), "%q was not run, but %q", want, s.ran)
+	check.That(t, slices.Contains(s.ran, want), "command %q did not run, got %q", want, s.ran)
 	l := rec.Cells[0].Layout
 	check.That(t, l != nil && l.Bytes == 8<<20, "laid out %+v", l)
 }
 
-func TestOnADeviceDirectReadsAreTriedOnTheDevice(t *testing.T) {
+func TestDirectReadIsTriedOnTheDevice(t *testing.T) {
 	s, _ := deviceStand(t, "a")
 	var tried []string
 	s.exec = watch(func(_ string, args []string) {
@@ -81,7 +81,7 @@ func TestOnADeviceDirectReadsAreTriedOnTheDevice(t *testing.T) {
 	check.That(t, rec.Places[0].Direct == record.DirectTaken, "place %+v", rec.Places[0])
 }
 
-func TestAJobThatFailsLeavesTheTrialOfDirectReadsToTheNext(t *testing.T) {
+func TestDirectReadIsTriedAgainAfterAFailedJob(t *testing.T) {
 	s := newStand(t, "a", "b")
 	s.plan.Jobs, s.plan.Rounds = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0), 2
 	fills := 0
@@ -107,7 +107,7 @@ func TestAJobThatFailsLeavesTheTrialOfDirectReadsToTheNext(t *testing.T) {
 	}
 }
 
-func TestATmpfsIsSaidToBeFullWhenAllOfItIs(t *testing.T) {
+func TestFullTmpfsIsReportedAtItsWholeSize(t *testing.T) {
 	s := newStand(t, "a")
 	s.plan.Volumes, s.free = []string{"tmpfs"}, 40959
 	rec := s.run()
@@ -115,7 +115,7 @@ func TestATmpfsIsSaidToBeFullWhenAllOfItIs(t *testing.T) {
 	check.That(t, f != nil && strings.Contains(f.Detail, "free on the tmpfs") && !strings.Contains(f.Detail, "90 %"), "got %+v", f)
 }
 
-func TestTheCeilingOfSmallJobsIsMeasuredOnAFileOfSomeSize(t *testing.T) {
+func TestCeilingFileHasAMinimumSize(t *testing.T) {
 	s := newStand(t, "a")
 	s.fio, s.plan.Ceiling = "/usr/bin/fio", time.Second
 	s.run()
@@ -124,12 +124,12 @@ func TestTheCeilingOfSmallJobsIsMeasuredOnAFileOfSomeSize(t *testing.T) {
 	s.ran, s.free = nil, 70<<20
 	rec := s.run()
 	check.That(t, !slices.ContainsFunc(s.ran, func(line string) bool { return strings.HasPrefix(line, "/probe fill") }),
-		"ran %q where there is no room", s.ran)
+		"ran %q without enough space", s.ran)
 	c := rec.Ceilings
 	check.That(t, len(c) == 2 && c[0].Failure != nil && strings.Contains(c[0].Failure.Detail, "64 MiB does not fit in 90 %"), "ceilings %+v", c)
 }
 
-func TestADeviceThatIsTooSmallHasNoCeiling(t *testing.T) {
+func TestTooSmallDeviceHasNoCeiling(t *testing.T) {
 	s, _ := deviceStand(t, "a")
 	s.fio, s.plan.Ceiling = "/usr/bin/fio", time.Second
 	rec := s.run()
@@ -149,12 +149,12 @@ func (k ofKind) Info() record.Target {
 	return i
 }
 
-func TestARootFileSystemInTheRunsOwnFolderLiesOnItsDevice(t *testing.T) {
+func TestRootfsInTheRunFolderIsOnItsDevice(t *testing.T) {
 	for kind, own := range map[string]bool{"host": true, "floor": true, "oci": true, "docker": false, "containerd": false} {
 		t.Run(kind, func(t *testing.T) {
 			s := newStand(t)
 			device, _, err := disk.Under(s.dir)
-			must.That(t, err == nil && device != "", "the tests' folder lies on no device (%v): give them a TMPDIR on a disk", err)
+			must.That(t, err == nil && device != "", "the test folder is not on a device (%v): set TMPDIR to a folder on a disk", err)
 			s.targets = []subject.Target{ofKind{s.target("a"), kind}}
 			want := ""
 			if own {
@@ -166,7 +166,7 @@ func TestARootFileSystemInTheRunsOwnFolderLiesOnItsDevice(t *testing.T) {
 	}
 }
 
-func TestTheCommandOfTheHostIsTheOneThatWasRun(t *testing.T) {
+func TestHostCommandIsTheOneThatRan(t *testing.T) {
 	s := newStand(t)
 	s.exec = func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
 		e := s.usual(args)
@@ -184,7 +184,7 @@ func TestTheCommandOfTheHostIsTheOneThatWasRun(t *testing.T) {
 	}
 }
 
-func TestAToolThatCannotBeExecutedFailsBeforeTheJob(t *testing.T) {
+func TestUnexecutableToolFailsBeforeTheJob(t *testing.T) {
 	for _, exit := range []int{126, 127, 1} {
 		s := newStand(t, "a")
 		s.exec = func(_ context.Context, _ string, args []string) (subject.Executed, error, bool) {

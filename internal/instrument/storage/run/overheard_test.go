@@ -82,7 +82,7 @@ func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []h
 		must.That(t, c.Failure == nil && c.Reported != nil, "%s: no figures: %+v", h.name, c.Failure)
 		of := targets[slices.IndexFunc(targets, func(o *overheard) bool { return o.Info().Name == c.Target })]
 		i := slices.IndexFunc(of.calls, func(x call) bool { return x.line == c.Command || x.said.Command == c.Command })
-		must.That(t, i >= 0, "%s: %s was never run", h.name, c.Command)
+		must.That(t, i >= 0, "%s: %s did not run", h.name, c.Command)
 		h.said, of.calls = of.calls[i].said, of.calls[i+1:]
 		out = append(out, h)
 	}

@@ -15,8 +15,8 @@ import (
 
 const mib = 1 << 20
 
-// Runs the real tools to check that the claims match their output.
-func TestTheRecordHasWhatTheToolPrinted(t *testing.T) {
+// Run the real tools: the recorded results match their output.
+func TestRecordMatchesTheToolsOutput(t *testing.T) {
 	sections, err := storage.ParseJobFile("; of two kinds\n[global]\nsize=4m\nbs=16k\n[random reads]\nrw=randread\nnumjobs=2\n[writes]\nrw=write\nbs=128k\n")
 	must.OK(t, err)
 	rootfs, both := []string{record.VolumeRootfs}, []string{record.VolumeRootfs, record.VolumeBind}
@@ -48,7 +48,7 @@ func TestTheRecordHasWhatTheToolPrinted(t *testing.T) {
 				job := c.jobs[slices.IndexFunc(c.jobs, func(j storage.Job) bool { return j.Name == h.cell.Job })]
 				said, version, err := tool.Parse(job, h.said.Output, h.said.Stderr)
 				check.That(t, err == nil && said == *h.cell.Reported && (version == "" || version == h.cell.Version),
-					"%s: the record has %+v of %q; %q said %+v, %v", h.name, h.cell.Reported, h.cell.Version, version, said, err)
+					"%s: recorded %+v of %q; the output of %q has %+v, %v", h.name, h.cell.Reported, h.cell.Version, version, said, err)
 				check.That(t, len(job.Options) == 0 || said.Read.Bytes == 2*4*mib && said.Write.Bytes == 4*mib,
 					"%s: %d bytes were read, %d written", h.name, said.Read.Bytes, said.Write.Bytes)
 			}

@@ -18,51 +18,51 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestAJobRunsInASandboxOfItsOwnBetweenTwoReadings(t *testing.T) {
+func TestJobRunsInItsOwnSandboxBetweenTwoReadings(t *testing.T) {
 	s := newStand(t, "a")
 	s.plan.Jobs = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0)
 	s.plan.Rounds = 2
 	rec := s.run()
 	first := "a run, a fs, a fs, a fill, a direct, a evict, drop, a warm, rest, begin, a dd, end"
 	later := "a run, a fs, a fill, a evict, drop, a warm, rest, begin, a dd, end"
-	check.Equal(t, "it went", s.log(), "prepare rootfs, "+first+", "+later)
+	check.Equal(t, "steps", s.log(), "prepare rootfs, "+first+", "+later)
 	must.That(t, len(rec.Cells) == 2 && rec.End.Status == "done", "%d cells, end %+v", len(rec.Cells), rec.End)
 	c := rec.Cells[1]
 	check.That(t, c.Round == 1 && c.Target == "a" && c.Volume == "rootfs" && c.Cache == "direct" && c.Job == "read 4k" &&
 		c.Version == "dd 9.1" && c.Dropped == "node" && c.Quiet, "got %+v", c)
 	check.That(t, c.Reported != nil && c.Reported.Read.Bytes == 40960 && c.Reported.Read.Bandwidth == 20480 && c.Observed != nil &&
-		c.Layout != nil && c.Layout.Bytes == 40960, "claim %+v, seen %+v, layout %+v", c.Reported, c.Observed, c.Layout)
+		c.Layout != nil && c.Layout.Bytes == 40960, "reported %+v, observed %+v, layout %+v", c.Reported, c.Observed, c.Layout)
 	check.That(t, len(rec.Places) == 1 && rec.Places[0].Direct == record.DirectTaken && len(rec.Places[0].Mounts) == 2,
 		"places %+v", rec.Places)
 }
 
-func TestWhatWasWrittenIsFlushedAfterTheReading(t *testing.T) {
+func TestWritesAreFlushedAfterTheReading(t *testing.T) {
 	s := newStand(t, "a")
 	s.run()
-	check.That(t, strings.HasSuffix(s.log(), "begin, a dd, end, flush"), "it went %s", s.log())
+	check.That(t, strings.HasSuffix(s.log(), "begin, a dd, end, flush"), "steps: %s", s.log())
 }
 
-func TestWhatLoadingTheToolTakesThoseOutsideIsReadBeforeTheJob(t *testing.T) {
+func TestLoadingTheToolIsMeasuredBeforeTheJob(t *testing.T) {
 	s := newStand(t, "a")
 	s.outside = &record.Transfer{Read: 36 << 20}
 	rec := s.run()
-	check.That(t, strings.HasSuffix(s.log(), "begin, a warm, begin, a dd, end, flush"), "it went %s", s.log())
+	check.That(t, strings.HasSuffix(s.log(), "begin, a warm, begin, a dd, end, flush"), "steps: %s", s.log())
 	l := rec.Cells[0].Observed.Loading
 	check.That(t, l != nil && *l == *s.outside, "got %+v", l)
 }
 
-func TestOnAFolderOfTheHostAllTargetsFindTheSameFiles(t *testing.T) {
+func TestTargetsShareTheFilesOfABindMount(t *testing.T) {
 	s := newStand(t, "a", "b", "c")
 	s.plan.Volumes = []string{"bind"}
 	s.plan.Jobs = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0)
 	s.plan.Rounds = 3
 	rec := s.run()
 	fills := strings.Count(s.log(), "fill")
-	check.That(t, fills == 1 && strings.Contains(s.log(), "host fill"), "files were laid out %d times: %s", fills, s.log())
+	check.That(t, fills == 1 && strings.Contains(s.log(), "host fill"), "laid out files %d times: %s", fills, s.log())
 	check.Equal(t, "cells", len(rec.Cells), 9)
 }
 
-func TestEveryRoundVisitsEveryTargetOnceForEveryJob(t *testing.T) {
+func TestEveryRoundVisitsEachTargetOncePerJob(t *testing.T) {
 	s := newStand(t, "a", "b", "c", "d")
 	s.plan.Rounds = 6
 	s.plan.Cache = []string{"direct", "buffered"}
@@ -88,7 +88,7 @@ func TestEveryRoundVisitsEveryTargetOnceForEveryJob(t *testing.T) {
 	check.That(t, len(seen) >= 8, "only %d orders in 24 visits", len(seen))
 }
 
-func TestAJobThatFailsGivesNoFigures(t *testing.T) {
+func TestFailedJobHasNoFigures(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		exec executes
@@ -96,15 +96,15 @@ func TestAJobThatFailsGivesNoFigures(t *testing.T) {
 		kind string
 		says string
 	}{
-		{"a full disk", bad("fill", subject.Executed{Exit: 1, Output: "tare-fill/1 error 28 /data/x\n"}, nil), 0, record.FailError, "no space left on the volume"},
-		{"a read-only volume", bad("fill", subject.Executed{Exit: 1, Output: "tare-fill/1 error 30 /data/x\n"}, nil), 0, record.FailError, "read-only"},
-		{"too little room", nil, 40960, record.FailError, "do not fit in 90 %"},
-		{"a tool that refuses", bad("dd", subject.Executed{Exit: 1, Stderr: "dd: Invalid argument"}, nil), 0, record.FailExit, "exit status 1"},
-		{"a tool that is not there", bad("dd", subject.Executed{Exit: 127}, nil), 0, record.FailExit, "exit status 127"},
-		{"a tool that says nothing", bad("dd", subject.Executed{}, nil), 0, record.FailWorkload, "could not be read"},
-		{"a tool that is killed at the limit", bad("dd", subject.Executed{Exit: 137}, fmt.Errorf("exec: %w", context.DeadlineExceeded)), 0,
+		{"full disk", bad("fill", subject.Executed{Exit: 1, Output: "tare-fill/1 error 28 /data/x\n"}, nil), 0, record.FailError, "no space left on the volume"},
+		{"read-only volume", bad("fill", subject.Executed{Exit: 1, Output: "tare-fill/1 error 30 /data/x\n"}, nil), 0, record.FailError, "read-only"},
+		{"not enough space", nil, 40960, record.FailError, "do not fit in 90 %"},
+		{"tool exits with an error", bad("dd", subject.Executed{Exit: 1, Stderr: "dd: Invalid argument"}, nil), 0, record.FailExit, "exit status 1"},
+		{"missing tool", bad("dd", subject.Executed{Exit: 127}, nil), 0, record.FailExit, "exit status 127"},
+		{"tool without output", bad("dd", subject.Executed{}, nil), 0, record.FailWorkload, "could not be read"},
+		{"tool killed at its time limit", bad("dd", subject.Executed{Exit: 137}, fmt.Errorf("exec: %w", context.DeadlineExceeded)), 0,
 			record.FailTimeout, "--runtime-limit"},
-		{"a sandbox that cannot run it", bad("dd", subject.Executed{}, errors.New("no such container")), 0, record.FailError, "no such container"},
+		{"sandbox that cannot execute the tool", bad("dd", subject.Executed{}, errors.New("no such container")), 0, record.FailError, "no such container"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newStand(t, "good", "bad")
@@ -122,12 +122,12 @@ func TestAJobThatFailsGivesNoFigures(t *testing.T) {
 				check.That(t, c.Failure != nil && c.Failure.Kind == test.kind && strings.Contains(c.Failure.Detail, test.says) && c.Reported == nil,
 					"got %+v, want %s with %q", c.Failure, test.kind, test.says)
 			}
-			check.That(t, rec.End.Failures != 0, "no failure is counted")
+			check.That(t, rec.End.Failures != 0, "the failure was not counted")
 		})
 	}
 }
 
-func TestAVolumeThatCannotBeHadKeepsNothingFromTheOthers(t *testing.T) {
+func TestMissingVolumeDoesNotAffectOthers(t *testing.T) {
 	s := newStand(t, "a", "b")
 	s.plan.Volumes = []string{"nfs=server:/path", "rootfs"}
 	rec := s.run()
@@ -143,11 +143,11 @@ func TestAVolumeThatCannotBeHadKeepsNothingFromTheOthers(t *testing.T) {
 	}
 	s.plan.Missing = terms.MissingSkip
 	if rec = s.run(); !slices.Contains(codes(rec), "note "+finding.VolumeAbsent) {
-		t.Errorf("findings %v where volumes may be missing", codes(rec))
+		t.Errorf("findings %v with missing volumes allowed", codes(rec))
 	}
 }
 
-func TestATargetThatCannotHaveAVolumeIsLeftOut(t *testing.T) {
+func TestTargetWithoutVolumeIsSkipped(t *testing.T) {
 	s := newStand(t, "a", "b")
 	s.targets[1].(*fake.Target).OnOpen = func(env subject.Env) error {
 		if env.Workload.Volume != "" {
@@ -168,7 +168,7 @@ func TestATargetThatCannotHaveAVolumeIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestCachesThatCannotBeDroppedAreSaidOnce(t *testing.T) {
+func TestCacheDropFailureIsReportedOnce(t *testing.T) {
 	s := newStand(t, "a", "b")
 	s.drop = errors.New("permission denied")
 	s.plan.Rounds = 3
@@ -180,12 +180,12 @@ func TestCachesThatCannotBeDroppedAreSaidOnce(t *testing.T) {
 			n++
 		}
 	}
-	check.That(t, n == 1, "%d times: %v", n, codes(rec))
+	check.That(t, n == 1, "reported %d times: %v", n, codes(rec))
 	c := rec.Cells[0]
 	check.That(t, c.Dropped == "files", "dropped %q", c.Dropped)
 }
 
-func TestARunThatIsToldToStopKeepsWhatItHas(t *testing.T) {
+func TestInterruptedRunKeepsItsCells(t *testing.T) {
 	s := newStand(t, "a", "b")
 	s.plan.Rounds = 10
 	n := 0

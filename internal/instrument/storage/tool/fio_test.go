@@ -19,7 +19,7 @@ const reporting = " --group_reporting=1 --lat_percentiles=1 --clat_percentiles=0
 
 // Each case has a job and a place: its program, its folder and other properties. The
 // results are the command line and the required files.
-func TestToolsAreCalledAsPeopleCallThem(t *testing.T) {
+func TestCommandLinesOfTools(t *testing.T) {
 	golden.Cases(t, "testdata/cases/called.txt", func(t *testing.T, input string) string {
 		text, place, _ := strings.Cut(input, "\n")
 		var j storage.Job
@@ -50,7 +50,7 @@ func TestToolsAreCalledAsPeopleCallThem(t *testing.T) {
 	})
 }
 
-func TestJobNamesBecomeNamesOfFiles(t *testing.T) {
+func TestJobNamesBecomeFileNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"randread 512k": "randread-512k", "../../etc/passwd": "etc-passwd", "global": "job-global", "Globally": "job-Globally",
 		"随机读": "job-", "a:b$c/d": "a-b-c-d", "": "job-", strings.Repeat("x", 99): strings.Repeat("x", 60),
@@ -59,20 +59,20 @@ func TestJobNamesBecomeNamesOfFiles(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestVersionOutput(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		exit           int
 		stdout, stderr string
 		want           string
 	}{
-		{"fio's", 0, "fio-3.33\n", "", "fio-3.33"},
-		{"GNU dd's first line", 0, "dd (coreutils) 9.1\nCopyright\n", "", "dd (coreutils) 9.1"},
-		{"busybox' usage", 1, "", "dd: unrecognized option '--version'\nBusyBox v1.35.0 (Debian 1:1.35.0-4) multi-call binary.\n", "BusyBox v1.35.0"},
-		{"none of a refusal", 1, "error 5\n", "", ""},
-		{"none of words", 0, "hello\n", "", ""},
-		{"none of a flood", 0, strings.Repeat("1", 1000), "", ""},
-		{"no control characters", 0, "fio-3\x1b[31m\n", "", `fio-3\x1b[31m`},
+		{"fio", 0, "fio-3.33\n", "", "fio-3.33"},
+		{"GNU dd: first line", 0, "dd (coreutils) 9.1\nCopyright\n", "", "dd (coreutils) 9.1"},
+		{"busybox: version in its usage message", 1, "", "dd: unrecognized option '--version'\nBusyBox v1.35.0 (Debian 1:1.35.0-4) multi-call binary.\n", "BusyBox v1.35.0"},
+		{"error message: none", 1, "error 5\n", "", ""},
+		{"text without a version: none", 0, "hello\n", "", ""},
+		{"too long output: none", 0, strings.Repeat("1", 1000), "", ""},
+		{"control characters are escaped", 0, "fio-3\x1b[31m\n", "", `fio-3\x1b[31m`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			check.Equal(t, "Version", Version(test.exit, test.stdout, test.stderr), test.want)
@@ -83,7 +83,7 @@ func TestVersions(t *testing.T) {
 // exampleJobFile is a typical job file.
 var exampleJobFile = kept("example.fio")
 
-func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
+func TestJobFileIsParsedLikeFio(t *testing.T) {
 	got, err := storage.ParseJobFile(exampleJobFile)
 	want := []storage.Section{
 		{Name: "global", Options: []storage.FioOption{{Name: "direct", Value: "1"}, {Name: "ioengine", Value: "libaio"}, {Name: "iodepth", Value: "16"}, {Name: "size", Value: "1g"}, {Name: "group_reporting"}}},
@@ -94,7 +94,7 @@ func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
 	check.That(t, err == nil && reflect.DeepEqual(got, want), "%+v %v\nwant %+v", got, err, want)
 }
 
-func TestAJobFileOfUpToAMebibyteIsRead(t *testing.T) {
+func TestLargeJobFileIsParsed(t *testing.T) {
 	long := strings.Repeat("# of which most explains the rest\n", 30_000) + exampleJobFile
 	check.Equal(t, fmt.Sprintf("%d bytes", len(long)), len(must.Get(storage.ParseJobFile(long))(t)), 4)
 }
@@ -107,20 +107,20 @@ func jobOf(t *testing.T, text string) storage.Job {
 	return storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
 }
 
-func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
+func TestTaresOptionsFollowThoseOfEachJob(t *testing.T) {
 	j := jobOf(t, exampleJobFile)
 	at := Place{Program: "/usr/bin/fio", Dir: "/data", Limit: time.Minute}
 	ours := " --direct=0" + reporting + " --runtime=60"
 	want := "/usr/bin/fio --output-format=json --name=global --directory=/data --ioengine=libaio --iodepth=16 --size=1g --name=random read --directory=/data --rw=randread --bs=4k" + ours +
 		" --name=global --directory=/data --runtime=90s --time_based=1 --name=writers --directory=/data --rw=randwrite --numjobs=2 --filename=a:b" + ours
-	check.Equal(t, "joined", strings.Join(must.Get(Command(j, at))(t), " "), want)
+	check.Equal(t, "command", strings.Join(must.Get(Command(j, at))(t), " "), want)
 	files, err := Files(j, at)
 	check.That(t, err == nil && reflect.DeepEqual(files, []File{{"/data/random read.0.0", 1 << 30}, {"/data/a", 512 << 20}, {"/data/b", 512 << 20}}),
 		"%v %v", files, err)
 }
 
 // The size of a job's writes must be known before the run, or they may fill the disk.
-func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
+func TestJobFileSizesAreKnown(t *testing.T) {
 	// The claims list the location of the files.
 	golden.Cases(t, "testdata/cases/rooms.txt", func(t *testing.T, lines string) string {
 		at := Place{Program: "/f", Dir: "/data"}
@@ -140,7 +140,7 @@ func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
 	})
 }
 
-func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
+func TestJobFileOnADeviceUsesOnlyTheDevice(t *testing.T) {
 	at := Place{Program: "/f", Device: "/dev/tare", Dir: "/data"}
 	args, err := Command(jobOf(t, "[a]\nfilename=mine\nsize=1m\n"), at)
 	if joined := strings.Join(args, " "); err != nil || !strings.Contains(joined, "--filename=/dev/tare") || strings.Contains(joined, "mine") || strings.Contains(joined, "/data") {
@@ -152,8 +152,8 @@ func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
 	}
 }
 
-// A job may have options that were not validated in a job file or plan.
-func TestOptionsThatNobodyCheckedBeforeAreHeldToTheSame(t *testing.T) {
+// A job may have options that were not validated by a job file or plan.
+func TestUnvalidatedOptionsAreChecked(t *testing.T) {
 	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
 	of := func(name, value string) storage.Section {
 		return storage.Section{Name: "a", Options: []storage.FioOption{{Name: "size", Value: "1m"}, {Name: name, Value: value}}}
@@ -167,17 +167,17 @@ func TestOptionsThatNobodyCheckedBeforeAreHeldToTheSame(t *testing.T) {
 		args, err := Command(j, at)
 		check.That(t, err != nil && strings.Contains(err.Error(), `job "x": options: `), "%+v runs as %q, %v", s, args, err)
 		files, err := Files(j, at)
-		check.That(t, err != nil && strings.Contains(err.Error(), `job "x": options: `), "%+v has the files %v, %v", s, files, err)
+		check.That(t, err != nil && strings.Contains(err.Error(), `job "x": options: `), "%+v: files %v, %v", s, files, err)
 		o := storage.Defaults()
 		o.Jobs = []storage.Job{j}
 		_, jobs, err := o.Resolved()
-		check.That(t, err != nil, "%+v is resolved to %+v", s, jobs)
+		check.That(t, err != nil, "%+v was resolved to %+v", s, jobs)
 	}
 	args, err := Command(storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{of("runtime", "1d")}}, at)
-	check.That(t, err == nil && strings.HasSuffix(strings.Join(args, " "), " --runtime=86400"), "what is allowed: %q, %v", args, err)
+	check.That(t, err == nil && strings.HasSuffix(strings.Join(args, " "), " --runtime=86400"), "valid options: %q, %v", args, err)
 }
 
-func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
+func TestJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 	refused := func(line string) string {
 		_, err := storage.ParseJobFile("[global]\nbs=4k\n\n[job]\n" + line + "\nrw=read\n")
 		if err == nil || !strings.HasPrefix(err.Error(), "line 5 of the job file: ") || len(err.Error()) > 500 {
@@ -228,7 +228,7 @@ func FuzzParseJobFile(f *testing.F) {
 			value, _ := strings.CutPrefix(a, "--bssplit=")
 			value, _ = strings.CutPrefix(value, "--random_distribution=")
 			if a != "--directory=/data" && value == a && strings.Contains(a, "/") || strings.ContainsAny(a, "$\n;#") || strings.Contains(a, "..") || !strings.HasPrefix(a, "--") {
-				t.Errorf("an argument %q", a)
+				t.Errorf("unexpected argument %q", a)
 			}
 		}
 		files, err := Files(j, at)
@@ -236,7 +236,7 @@ func FuzzParseJobFile(f *testing.F) {
 			bounded(t, err)
 		}
 		for _, file := range files {
-			check.That(t, strings.HasPrefix(file.Path, "/data/") && !strings.Contains(file.Path, "..") && file.Size > 0, "a file %+v", file)
+			check.That(t, strings.HasPrefix(file.Path, "/data/") && !strings.Contains(file.Path, "..") && file.Size > 0, "unexpected file %+v", file)
 		}
 	})
 }

@@ -76,7 +76,7 @@ func TestOutputsAreFoundInAnyText(t *testing.T) {
 	}
 }
 
-func TestRealOutputsOfFioAgreeInEveryForm(t *testing.T) {
+func TestFioTextFormsAgree(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"fio-3.33-mixed.txt", "fio-3.33-jobs.txt", "fio-3.33-mixed-in-text.txt"} {
 		all := found(t, sample(t, name))
@@ -96,7 +96,7 @@ func TestRealOutputsOfFioAgreeInEveryForm(t *testing.T) {
 
 // The report's prose, tables and commands name the owners of its figures. Only the tool
 // outputs in it are read.
-func TestThePublishedReportHoldsTwentyOneOutputs(t *testing.T) {
+func TestPublishedReportHas21Outputs(t *testing.T) {
 	t.Parallel()
 	tools := map[string]int{}
 	var dd []float64
@@ -114,16 +114,16 @@ func TestThePublishedReportHoldsTwentyOneOutputs(t *testing.T) {
 		"%v, %v", tools, dd)
 }
 
-func TestWhatSysbenchPreparedIsAnOutput(t *testing.T) {
+func TestSysbenchPrepareIsAnOutput(t *testing.T) {
 	t.Parallel()
 	const written = "5368709120 bytes written in 44.82 seconds (114.23 MB/sec)."
 	made := "sysbench 1.0.20 (using LuaJIT)\n\n10 files, 524288Kb each, 5120Mb total\nCreating files for the test...\nExtra file open flags: (none)\nCreating file test_file.0\n" + written
 	want := record.Reported{Seconds: 44.82, Write: record.Flow{Bytes: 5 << 30, Bandwidth: 5 << 30 / 44.82}}
 	for claim, c := range map[string]struct{ text, version string }{
-		"its last line alone":       {written, ""},
-		"all of it":                 {made, "sysbench 1.0.20"},
-		"all of it, and then a run": {made + "\n" + sysbench05, "sysbench 1.0.20"},
-		"behind another one's run":  {sysbench10 + written, ""},
+		"last line only":                    {written, ""},
+		"complete output":                   {made, "sysbench 1.0.20"},
+		"complete output followed by a run": {made + "\n" + sysbench05, "sysbench 1.0.20"},
+		"after another run":                 {sysbench10 + written, ""},
 	} {
 		all := slices.DeleteFunc(found(t, c.text), func(o output) bool { return !o.Prepare })
 		if len(all) != 1 || all[0].Err != nil || all[0].Version != c.version || all[0].Claim != want {
@@ -131,7 +131,7 @@ func TestWhatSysbenchPreparedIsAnOutput(t *testing.T) {
 			continue
 		}
 		kind, size := all[0].kind()
-		check.That(t, kind == "sysbench prepare" && size == "5G", "%s: it is called %s %s", claim, kind, size)
+		check.That(t, kind == "sysbench prepare" && size == "5G", "%s: named %s %s", claim, kind, size)
 	}
 	for line, says := range map[string]string{"1048576 bytes written in 0.00 seconds (532.76 MiB/sec).": "measured", "5368709120 bytes written in 44.82 seconds (999.00 MB/sec).": "contradicts"} {
 		all := found(t, line)
@@ -139,16 +139,16 @@ func TestWhatSysbenchPreparedIsAnOutput(t *testing.T) {
 	}
 }
 
-// A page may encode line ends as a character, which ends a line as well.
-func TestWhatStandsBehindAnEscapedEndOfALineIsFound(t *testing.T) {
+// A page may encode a newline as a character reference, which ends a line as well.
+func TestOutputAfterEscapedNewlineIsFound(t *testing.T) {
 	t.Parallel()
 	json := sample(t, "fio-3.33-randrw.json")
 	report := sample(t, "sysbench-1.0.20-rndrd.txt")
 	for claim, text := range map[string]string{
-		"in the JSON, often":  strings.Replace(json, ",\n", ",&#10;&NewLine;", 90),
-		"instead of each":     strings.ReplaceAll(json, "\n", "&#10;"),
-		"as DOS writes it":    strings.ReplaceAll(json, "\n", "&#13;&#10;"),
-		"behind the JSON too": json + "\n&#10;&#10;\n",
+		"escaped newlines in the JSON":    strings.Replace(json, ",\n", ",&#10;&NewLine;", 90),
+		"escaped newlines only":           strings.ReplaceAll(json, "\n", "&#10;"),
+		"escaped CRLF":                    strings.ReplaceAll(json, "\n", "&#13;&#10;"),
+		"escaped newlines after the JSON": json + "\n&#10;&#10;\n",
 	} {
 		all := found(t, text+"\n"+report+"\n"+fioLine+"\n")
 		check.That(t, len(all) == 3 && all[0].Err == nil && all[0].Job.RW == "randrw" && all[1].Job.Tool == "sysbench" && all[2].Claim.Read.IOPS == 647,
@@ -156,17 +156,17 @@ func TestWhatStandsBehindAnEscapedEndOfALineIsFound(t *testing.T) {
 	}
 	const dd = "256+0 records in&#10;256+0 records out&#10;268435456 bytes (268 MB, 256 MiB) copied, 2 s, 134 MB/s"
 	all := found(t, "<pre>$ dd if=/dev/zero of=f bs=1M oflag=direct&#10;"+dd+"</pre>")
-	check.That(t, len(all) == 1 && all[0].Line == 1 && all[0].Cache == "direct", "a command with its result: %+v", all)
+	check.That(t, len(all) == 1 && all[0].Line == 1 && all[0].Cache == "direct", "escaped command with its result: %+v", all)
 }
 
-func TestABadOutputCostsItself(t *testing.T) {
+func TestBadOutputDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	real, report := sample(t, "fio-3.33-mixed.json"), sample(t, "sysbench-1.0.20-rndrd.txt")
 	for claim, c := range map[string]struct{ text, says string }{
-		"JSON that breaks off":              {real[:len(real)/2], "breaks off"},
-		"JSON of a job that failed":         {sample(t, "fio-3.33-failed.json"), "error"},
-		"a report of sysbench's cut off":    {report[:strings.Index(report, "General")], "total time"},
-		"a report that another one follows": {report[:strings.Index(report, "General")] + "sysbench 1.0.20\n", "total time"},
+		"truncated JSON":                                {real[:len(real)/2], "breaks off"},
+		"JSON of a failed job":                          {sample(t, "fio-3.33-failed.json"), "error"},
+		"truncated sysbench report":                     {report[:strings.Index(report, "General")], "total time"},
+		"truncated sysbench report followed by another": {report[:strings.Index(report, "General")] + "sysbench 1.0.20\n", "total time"},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			all := found(t, "first\n"+c.text+"\n"+fioLine+"\n")
@@ -176,12 +176,12 @@ func TestABadOutputCostsItself(t *testing.T) {
 	}
 }
 
-func TestTextsWithoutEndAreBounded(t *testing.T) {
+func TestEndlessTextIsBounded(t *testing.T) {
 	t.Parallel()
 	all, left := find(transcript.Split(strings.Repeat(fioLine+"\n", maxFound+3))[0])
 	check.That(t, len(all) == maxFound && left == 3, "%d, %d left", len(all), left)
 	all = found(t, strings.Repeat("x", 10<<20)+"\n"+fioLine)
-	check.That(t, len(all) == 1 && all[0].Err == nil && all[0].Claim.Read.IOPS == 647, "behind a line of ten megabytes: %+v", all)
+	check.That(t, len(all) == 1 && all[0].Err == nil && all[0].Claim.Read.IOPS == 647, "after a line of ten megabytes: %+v", all)
 	for _, hostile := range []string{"{\"fio version\":\n", "{\"fio version\":{\n", "sysbench 1.0\n", "sysbench 1.0\nRunning the test with following options:\n", "1+0 records in\n", "x: (groupid=0, jobs=1): err= 0: pid=1\n"} {
 		find(transcript.Split(strings.Repeat(hostile, 30_000))[0])
 	}
@@ -197,7 +197,7 @@ func imports(t *testing.T, texts ...[2]string) *Imported {
 	return g
 }
 
-func TestOutputsAreCalledAfterTheirText(t *testing.T) {
+func TestTargetsAndJobsAreNamedAfterTheText(t *testing.T) {
 	t.Parallel()
 	const writes = "  write: IOPS=647, BW=324MiB/s (340MB/s)(8192MiB/25285msec)"
 	const sized = "{\"fio version\":\"fio-3.33\",\"jobs\":[{\"jobname\":\"x\",\"groupid\":0,\"error\":0,\"job options\":{\"rw\":\"read\",\"bs\":\"4k\",\"size\":\"1G\"},\"read\":{\"io_bytes\":4096000,\"bw_bytes\":4096000,\"iops\":1000,\"runtime\":1000},\"write\":{}}]}"
@@ -206,14 +206,14 @@ func TestOutputsAreCalledAfterTheirText(t *testing.T) {
 		texts [][2]string
 		want  string
 	}{
-		"one output has the file's name":     {[][2]string{{"kata.txt", fioLine}}, "kata fio read 0"},
-		"prefixes name targets":              {[][2]string{{"kata.txt", "[pod/a-1/fio] " + fioLine + "\n[pod/b-1/fio] " + fioLine + "\n[pod/a-1/fio] " + fioLine}}, "a-1/fio-1 fio read 0, a-1/fio-2 fio read 0, b-1/fio fio read 0"},
-		"so do several of different jobs":    {[][2]string{{"kata.txt", fioLine + "\n" + writes}}, "kata fio read 0, kata fio write 0"},
-		"those of one job are numbered":      {[][2]string{{"kata.txt", fioLine + "\n" + fioLine}}, "kata-1 fio read 0, kata-2 fio read 0"},
-		"texts of one name are rounds":       {[][2]string{{"kata.txt", fioLine}, {"kata.log", fioLine}}, "kata fio read 0, kata fio read 1"},
-		"a name that no target can have":     {[][2]string{{"\x1b[2J.txt", fioLine}}, "imported fio read 0"},
-		"text is of the one job with a size": {[][2]string{{"a.txt", bare}, {"b.txt", sized}}, "a read 4k 1G 0, b read 4k 1G 0"},
-		"not where there are two":            {[][2]string{{"a.txt", bare}, {"b.txt", sized + "\n" + strings.ReplaceAll(sized, "1G", "2G")}}, "a read 4k 0, b read 4k 1G 0, b read 4k 2G 0"},
+		"single output is named after its file":                {[][2]string{{"kata.txt", fioLine}}, "kata fio read 0"},
+		"prefixes name targets":                                {[][2]string{{"kata.txt", "[pod/a-1/fio] " + fioLine + "\n[pod/b-1/fio] " + fioLine + "\n[pod/a-1/fio] " + fioLine}}, "a-1/fio-1 fio read 0, a-1/fio-2 fio read 0, b-1/fio fio read 0"},
+		"outputs of different jobs are named after their file": {[][2]string{{"kata.txt", fioLine + "\n" + writes}}, "kata fio read 0, kata fio write 0"},
+		"outputs of the same job are numbered":                 {[][2]string{{"kata.txt", fioLine + "\n" + fioLine}}, "kata-1 fio read 0, kata-2 fio read 0"},
+		"files of the same name are rounds":                    {[][2]string{{"kata.txt", fioLine}, {"kata.log", fioLine}}, "kata fio read 0, kata fio read 1"},
+		"invalid target name is replaced":                      {[][2]string{{"\x1b[2J.txt", fioLine}}, "imported fio read 0"},
+		"output without size matches the only job with a size": {[][2]string{{"a.txt", bare}, {"b.txt", sized}}, "a read 4k 1G 0, b read 4k 1G 0"},
+		"output without size matches none of two sizes":        {[][2]string{{"a.txt", bare}, {"b.txt", sized + "\n" + strings.ReplaceAll(sized, "1G", "2G")}}, "a read 4k 0, b read 4k 1G 0, b read 4k 2G 0"},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			g := imports(t, c.texts...)
@@ -221,7 +221,7 @@ func TestOutputsAreCalledAfterTheirText(t *testing.T) {
 			for _, cell := range g.Cells {
 				got = append(got, cell.Target+" "+cell.Job+" "+string(rune('0'+cell.Round)))
 			}
-			check.Equal(t, "joined", strings.Join(got, ", "), c.want)
+			check.Equal(t, "cells", strings.Join(got, ", "), c.want)
 			for _, j := range g.Plan.Jobs {
 				check.That(t, (j.Size > 0) == strings.HasSuffix(j.Name, "G"), "%+v", j)
 			}
@@ -229,7 +229,7 @@ func TestOutputsAreCalledAfterTheirText(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutIsCountedAndSaid(t *testing.T) {
+func TestSkippedOutputsAreReported(t *testing.T) {
 	t.Parallel()
 	g := imports(t, [2]string{"notes.txt", fioLine + "\nread : io=8192MB, bw=1MB/s, iops=8600, runt=  1905msec\n" + fioLine + "\n268435456 bytes (268 MB) copied, 2 s, 134 MB/s\n"})
 	said := map[string]string{}
@@ -262,7 +262,7 @@ func FuzzFind(f *testing.F) {
 		g.Close()
 		names := map[string]bool{}
 		for _, j := range g.Plan.Jobs {
-			check.That(t, j.Name != "" && !names[j.Name], "the job %q is there twice, or has no name", j.Name)
+			check.That(t, j.Name != "" && !names[j.Name], "duplicate or empty job name %q", j.Name)
 			names[j.Name] = true
 		}
 		for _, c := range g.Cells {

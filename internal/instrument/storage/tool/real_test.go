@@ -39,7 +39,7 @@ func run(t *testing.T, args []string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// spoken makes fio print its progress in words before its JSON.
+// spoken makes fio print its progress as text before its JSON.
 func spoken(args []string) []string {
 	args = slices.Clone(args)
 	args[slices.Index(args, "--output-format=json")] = "--output-format=normal,json"
@@ -72,19 +72,19 @@ func laidOut(t *testing.T, j storage.Job, at Place) (args []string, before map[s
 
 const layingOut = "Laying out IO file"
 
-func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
+func TestRealFioReusesPreparedFiles(t *testing.T) {
 	base := storage.Job{Tool: storage.ToolFio, Name: "job of fio", BS: 4096, Size: 1 << 20}
 	for name, change := range map[string]func(*storage.Job){
-		"one file, read":                  func(j *storage.Job) { j.RW = "randread"; j.NumJobs = 3 },
-		"one file, written":               func(j *storage.Job) { j.RW = "randwrite"; j.EndFsync = true },
-		"one file, both":                  func(j *storage.Job) { j.RW = "randrw"; j.Engine, j.IODepth = "libaio", 4 },
-		"a size that blocks do not fill":  func(j *storage.Job) { j.RW = "read"; j.BS, j.Size = 48<<10, 1<<20 },
-		"many files":                      func(j *storage.Job) { j.RW = "randread"; j.Files, j.FileSize = 10, 64<<10 },
-		"many files, of threads":          func(j *storage.Job) { j.RW = "read"; j.Files, j.NumJobs = 5, 3 },
-		"many files, written":             func(j *storage.Job) { j.RW = "write"; j.Files, j.NumJobs = 5, 2 },
-		"a size that files do not divide": func(j *storage.Job) { j.RW = "randread"; j.Files = 7 },
-		"more files than are held open":   func(j *storage.Job) { j.RW = "randread"; j.Files, j.FileSize = 700, 4096 },
-		"again and again until its time":  func(j *storage.Job) { j.RW = "randread"; j.Runtime, j.TimeBased = 300*time.Millisecond, true },
+		"one file, read":                                  func(j *storage.Job) { j.RW = "randread"; j.NumJobs = 3 },
+		"one file, written":                               func(j *storage.Job) { j.RW = "randwrite"; j.EndFsync = true },
+		"one file, read and written":                      func(j *storage.Job) { j.RW = "randrw"; j.Engine, j.IODepth = "libaio", 4 },
+		"size that is no multiple of the block size":      func(j *storage.Job) { j.RW = "read"; j.BS, j.Size = 48<<10, 1<<20 },
+		"many files":                                      func(j *storage.Job) { j.RW = "randread"; j.Files, j.FileSize = 10, 64<<10 },
+		"many files, read by threads":                     func(j *storage.Job) { j.RW = "read"; j.Files, j.NumJobs = 5, 3 },
+		"many files, written":                             func(j *storage.Job) { j.RW = "write"; j.Files, j.NumJobs = 5, 2 },
+		"size that is no multiple of the number of files": func(j *storage.Job) { j.RW = "randread"; j.Files = 7 },
+		"more files than fio keeps open":                  func(j *storage.Job) { j.RW = "randread"; j.Files, j.FileSize = 700, 4096 },
+		"time-based":                                      func(j *storage.Job) { j.RW = "randread"; j.Runtime, j.TimeBased = 300*time.Millisecond, true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := base
@@ -92,7 +92,7 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 			at := Place{Program: need.Tool(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 			args, before := laidOut(t, j, at)
 			stdout, stderr := run(t, spoken(args))
-			check.That(t, !strings.Contains(stdout+stderr, layingOut), "fio laid out files by itself:\n%.2000s", stdout)
+			check.That(t, !strings.Contains(stdout+stderr, layingOut), "fio laid out files itself:\n%.2000s", stdout)
 			check.Equal(t, "fio left", sizes(t, at.Dir), before)
 			var all int64
 			for _, size := range before {
@@ -102,15 +102,15 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 			must.That(t, err == nil && strings.HasPrefix(version, "fio-"), "%q %v", version, err)
 			sameAsFios(t, stdout[strings.Index(stdout, "\n{"):], c, "lat_ns")
 			moved := c.Read.Bytes + c.Write.Bytes
-			check.That(t, moved > 0 && moved%j.BS == 0 && c.Read.IOs+c.Write.IOs == moved/j.BS, "%+v is not in blocks of %d", c, j.BS)
+			check.That(t, moved > 0 && moved%j.BS == 0 && c.Read.IOs+c.Write.IOs == moved/j.BS, "%+v is not a multiple of the block size %d", c, j.BS)
 			check.That(t, j.TimeBased || len(before) <= 1 || c.Read.Bytes+c.Write.Bytes == all,
-				"it moved %d bytes, its files have %d", c.Read.Bytes+c.Write.Bytes, all)
+				"transferred %d bytes, the files have %d", c.Read.Bytes+c.Write.Bytes, all)
 		})
 	}
 }
 
-// Checks that the test above can fail.
-func TestRealFioSaysWhenItLaysOut(t *testing.T) {
+// Check that the test above can fail.
+func TestRealFioReportsLayingOutFiles(t *testing.T) {
 	j := storage.Job{Tool: storage.ToolFio, Name: "x", RW: "read", BS: 4096, Size: 1 << 20}
 	at := Place{Program: need.Tool(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 	files, _ := Files(j, at)
@@ -118,15 +118,15 @@ func TestRealFioSaysWhenItLaysOut(t *testing.T) {
 	layOut(t, files)
 	args := must.Get(Command(j, at))(t)
 	stdout, _ := run(t, spoken(args))
-	check.That(t, strings.Contains(stdout, layingOut), "it says nothing of a file that is too short:\n%.1000s", stdout)
+	check.That(t, strings.Contains(stdout, layingOut), "fio does not report a too short file:\n%.1000s", stdout)
 }
 
-func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
+func TestRealFioRunsJobFilesOnPreparedFiles(t *testing.T) {
 	for name, text := range map[string]string{
-		"two jobs with files of their own": "[global]\nsize=1m\nbs=4k\ndirect=1\n[read them]\nrw=randread\nnumjobs=2\nnrfiles=3\nfilesize=64k\n[write]\nrw=randwrite\n",
-		"one file of both":                 "[global]\nsize=512k\nfilename=shared\n[r]\nrw=read\n[w]\nrw=write\nend_fsync\n",
-		"two files of a list":              "[r]\nrw=randread\nbssplit=4k/50:8k/50\nsize=512k\nfilename=a:b\n",
-		"from an offset":                   "[r]\nrw=read\nbs=4k\nsize=256k\noffset=256k\n",
+		"two jobs with separate files": "[global]\nsize=1m\nbs=4k\ndirect=1\n[read them]\nrw=randread\nnumjobs=2\nnrfiles=3\nfilesize=64k\n[write]\nrw=randwrite\n",
+		"two jobs on one file":         "[global]\nsize=512k\nfilename=shared\n[r]\nrw=read\n[w]\nrw=write\nend_fsync\n",
+		"list of two files":            "[r]\nrw=randread\nbssplit=4k/50:8k/50\nsize=512k\nfilename=a:b\n",
+		"offset":                       "[r]\nrw=read\nbs=4k\nsize=256k\noffset=256k\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := jobOf(t, text)
@@ -142,7 +142,7 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 	}
 }
 
-func TestRealDDMovesEveryBlock(t *testing.T) {
+func TestRealDDTransfersEveryBlock(t *testing.T) {
 	for _, name := range []string{"dd", "busybox"} {
 		for _, rw := range []string{"write", "read"} {
 			t.Run(name+" "+rw, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 	}
 }
 
-func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
+func TestRealSysbenchReusesPreparedFiles(t *testing.T) {
 	for _, rw := range []string{storage.RWRead, storage.RWWrite, storage.RWRandRead, storage.RWRandWrite, storage.RWRandRW} {
 		t.Run(rw, func(t *testing.T) {
 			j := storage.Job{Name: rw, Tool: storage.ToolSysbench, RW: rw, BS: 16 << 10, Size: 1000000, Files: 3, NumJobs: 2, Requests: 300}
@@ -199,8 +199,8 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 	}
 }
 
-// sameAsSysbenchs compares a claim with sysbench's output to its number of digits. Its
-// rate in MiB has two digits and is computed from blocks. Our quantiles come from its
+// sameAsSysbenchs compares a result with sysbench's output to its number of digits. Its
+// rate in MiB has two digits and is computed from blocks. The quantiles are from its
 // histogram, which has three.
 func sameAsSysbenchs(t *testing.T, text string, c record.Reported) {
 	t.Helper()
@@ -213,7 +213,7 @@ func sameAsSysbenchs(t *testing.T, text string, c record.Reported) {
 	near := func(key string, got, off float64) {
 		t.Helper()
 		want := number(t, strings.TrimSuffix(printed[key], "s"))
-		check.That(t, math.Abs(got-want) <= off, "%s: it printed %v, taken is %v", key, want, got)
+		check.That(t, math.Abs(got-want) <= off, "%s: printed %v, parsed %v", key, want, got)
 	}
 	near("total time", c.Seconds, 0)
 	near("reads/s", c.Read.IOPS, 0)

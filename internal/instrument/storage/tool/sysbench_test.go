@@ -26,14 +26,14 @@ func kept(name string) string {
 	return string(text)
 }
 
-// published is a sysbench output in the published report, without quote marks.
+// published returns a sysbench output from the published report, without quote marks.
 func published(sysbench string) string {
 	text := regexp.MustCompile(`(?m)^> ?`).ReplaceAllString(kept("published.md"), "")
 	text = text[strings.Index(text, "\n"+sysbench)+1:]
 	return text[:strings.Index(text, "Threads fairness")]
 }
 
-func TestSysbenchsOldVersionsCountRequestsAndMisprintBytesAsBits(t *testing.T) {
+func TestOldSysbenchCountsRequestsAndMislabelsBytes(t *testing.T) {
 	side := func(n int64, seconds float64) record.Flow {
 		return record.Flow{Bytes: n * 16384, IOs: n, Bandwidth: float64(n*16384) / seconds, IOPS: float64(n) / seconds}
 	}
@@ -43,11 +43,11 @@ func TestSysbenchsOldVersionsCountRequestsAndMisprintBytesAsBits(t *testing.T) {
 		text string
 		want output
 	}{
-		"0.5, as published": {sysbench05, output{Version: "sysbench 0.5", Cache: "direct",
+		"version 0.5, as published": {sysbench05, output{Version: "sysbench 0.5", Cache: "direct",
 			Job: storage.Job{Tool: "sysbench", RW: "randrw", NumJobs: 16, Files: 10, Size: 5 << 30, BS: 16 << 10, Requests: 5000},
 			Claim: record.Reported{Read: side(2996, 2.609), Write: side(2004, 2.609), Seconds: 2.609,
 				Latency: record.Latency{Min: 20000, Mean: 7970000, P95: 19610000, Max: 140800000}}}},
-		"0.4, of one direction": {sysbench04, output{Version: "sysbench 0.4.12", Cache: "direct",
+		"version 0.4, one direction": {sysbench04, output{Version: "sysbench 0.4.12", Cache: "direct",
 			Job:   storage.Job{Tool: "sysbench", RW: "randread", NumJobs: 1, Files: 2, Size: 128 << 20, BS: 16 << 10, Requests: 1000},
 			Claim: record.Reported{Read: read, Seconds: 0.5}}},
 	} {
@@ -58,23 +58,23 @@ func TestSysbenchsOldVersionsCountRequestsAndMisprintBytesAsBits(t *testing.T) {
 	// The printed 29.944 is bytes in powers of 1024.
 	o, _ := parseSysbench(sysbench05)
 	sum := (o.Claim.Read.Bandwidth + o.Claim.Write.Bandwidth) / (1 << 20)
-	check.That(t, math.Abs(sum-29.944) <= 0.001, "%.3f MiB/s, it says 29.944", sum)
+	check.That(t, math.Abs(sum-29.944) <= 0.001, "%.3f MiB/s, sysbench printed 29.944", sum)
 }
 
 // The requests per direction are computed from rates and events, and add up to all
 // events.
-func TestSysbench1HasItsRatesAndTheRequestsThatFollowFromThem(t *testing.T) {
+func TestSysbench1RequestsFollowFromItsRates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text        string
 		read, write float64 // requests per second, as printed
-		all, syncs  int64   // reads and writes; syncs of those in between that are events
+		all, syncs  int64   // reads and writes; syncs between them, which also count as events
 	}{
-		"as published":            {sysbench10, 11704.55, 7848.66, 5000, 0},
-		"threads that began late": {strings.Replace(sysbench10, "0.2545s", "2.5450s", 1), 11704.55, 7848.66, 5000, 0},
-		"a count that ended late": {strings.Replace(sysbench10, "0.2545s", "0.2145s", 1), 11704.55, 7848.66, 5000, 0},
-		"random reads and writes": {sample(t, "sysbench-1.0.20-rndrw.txt"), 15889.03, 10583.86, 5000, 0},
-		"random reads":            {sample(t, "sysbench-1.0.20-rndrd.txt"), -1, 0, 5000, 0},
-		// Of 1924 writes; the four files are synced after every 100.
+		"as published":              {sysbench10, 11704.55, 7848.66, 5000, 0},
+		"late start of the threads": {strings.Replace(sysbench10, "0.2545s", "2.5450s", 1), 11704.55, 7848.66, 5000, 0},
+		"late end of the count":     {strings.Replace(sysbench10, "0.2545s", "0.2145s", 1), 11704.55, 7848.66, 5000, 0},
+		"random reads and writes":   {sample(t, "sysbench-1.0.20-rndrw.txt"), 15889.03, 10583.86, 5000, 0},
+		"random reads":              {sample(t, "sysbench-1.0.20-rndrd.txt"), -1, 0, 5000, 0},
+		// 1924 writes; the four files are synced after every 100.
 		"writes with syncs between": {sample(t, "sysbench-1.0.20-seqrewr-fsync.txt"), 0, 75709.85, 1924, 76},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,14 +86,14 @@ func TestSysbench1HasItsRatesAndTheRequestsThatFollowFromThem(t *testing.T) {
 				f    record.Flow
 				rate float64
 			}{{c.Read, tc.read}, {c.Write, tc.write}} {
-				check.That(t, side.rate < 0 || side.f.IOPS == side.rate, "%g IOPS, it says %g", side.f.IOPS, side.rate)
+				check.That(t, side.rate < 0 || side.f.IOPS == side.rate, "%g IOPS, sysbench printed %g", side.f.IOPS, side.rate)
 				check.That(t, side.f.Bytes == side.f.IOs*16384 && side.f.Bandwidth == side.f.IOPS*16384, "%+v is not in blocks of 16 KiB", side.f)
 			}
 		})
 	}
 }
 
-func TestSysbenchsLatencyIsADirectionsOnlyWhereThereIsNothingElse(t *testing.T) {
+func TestSysbenchLatencyNeedsASingleDirection(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		has  bool
@@ -110,7 +110,7 @@ func TestSysbenchsLatencyIsADirectionsOnlyWhereThereIsNothingElse(t *testing.T) 
 }
 
 // Versions after 1.0 print one line per direction.
-func TestSysbenchsNextFormIsRead(t *testing.T) {
+func TestNewSysbenchFormatIsParsed(t *testing.T) {
 	text := sysbench10[:strings.Index(sysbench10, "File operations")] + `
 Throughput:
          read:  IOPS=11704.55 182.88 MiB/s (191.77 MB/s)
@@ -122,29 +122,29 @@ Throughput:
 	check.That(t, err == nil && got.Claim == want.Claim, "%+v %v, want %+v", got, err, want)
 }
 
-func TestSysbenchThatContradictsItselfIsRefused(t *testing.T) {
+func TestContradictorySysbenchOutputIsRefused(t *testing.T) {
 	change := func(text, old, new string) string {
-		must.That(t, strings.Contains(text, old), "there is no %q", old)
+		must.That(t, strings.Contains(text, old), "the output has no %q", old)
 		return strings.Replace(text, old, new, 1)
 	}
 	for name, tc := range map[string]struct{ text, says string }{
-		"nothing":                 {"", "total time is missing"},
-		"a head only":             {sysbench05[:strings.Index(sysbench05, "General")], "total time is missing"},
-		"no block size":           {change(sysbench05, "Block size 16Kb", ""), "block size"},
-		"no rates":                {change(sysbench10, " reads/s: ", " other/s: "), "reads/s"},
-		"a fatal error":           {sysbench10 + "FATAL: Failed to read file! file: 4 pos: 207339 errno = 22 (Invalid argument)\n", "gave up"},
-		"two runs":                {sysbench05 + sysbench05, "twice"},
-		"other counts":            {change(sysbench05, "2996 reads", "3996 reads"), "contradicts itself"},
-		"another block size":      {change(sysbench05, "Block size 16Kb", "Block size 4Kb"), "contradicts itself"},
-		"another bandwidth":       {change(sysbench05, "29.944Mb", "276.22Mb"), "contradicts itself"},
-		"another rate":            {change(sysbench05, "1916.43", "19164.3"), "contradicts itself"},
-		"another time":            {change(sysbench05, "2.6090s", "26.090s"), "contradicts itself"},
-		"MiB that are Mbit":       {change(sysbench10, "182.88", "1463.07"), "contradicts itself"},
-		"MB where it says MiB":    {change(sysbench10, "182.88", "191.77"), "contradicts itself"},
-		"no time":                 {change(sysbench10, "0.2545s", "0.0000s"), "cannot be measured"},
-		"more than can be":        {change(change(sysbench10, "11704.55", "9999999999999"), "182.88", "156249999999"), "cannot be"},
-		"nothing done":            {change(change(change(change(sysbench10, "11704.55", "0.00"), "7848.66", "0.00"), "182.88", "0.00"), "122.64", "0.00"), "neither read nor wrote"},
-		"a number of many digits": {change(sysbench05, "2996 reads, 2004 writes, 10 Other = 5010", "999999999999999999 reads, 1 writes, 0 Other = 9"), "too large"},
+		"empty output":             {"", "total time is missing"},
+		"header only":              {sysbench05[:strings.Index(sysbench05, "General")], "total time is missing"},
+		"no block size":            {change(sysbench05, "Block size 16Kb", ""), "block size"},
+		"no rates":                 {change(sysbench10, " reads/s: ", " other/s: "), "reads/s"},
+		"fatal error":              {sysbench10 + "FATAL: Failed to read file! file: 4 pos: 207339 errno = 22 (Invalid argument)\n", "gave up"},
+		"two runs":                 {sysbench05 + sysbench05, "twice"},
+		"contradictory counts":     {change(sysbench05, "2996 reads", "3996 reads"), "contradicts itself"},
+		"contradictory block size": {change(sysbench05, "Block size 16Kb", "Block size 4Kb"), "contradicts itself"},
+		"contradictory bandwidth":  {change(sysbench05, "29.944Mb", "276.22Mb"), "contradicts itself"},
+		"contradictory rate":       {change(sysbench05, "1916.43", "19164.3"), "contradicts itself"},
+		"contradictory time":       {change(sysbench05, "2.6090s", "26.090s"), "contradicts itself"},
+		"Mbit labelled as MiB":     {change(sysbench10, "182.88", "1463.07"), "contradicts itself"},
+		"MB labelled as MiB":       {change(sysbench10, "182.88", "191.77"), "contradicts itself"},
+		"zero time":                {change(sysbench10, "0.2545s", "0.0000s"), "cannot be measured"},
+		"implausible rate":         {change(change(sysbench10, "11704.55", "9999999999999"), "182.88", "156249999999"), "cannot be"},
+		"no transfer":              {change(change(change(change(sysbench10, "11704.55", "0.00"), "7848.66", "0.00"), "182.88", "0.00"), "122.64", "0.00"), "neither read nor wrote"},
+		"too many digits":          {change(sysbench05, "2996 reads, 2004 writes, 10 Other = 5010", "999999999999999999 reads, 1 writes, 0 Other = 9"), "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := parseSysbench(tc.text)
@@ -153,7 +153,7 @@ func TestSysbenchThatContradictsItselfIsRefused(t *testing.T) {
 	}
 }
 
-func TestAHistogramGivesTheQuantilesThatSysbenchDoesNotPrint(t *testing.T) {
+func TestQuantilesComeFromSysbenchsHistogram(t *testing.T) {
 	histogram := "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n" +
 		"       0.050 |****************************************  2500\n       0.800 |                                          2250\n       1.638 |**    245\n      12.305 |  5\n \n"
 	o, err := parseSysbench(strings.Replace(sysbench10, "\nFile operations:", histogram+"\nFile operations:", 1))
@@ -172,7 +172,7 @@ func FuzzParseSysbench(f *testing.F) {
 
 // Each case has a direction, "read", "write" or "both", and a text, or "file" and its
 // name.
-func TestDDsLastLinesAreReadInEveryForm(t *testing.T) {
+func TestDDSummariesAreParsed(t *testing.T) {
 	golden.Cases(t, "testdata/cases/dd.txt", func(t *testing.T, input string) string {
 		way, text, _ := strings.Cut(input, "\n")
 		if name, ok := strings.CutPrefix(text, "file "); ok {
@@ -189,7 +189,7 @@ func TestDDsLastLinesAreReadInEveryForm(t *testing.T) {
 	})
 }
 
-func TestDDHasToHaveMovedEveryBlock(t *testing.T) {
+func TestIncompleteDDIsRefused(t *testing.T) {
 	job := storage.Job{Name: "dd", Tool: storage.ToolDD, RW: "write", BS: 4096, Count: 10240}
 	whole := sample(t, "dd-9.1-write.txt")
 	for name, tc := range map[string]struct {
@@ -197,12 +197,12 @@ func TestDDHasToHaveMovedEveryBlock(t *testing.T) {
 		stdout, stderr string
 		says           string
 	}{
-		"on standard error":            {job, "", whole, ""},
-		"where there is one output":    {job, whole, "", ""},
-		"one block less than asked":    {storage.Job{RW: "write", BS: 4096, Count: 10241}, "", whole, "instead of 10241 records"},
-		"blocks of another size":       {storage.Job{RW: "write", BS: 512, Count: 10240}, "", whole, "of 512 bytes"},
-		"a size instead of a count":    {storage.Job{RW: "write", BS: 4096, Size: 40 << 20}, "", whole, ""},
-		"without its lines of records": {job, "", whole[strings.Index(whole, "41943040"):], "did not report the records in and out"},
+		"on standard error":       {job, "", whole, ""},
+		"on standard output":      {job, whole, "", ""},
+		"one block missing":       {storage.Job{RW: "write", BS: 4096, Count: 10241}, "", whole, "instead of 10241 records"},
+		"different block size":    {storage.Job{RW: "write", BS: 512, Count: 10240}, "", whole, "of 512 bytes"},
+		"size instead of a count": {storage.Job{RW: "write", BS: 4096, Size: 40 << 20}, "", whole, ""},
+		"missing record counts":   {job, "", whole[strings.Index(whole, "41943040"):], "did not report the records in and out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.job.Tool = storage.ToolDD

@@ -39,7 +39,7 @@ func TestKilledProcessLeavesNothingAttached(t *testing.T) {
 	_, err := fmt.Sscan(line, &ids[0], &ids[1])
 	must.That(t, err == nil, "%q: %v", line, err)
 	n := len(linksOf(t, ids))
-	must.That(t, n == 2, "%d links while it lived, want 2", n)
+	must.That(t, n == 2, "%d links while the process was running, want 2", n)
 	must.OK(t, c.Process.Kill())
 	_ = c.Wait()
 	nothingLeft(t, ids)
@@ -54,7 +54,7 @@ func TestFailedAttachLeavesNothing(t *testing.T) {
 	l := must.Get(theLoop())(t)
 	if d, err := attach(o, g, l); err == nil {
 		_ = d.Close()
-		t.Fatal("programs were attached to a folder that is no cgroup")
+		t.Fatal("programs were attached to a folder that is not a cgroup")
 	}
 	nothingLeft(t, nil)
 }
@@ -81,7 +81,7 @@ func nothingLeft(t *testing.T, ids []uint32) {
 			return
 		}
 	}
-	t.Errorf("a minute later there are still:%s", left)
+	t.Errorf("still open after a minute:%s", left)
 }
 
 // linksOf lists the links of programs.
@@ -125,22 +125,22 @@ func TestPlaceIsCreatedAndRemoved(t *testing.T) {
 	}
 	must.OK(t, err)
 	defer remove()
-	check.Equal(t, fmt.Sprintf("it is at %s", path), filepath.Base(path), cgroup.Prefix+id)
+	check.Equal(t, fmt.Sprintf("placed at %s", path), filepath.Base(path), cgroup.Prefix+id)
 	again, _, err := Place(id)
-	check.That(t, err == nil && again == path, "a second time it is at %q (%v)", again, err)
+	check.That(t, err == nil && again == path, "placed again at %q (%v)", again, err)
 	must.OK(t, os.Mkdir(filepath.Join(path, "below"), 0o755))
 	c, _, _ := part(t, filepath.Join(path, "below"), "client")
 	must.OK(t, remove())
 	_ = c.Wait()
 	_, err = os.Stat(path)
-	check.That(t, os.IsNotExist(err), "it is still there: %v", err)
+	check.That(t, os.IsNotExist(err), "still exists: %v", err)
 	check.Error(t, remove(), "")
 }
 
 func TestPlaceWithoutCgroup2IsUnsupported(t *testing.T) {
 	for name, hs := range map[string][]cgroup.Hierarchy{
-		"nothing is mounted": nil,
-		"v1 only":            {{Mount: t.TempDir(), Version: 1, Controllers: []string{"cpu"}}},
+		"nothing mounted": nil,
+		"cgroup v1 only":  {{Mount: t.TempDir(), Version: 1, Controllers: []string{"cpu"}}},
 	} {
 		_, _, err := place(hs, cgroup.Prefix+"x")
 		check.That(t, errors.Is(err, errUnsupported), "%s: %v", name, err)
@@ -167,23 +167,23 @@ func TestGrowingMapAllocatesMemoryPerService(t *testing.T) {
 		now := occupied(t, d)
 		t.Logf("%d services: %d bytes", n, now)
 		if !counted(t) {
-			check.That(t, now == first, "%d services take %d bytes, of which the kernel knows no more than that one takes %d", n, now, first)
+			check.That(t, now == first, "%d services use %d bytes, but this kernel must report the %d bytes of one", n, now, first)
 			continue
 		}
 		most := last + int64(n)*256
-		check.That(t, now >= last+int64(n-100)*serviceSize*2 && now > last && now <= most, "%d services take %d bytes, less services %d", n, now, last)
+		check.That(t, now >= last+int64(n-100)*serviceSize*2 && now > last && now <= most, "%d services use %d bytes, fewer use %d", n, now, last)
 		last = now
 	}
 	must.OK(t, d.SetServices(1))
-	check.Equal(t, "one service takes", occupied(t, d), first)
+	check.Equal(t, "bytes of one service", occupied(t, d), first)
 }
 
 func TestPreallocatedMapAllocatesAllMemory(t *testing.T) {
 	d := attached(t, Options{Most: 1000})
 	first := occupied(t, d)
-	check.That(t, first >= 1000*2*serviceSize, "a map for 1000 services takes %d bytes", first)
+	check.That(t, first >= 1000*2*serviceSize, "a map for 1000 services uses %d bytes", first)
 	must.OK(t, d.SetServices(1000))
-	check.Equal(t, "a map for 1000 services takes", occupied(t, d), first)
+	check.Equal(t, "bytes with 1000 services", occupied(t, d), first)
 }
 
 // counted reports whether the kernel accounts a map's memory. Before Linux 6.4 it reports
@@ -199,6 +199,6 @@ func occupied(t *testing.T, d *Datapath) int64 {
 	t.Helper()
 	info := must.Get(d.services.Info())(t)
 	bytes, said := info.Memlock()
-	must.That(t, said, "the kernel says nothing of the map's memory")
+	must.That(t, said, "the kernel does not report the map's memory")
 	return int64(bytes)
 }

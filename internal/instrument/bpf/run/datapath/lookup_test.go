@@ -28,18 +28,18 @@ func TestServiceReachesBackendOnlyFromTheCgroup(t *testing.T) {
 		to   netip.AddrPort
 		want int
 	}{
-		{"the first, from within", in, d.Service(0), 3},
-		{"one behind the first 256, from within", in, d.Service(700), 3},
-		{"the last, from within", in, d.Service(999), 3},
-		{"one too many, from within", in, d.Service(1000), 0},
-		{"a service's address with another port, from within", in, netip.AddrPortFrom(d.Service(0).Addr(), 81), 0},
-		{"what is no service, from within", in, b.at, 3},
-		{"the first, from outside", out, d.Service(0), 0},
-		{"what is no service, from outside", out, b.at, 3},
+		{"first service, inside", in, d.Service(0), 3},
+		{"service above 256, inside", in, d.Service(700), 3},
+		{"last service, inside", in, d.Service(999), 3},
+		{"unknown service, inside", in, d.Service(1000), 0},
+		{"other port of a service, inside", in, netip.AddrPortFrom(d.Service(0).Addr(), 81), 0},
+		{"other address, inside", in, b.at, 3},
+		{"first service, outside", out, d.Service(0), 0},
+		{"other address, outside", out, b.at, 3},
 	} {
 		before := b.got.Load()
 		if got := c.from("tcp", c.to, 3); got != c.want || b.got.Load()-before != int64(c.want) {
-			t.Errorf("%s: %d of 3 got through, the backend saw %d; want %d", c.name, got, b.got.Load()-before, c.want)
+			t.Errorf("%s: %d of 3 connected, the backend accepted %d; want %d", c.name, got, b.got.Load()-before, c.want)
 		}
 	}
 }
@@ -57,12 +57,12 @@ func TestServicesChangeWhileAttached(t *testing.T) {
 				want = 1
 			}
 			got := connect("tcp", d.Service(i), 1)
-			check.That(t, got == want, "of %d services, number %d: %d got through, want %d", n, i, got, want)
+			check.That(t, got == want, "%d services, number %d: %d connected, want %d", n, i, got, want)
 		}
 	}
 	for _, n := range []int{-1, 101} {
 		err := d.SetServices(n)
-		check.That(t, err != nil, "%d services of at most 100 were taken", n)
+		check.That(t, err != nil, "%d services of at most 100 were accepted", n)
 	}
 }
 
@@ -73,16 +73,16 @@ func TestDatapathsAreIndependent(t *testing.T) {
 	d2 := attached(t, Options{Cgroup: g2, Backend: b2.at})
 	counting(t)
 	got := clientIn(t, g1)("tcp", d1.Service(0), 5)
-	check.That(t, got == 5 && b1.got.Load() == 5 && b2.got.Load() == 0, "the first's client: %d of 5, to %d and %d", got, b1.got.Load(), b2.got.Load())
+	check.That(t, got == 5 && b1.got.Load() == 5 && b2.got.Load() == 0, "client of the first: %d of 5, backends %d and %d", got, b1.got.Load(), b2.got.Load())
 	got = clientIn(t, g2)("tcp", d2.Service(0), 7)
-	check.That(t, got == 7 && b1.got.Load() == 5 && b2.got.Load() == 7, "the second's client: %d of 7, to %d and %d", got, b1.got.Load(), b2.got.Load())
+	check.That(t, got == 7 && b1.got.Load() == 5 && b2.got.Load() == 7, "client of the second: %d of 7, backends %d and %d", got, b1.got.Load(), b2.got.Load())
 	for d, want := range map[*Datapath]int64{d1: 5, d2: 7} {
 		n, _ := runs(t, d.IDs()[1])
 		active, _, err := d.connections()
 		check.That(t, err == nil && n == want && active == want, "%d runs, %d connections (%v); want %d", n, active, err, want)
 	}
 	must.OK(t, d1.Close())
-	check.Equal(t, "the end of one datapath took the other's services", clientIn(t, g2)("tcp", d2.Service(0), 1), 1)
+	check.Equal(t, "connections after the other datapath was closed", clientIn(t, g2)("tcp", d2.Service(0), 1), 1)
 }
 
 func TestServiceAddressesAreDistinctBenchmarkAddresses(t *testing.T) {
@@ -107,14 +107,14 @@ func TestAttachRefusesInvalidOptions(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"no service", Options{Backend: backend}, "up to 0 services"},
+		{"no services", Options{Backend: backend}, "up to 0 services"},
 		{"more services than addresses", Options{Most: maxServices + 1, Backend: backend}, "are possible"},
 		{"no backend", Options{Most: 1}, "is not an IPv4 address"},
-		{"a backend of IPv6", Options{Most: 1, Backend: netip.MustParseAddrPort("[::1]:80")}, "is not an IPv4 address"},
-		{"a backend without a port", Options{Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:0")}, "is not an IPv4 address"},
+		{"IPv6 backend", Options{Most: 1, Backend: netip.MustParseAddrPort("[::1]:80")}, "is not an IPv4 address"},
+		{"backend without a port", Options{Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:0")}, "is not an IPv4 address"},
 		{"no cgroup", Options{Most: 1, Backend: backend}, "open the cgroup"},
-		{"a folder that is no cgroup", Options{Most: 1, Backend: backend, Cgroup: t.TempDir()}, "is not a folder of cgroup v2"},
-		{"a file", Options{Most: 1, Backend: backend, Cgroup: os.Args[0]}, "not a directory"},
+		{"folder that is not a cgroup", Options{Most: 1, Backend: backend, Cgroup: t.TempDir()}, "is not a folder of cgroup v2"},
+		{"file", Options{Most: 1, Backend: backend, Cgroup: os.Args[0]}, "not a directory"},
 	} {
 		d, err := Attach(c.o)
 		if err == nil {
@@ -122,7 +122,7 @@ func TestAttachRefusesInvalidOptions(t *testing.T) {
 			t.Errorf("%s: attached", c.name)
 			continue
 		}
-		check.That(t, strings.Contains(err.Error(), c.want), "%s: %v; want %q in it", c.name, err, c.want)
+		check.That(t, strings.Contains(err.Error(), c.want), "%s: %v; want %q", c.name, err, c.want)
 	}
 }
 
@@ -132,10 +132,10 @@ func TestAttachRefusesForeignCgroup(t *testing.T) {
 	link := filepath.Join(t.TempDir(), cgroup.Prefix+"x")
 	must.OK(t, os.Symlink(filepath.Dir(g), link))
 	for name, path := range map[string]string{
-		"the root":                            filepath.Dir(g),
-		"the root by a path through ours":     g + "/..",
-		"the root by a link called like ours": link,
-		"the root by a path through a link":   link + "/.",
+		"root":                                 filepath.Dir(g),
+		"root by a path through tare's cgroup": g + "/..",
+		"root by a link with tare's prefix":    link,
+		"root by a path through a link":        link + "/.",
 	} {
 		o.Cgroup = path
 		if d, err := Attach(o); err == nil {
@@ -151,7 +151,7 @@ func TestAttachRefusesForeignCgroup(t *testing.T) {
 
 func TestAttachReportsMissingCapabilities(t *testing.T) {
 	o := Options{Cgroup: group(t), Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
-	err := thread.Apart(func() error { // it has no rights any more afterwards
+	err := thread.Apart(func() error { // it has no capabilities afterwards
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		if err := unix.Capset(&header, &none[0]); err != nil {

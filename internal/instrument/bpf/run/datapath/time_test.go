@@ -41,9 +41,9 @@ func TestTimePerRunMatchesTestRun(t *testing.T) {
 				}
 				// The test run does not include the service lookup.
 				if ratio := (counted - light) / tested; ratio < 0.9 || ratio > 1.1 {
-					t.Errorf("%d rounds: %.0f ns by statistics without the %.0f of no round, %.0f ns by test runs: %.3f", rounds, counted, light, tested, ratio)
+					t.Errorf("%d rounds: %.0f ns by statistics without the %.0f ns of zero rounds, %.0f ns by test runs: %.3f", rounds, counted, light, tested, ratio)
 				}
-				check.That(t, counted >= 2*before && counted >= 20_000, "%d rounds take %.0f ns, less rounds %.0f", rounds, counted, before)
+				check.That(t, counted >= 2*before && counted >= 20_000, "%d rounds take %.0f ns, fewer rounds %.0f", rounds, counted, before)
 				before = counted
 			}
 		})

@@ -25,7 +25,7 @@ func TestRunsEqualConnections(t *testing.T) {
 		must.OK(t, err)
 		called := total(t, d)
 		got := connect("tcp", d.Service(0), times)
-		must.That(t, got == times, "%d of %d got through", got, times)
+		must.That(t, got == times, "%d of %d connected", got, times)
 		countAfter, _ := runs(t, d.IDs()[1])
 		eventsAfter, _ := runs(t, d.IDs()[0])
 		activeAfter, passive, err := d.connections()
@@ -33,8 +33,8 @@ func TestRunsEqualConnections(t *testing.T) {
 		check.That(t, countAfter-count == int64(times) && activeAfter-active == int64(times),
 			"%d connections: %d runs of connect4, %d established", times, countAfter-count, activeAfter-active)
 		ran, calls := eventsAfter-events, total(t, d)-called
-		check.That(t, ran == calls && ran >= int64(times), "%d connections: %d runs of sockops, but it has counted %d", times, ran, calls)
-		check.Equal(t, "connections have come to listeners in the cgroup", passive, 0)
+		check.That(t, ran == calls && ran >= int64(times), "%d connections: %d runs of sockops, but it counted %d", times, ran, calls)
+		check.Equal(t, "accepted connections of listeners in the cgroup", passive, 0)
 	}
 }
 
@@ -80,17 +80,17 @@ func TestLoopRunsTheRequestedRounds(t *testing.T) {
 				got, _, err := twin.Benchmark(frame[:], 1, nil)
 				must.OK(t, err)
 				want := worked(uint64(rounds), rounds)
-				check.That(t, got == want, "%d rounds work out %#x, want %#x", rounds, got, want)
+				check.That(t, got == want, "%d rounds compute %#x, want %#x", rounds, got, want)
 			}
 			err = d.SetHeavy(c.loop.most + 1)
-			check.That(t, err != nil && errors.Is(err, errUnsupported) == (c.loop == walked), "one round too many: %v", err)
+			check.That(t, err != nil && errors.Is(err, errUnsupported) == (c.loop == walked), "one round above the maximum: %v", err)
 			err = d.SetHeavy(-1)
-			check.That(t, err != nil, "less than no rounds were taken")
+			check.That(t, err != nil, "a negative number of rounds was accepted")
 		})
 	}
 }
 
-// worked is the loop of the program in Go.
+// worked computes in Go what the loop of the program computes.
 func worked(state uint64, rounds int64) uint32 {
 	for range rounds {
 		state ^= state << 13

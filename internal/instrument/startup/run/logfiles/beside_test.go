@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// watched is the observed start of the sandbox in one.kata.log. Kata's shim runs below
-// containerd, and QEMU works alone from 0.4 s to 7.1 s.
+// watched returns the observed start of the sandbox in one.kata.log. Kata's shim runs
+// below containerd, and QEMU works alone from 0.4 s to 7.1 s.
 func watched(t *testing.T) record.Start {
 	t.Helper()
 	day := must.Get(time.Parse(time.RFC3339Nano, "2026-11-21T02:45:27.84Z"))(t)
@@ -55,7 +55,7 @@ func judged(t *testing.T, lines ...record.Start) *startup.Target {
 func TestGuestBootIsVMMTimeWithoutLogs(t *testing.T) {
 	got := judged(t, watched(t))
 	if got.EngineTime.Known() && got.EngineTime.Value > 1e9 {
-		t.Errorf("%.3g ns are the engine's", got.EngineTime.Value)
+		t.Errorf("engine time %.3g ns", got.EngineTime.Value)
 	}
 	i := slices.IndexFunc(got.Phases, func(s startup.Step) bool { return s.Kind == record.KindVMM })
 	if i < 0 || got.Phases[i].Name != "qemu-system-x86_64" || got.Phases[i].Took.Value < 7.7e9 {
@@ -83,7 +83,7 @@ func TestLogEventsAreBelowTheirProcesses(t *testing.T) {
 	}
 	text, err := json.Marshal(found)
 	if err != nil || bytes.Contains(text, []byte("956bf030d0a0")) || bytes.Contains(text, []byte("k11111")) {
-		t.Errorf("%v: a line of another sandbox is in %s", err, text)
+		t.Errorf("%v: %s has a line of another sandbox", err, text)
 	}
 	check.Equal(t, "it begins", fmt.Sprintf("containerd.log:%d", strings.Count(before, "\n")+15), found[0].Source)
 	below(t, judged(t, live, found[0]))
@@ -124,7 +124,7 @@ func below(t *testing.T, got *startup.Target) {
 	for _, p := range got.Phases {
 		sum += p.Took.Value
 	}
-	check.Equal(t, "what was at work takes", got.Wall.Value, sum)
+	check.Equal(t, "sum of the phases", sum, got.Wall.Value)
 }
 
 func TestLogOfAnotherClockOrSandboxIsIgnored(t *testing.T) {
@@ -134,12 +134,12 @@ func TestLogOfAnotherClockOrSandboxIsIgnored(t *testing.T) {
 		change func(s, l *record.Start)
 		want   bool
 	}{
-		"its own":                     {func(*record.Start, *record.Start) {}, true},
-		"of a container in its pod":   {func(s, l *record.Start) { s.Containers, l.Sandbox = []string{"x", "c"}, "c" }, true},
-		"of another":                  {func(_, l *record.Start) { l.Sandbox = "k2863" }, false},
-		"of nobody":                   {func(s, l *record.Start) { s.Sandbox, s.Containers, l.Sandbox = "", nil, "" }, false},
-		"of the same, an hour later":  {func(_, l *record.Start) { l.Began += 3600e9; l.Ended += 3600e9 }, false},
-		"beside a clock that was set": {func(s, _ *record.Start) { s.Wall = 0 }, false},
+		"same sandbox":               {func(*record.Start, *record.Start) {}, true},
+		"container of the pod":       {func(s, l *record.Start) { s.Containers, l.Sandbox = []string{"x", "c"}, "c" }, true},
+		"other sandbox":              {func(_, l *record.Start) { l.Sandbox = "k2863" }, false},
+		"unknown sandbox":            {func(s, l *record.Start) { s.Sandbox, s.Containers, l.Sandbox = "", nil, "" }, false},
+		"same sandbox an hour later": {func(_, l *record.Start) { l.Began += 3600e9; l.Ended += 3600e9 }, false},
+		"clock was set":              {func(s, _ *record.Start) { s.Wall = 0 }, false},
 	} {
 		s, l := live, logged
 		c.change(&s, &l)
@@ -150,7 +150,7 @@ func TestLogOfAnotherClockOrSandboxIsIgnored(t *testing.T) {
 func TestEndlessLogIsNotReadDuringARun(t *testing.T) {
 	for _, path := range []string{"-", "/dev/null", filepath.Join(t.TempDir(), "none.log")} {
 		if _, err := (Logs{Files: []string{path}}).Mark(); err == nil {
-			t.Errorf("%s is taken", path)
+			t.Errorf("%s was accepted", path)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func written(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// fixture is a log written by real programs.
+// fixture returns a log written by real programs.
 func fixture(t *testing.T, name string) string {
 	t.Helper()
 	text := must.Get(os.ReadFile("../../logs/testdata/" + name))(t)
@@ -103,7 +103,7 @@ func TestSortingIsBoundedAndTheRestReported(t *testing.T) {
 	path := written(t, t.TempDir(), "paste.log", text)
 	size := int64(len(text))
 	for name, c := range map[string]struct {
-		bytes, lines int64 // sorted so far
+		bytes, lines int64 // already sorted
 		what         string
 	}{
 		"room for both": {maxMended - size, maxLines - 10, "order"}, "too many bytes": {maxMended - size + 1, 0, "disorder"}, "too many lines": {0, maxLines - 9, "disorder"},
@@ -144,9 +144,9 @@ func TestLinesOfDifferentWidthsAreNotCut(t *testing.T) {
 	t.Parallel()
 	line := `time="2026-01-02T03:04:05.1Z" level=info msg="a message that is long enough"` + "\n"
 	for name, text := range map[string]string{
-		"one is longer than those that go on": strings.Repeat(line+"and more\n", 4) + strings.Replace(line, "long", "very long", 1),
-		"they go on lines of two lengths":     strings.Repeat(line+"and more\n"+strings.Replace(line, "a message", "one message", 1)+"and more\n", 3),
-		"two do":                              strings.Repeat(line+"and more\n", 2),
+		"one longer line":                strings.Repeat(line+"and more\n", 4) + strings.Replace(line, "long", "very long", 1),
+		"continued lines of two lengths": strings.Repeat(line+"and more\n"+strings.Replace(line, "a message", "one message", 1)+"and more\n", 3),
+		"two continued lines":            strings.Repeat(line+"and more\n", 2),
 	} {
 		check.Equal(t, fmt.Sprintf("%s: cut", name), width([]byte(text)), 0)
 	}
@@ -232,12 +232,12 @@ func TestStartDuringClockStepHasNoTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string
 		times int // starts with times
-		clock int // starts without times because of the clock
+		clock int // starts without times because of a clock step
 	}{
-		"a clock that is set":               {before + stepped, 1, 1},
-		"in a large file":                   {before + stepped + filler, 1, 2}, // large files are not sorted, so the start is read as two
-		"the same log twice":                {before + before, 1, 0},
-		"two logs that somebody put in one": {whole(100, "box1") + strings.ReplaceAll(whole(95, "box2"), "pid=77", "pid=78"), 2, 0},
+		"clock set back":                 {before + stepped, 1, 1},
+		"clock set back in a large file": {before + stepped + filler, 1, 2}, // large files are not sorted, so the start is read as two
+		"same log twice":                 {before + before, 1, 0},
+		"two logs in one file":           {whole(100, "box1") + strings.ReplaceAll(whole(95, "box2"), "pid=77", "pid=78"), 2, 0},
 	} {
 		path := written(t, t.TempDir(), "kata.log", c.text)
 		all, err := recorded(t, path)

@@ -52,7 +52,7 @@ func TestLogsInOneFileAreMerged(t *testing.T) {
 		return slices.Compact(all) // a duplicate line is read once
 	}
 	if !slices.Equal(read(logs.Source{Reader: bytes.NewReader(text), Lines: numbers}), read(apart...)) {
-		t.Error("together they say something else than apart")
+		t.Error("the joined file and the separate files differ")
 	}
 }
 

@@ -43,9 +43,9 @@ func summary(all []record.Start) (lines []string) {
 	return lines
 }
 
-// TestLogsThatPeoplePost checks the logs in testdata/public, which have the format of
+// TestPublicLogs checks the logs in testdata/public, which have the format of
 // logs in public threads.
-func TestLogsThatPeoplePost(t *testing.T) {
+func TestPublicLogs(t *testing.T) {
 	t.Parallel()
 	const reserved = `failed to reserve sandbox name "podx-z7d7p_default_f4fc0242-4fb4-4015-a7eb-3e4a9cd73293_0": name "podx-z7d7p_default_f4fc0242-4fb4-4015-a7eb-3e4a9cd73293_0" is reserved for "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"`
 	for name, want := range map[string][]string{
@@ -74,8 +74,8 @@ func TestLogsThatPeoplePost(t *testing.T) {
 	}
 }
 
-// TestLogsOfOtherWritersAndHangs checks other kinds of publicly posted logs.
-func TestLogsOfOtherWritersAndHangs(t *testing.T) {
+// TestPublicLogsOfHangsAndOtherPrograms checks other kinds of publicly posted logs.
+func TestPublicLogsOfHangsAndOtherPrograms(t *testing.T) {
 	golden.Cases(t, "testdata/cases/threads.txt", func(t *testing.T, text string) string {
 		all := must.Get(recorded(t, written(t, t.TempDir(), "a.log", text+"\n")))(t)
 		return strings.Join(summary(all), "\n")
@@ -145,14 +145,14 @@ func TestSecondPrecisionIsReported(t *testing.T) {
 
 // envelopes are the prefixes that tools add to log lines.
 var envelopes = map[string]func(lines []string) string{
-	"Loki's answer": func(lines []string) string {
+	"Loki response": func(lines []string) string {
 		var values [][]string
 		for i, l := range slices.Backward(lines) {
 			values = append(values, []string{fmt.Sprint(1752166937000000000 + i), l})
 		}
 		return object(map[string]any{"status": "success", "data": map[string]any{"result": []any{map[string]any{"stream": map[string]string{"job": "x"}, "values": values}}}})
 	},
-	"logcli, the last line first": func(lines []string) string {
+	"logcli, newest line first": func(lines []string) string {
 		slices.Reverse(lines)
 		return each(lines, func(l string) string {
 			return object(map[string]any{"labels": map[string]string{"job": "x"}, "line": l})
@@ -181,7 +181,7 @@ var envelopes = map[string]func(lines []string) string{
 			return object(map[string]any{"date": 1752166937.5, "log": "2025-07-10T17:02:18.1Z stderr F " + l})
 		})
 	},
-	"an array": func(lines []string) string {
+	"JSON array": func(lines []string) string {
 		return "[\n" + strings.TrimSuffix(each(lines, func(l string) string { return object(map[string]any{"log": l}) + "," }), ",\n") + "\n]\n"
 	},
 	"journalctl -o json-sse": func(lines []string) string {
@@ -212,9 +212,9 @@ var envelopes = map[string]func(lines []string) string{
 	"stern":                     prefixed("containerd-x7 containerd "),
 	"kubectl logs --prefix":     prefixed("[pod/containerd-x7/containerd] "),
 	"docker compose logs":       prefixed("containerd-1  | "),
-	"a CRI log file":            prefixed("2025-07-10T17:02:18.123456789Z stderr F "),
+	"CRI log file":              prefixed("2025-07-10T17:02:18.123456789Z stderr F "),
 	"kubectl logs --timestamps": prefixed("2025-07-10T17:02:18.123456789Z "),
-	"a quote":                   prefixed("> "),
+	"quoted text":               prefixed("> "),
 	"grep":                      prefixed("/var/log/syslog:12:Jul 10 17:02:17 node containerd[7]: "),
 }
 

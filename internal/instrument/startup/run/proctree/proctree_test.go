@@ -93,16 +93,16 @@ func (s *script) play(t *testing.T, text string) (returned int64) {
 			docker(s, n[0], words[2], words[3])
 		case "session":
 			session(s, n[0], words[2])
-		case "gone": // its arguments, before they could be read
+		case "gone": // exited before its arguments could be read
 			s.tell(tracer.Event{Kind: tracer.Exec, Pid: n[0], File: strings.Trim(words[2], `"`), Comm: words[3], Cut: true, CPU: -1})
-		case "unborn": // whose fork was not traced
+		case "unborn": // the fork was not traced
 			s.tell(tracer.Event{Kind: tracer.Exec, Pid: n[1], Parent: n[0], File: words[3], Args: words[3:], CPU: -1})
-		case "wait": // so many ns
+		case "wait": // in ns
 			s.now += int64(n[0])
 		case "return":
 			returned = s.now
 		default:
-			t.Fatalf("a script says %q", line)
+			t.Fatalf("invalid script line %q", line)
 		}
 	}
 	if returned == 0 {
@@ -224,10 +224,10 @@ func sound(t *testing.T, k Start) {
 	}
 	for i, p := range k.Processes {
 		if p.Ended != 0 && p.Ended < p.Born || p.Exec != 0 && (p.Exec < p.Born || p.Ended != 0 && p.Exec > p.Ended) || p.Born < 0 {
-			t.Errorf("%+v does not live forward", p)
+			t.Errorf("%+v has times out of order", p)
 		}
 		if !pids[p.Parent] {
-			t.Errorf("%+v has a parent that is not there", p)
+			t.Errorf("%+v has an unknown parent", p)
 		}
 		if i > 0 && p.Born < k.Processes[i-1].Born {
 			t.Errorf("%+v is not in order", p)
@@ -238,7 +238,7 @@ func sound(t *testing.T, k Start) {
 	}
 	for i := 1; i < len(k.Busy); i++ {
 		if k.Busy[i].At <= k.Busy[i-1].At || k.Busy[i].CPU < k.Busy[i-1].CPU {
-			t.Errorf("CPU time goes from %+v to %+v", k.Busy[i-1], k.Busy[i])
+			t.Errorf("CPU time decreases from %+v to %+v", k.Busy[i-1], k.Busy[i])
 		}
 	}
 	if len(k.Processes) > Most {
@@ -321,13 +321,13 @@ func TestOwnTimeIsTheTimeOfTheStartsProcesses(t *testing.T) {
 	}
 	survived := slices.DeleteFunc(slices.Clone(s.events), func(e tracer.Event) bool { return e.Kind == tracer.Exit && e.Pid == 51 })
 	if k := Gather(survived, Asked{Began: 1e9, Ended: ended, Client: 50, Roots: daemons}); k.Own != nil {
-		t.Errorf("what a child uses that lives on is not known, and not 0: %+v", k.Own)
+		t.Errorf("CPU time of a running child must be unknown, not 0: %+v", k.Own)
 	}
 	for i := range s.events {
 		s.events[i].CPU = -1
 	}
 	if k := Gather(s.events, Asked{Began: 1e9, Ended: ended, Client: 50}); k.Own != nil {
-		t.Errorf("%+v from nowhere", k.Own)
+		t.Errorf("unexpected %+v", k.Own)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 
 const id1 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// docker run, the containerd and dockerd that serve it, and a daemon and a shim of other
-// engines. All of them work at the same time.
+// The processes are docker run, the containerd and dockerd that serve it, and a daemon
+// and a shim of other engines. All of them work at the same time.
 func TestOnlyProcessesOfTheStartCount(t *testing.T) {
 	roots := []Root{
 		{Pid: 1, Kind: record.KindDaemon, Name: "containerd"}, {Pid: 2, Kind: record.KindDaemon, Name: "dockerd"},
@@ -31,9 +31,9 @@ func TestOnlyProcessesOfTheStartCount(t *testing.T) {
 		want int64
 	}{
 		// The client and shim start, which exited, used 0.5 ms each.
-		"who served, and who was asked":          {nil, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms, 12: 7 * ms}, 38 * ms},
-		"of two that could be asked neither":     {[]Root{{Pid: 5, Kind: record.KindDaemon, Name: "dockerd"}}, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms, 5: 3 * ms, 12: 7 * ms}, 28 * ms},
-		"nothing where it is not known of a one": {nil, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms}, -1},
+		"engines that served the start":   {nil, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms, 12: 7 * ms}, 38 * ms},
+		"two possible daemons: neither":   {[]Root{{Pid: 5, Kind: record.KindDaemon, Name: "dockerd"}}, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms, 5: 3 * ms, 12: 7 * ms}, 28 * ms},
+		"unknown CPU time of one process": {nil, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms}, -1},
 	} {
 		s := &script{}
 		s.run(9, 10, "/usr/bin/docker run web")
@@ -83,7 +83,7 @@ func TestVMMIsDetectedUnderAnyName(t *testing.T) {
 	}
 	for name, want := range map[string]string{"hypervisor": record.KindVMM, "containerd-shim-kata-v2": record.KindShim, "vhost-thing": record.KindOther} {
 		if kinds[name] != want {
-			t.Errorf("%s is a %q of %v", name, kinds[name], kinds)
+			t.Errorf("%s: got %q of %v", name, kinds[name], kinds)
 		}
 	}
 }
@@ -167,9 +167,9 @@ func TestInlineProgramTextIsNotAName(t *testing.T) {
 
 func TestProcessTitleIsNotItsName(t *testing.T) {
 	c := read(&tracer.Event{File: "/usr/bin/sleep", Args: []string{"login as hunter2", "1"}, Comm: "sleep"})
-	check.Equal(t, "it is called", c.base, "sleep")
+	check.Equal(t, "name", c.base, "sleep")
 	c = read(&tracer.Event{Args: []string{"sshd: hunter2@pts/0"}, Comm: "sshd"})
-	check.Equal(t, "it is called", c.base, "sshd")
+	check.Equal(t, "name", c.base, "sshd")
 }
 
 // lines are the command lines of processes in the fuzzed machine.
@@ -230,15 +230,15 @@ func spent(t *testing.T) time.Duration {
 	return time.Duration(at.Nano())
 }
 
-// The time grows linearly with the number of processes, whatever their nesting and names.
+// The time grows linearly with the number of processes, for any nesting and names.
 func TestHostileTreesAreProcessedInLinearTime(t *testing.T) {
 	const many = 6_000
 	for name, each := range map[string]func(s *script, i int){
-		"a chain of forks":        func(s *script, i int) { s.fork(50+i, 51+i) },
-		"a chain of runtimes":     func(s *script, i int) { s.run(50+i, 51+i, "runc run c"+string(rune('a'+i%26))) },
+		"chain of forks":          func(s *script, i int) { s.fork(50+i, 51+i) },
+		"chain of runtimes":       func(s *script, i int) { s.run(50+i, 51+i, "runc run c"+string(rune('a'+i%26))) },
 		"children of a runtime":   func(s *script, i int) { s.run(50, 51+i, "hook") },
 		"programs in one process": func(s *script, _ int) { s.exec(50, "runc create c1"); s.exec(50, "true") },
-		"calls within calls": func(s *script, i int) {
+		"nested calls": func(s *script, i int) {
 			s.fork(50+i, 51+i)
 			if i == many-1 {
 				for j := many; j > 0; j-- {
@@ -254,12 +254,12 @@ func TestHostileTreesAreProcessedInLinearTime(t *testing.T) {
 				}
 			}
 		},
-		"clients and what is done": func(s *script, i int) {
+		"clients and their calls": func(s *script, i int) {
 			s.run(50, 51+i, "docker exec web true")
 			s.run(9, 51+many+i, "runc exec c"+strconv.Itoa(i))
 		},
-		"a chain of starts":             func(s *script, i int) { s.run(50+i, 51+i, "runc start c1") },
-		"inits that execute themselves": func(s *script, i int) { s.run(50+i, 51+i, "runc init") },
+		"chain of starts":                  func(s *script, i int) { s.run(50+i, 51+i, "runc start c1") },
+		"inits that re-execute themselves": func(s *script, i int) { s.run(50+i, 51+i, "runc init") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{now: 1e9}
@@ -270,7 +270,7 @@ func TestHostileTreesAreProcessedInLinearTime(t *testing.T) {
 			began := spent(t)
 			k := Gather(s.events, Asked{Began: 1e9, Ended: s.now, Client: 50})
 			if took := spent(t) - began; took > 2*time.Second || len(k.Processes) == 0 {
-				t.Errorf("%v of a CPU for %d events", took, len(s.events))
+				t.Errorf("CPU time of %v for %d events", took, len(s.events))
 			}
 			sound(t, k)
 		})

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// taken takes a device whose overwriting was permitted.
+// taken prepares a device with permission to overwrite it.
 func taken(t *testing.T, path string) *Volume {
 	t.Helper()
 	v, err := Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
@@ -32,7 +32,7 @@ func taken(t *testing.T, path string) *Volume {
 	return v
 }
 
-// refused requires an error with the given words and with advice.
+// refused requires an error with the given texts and with advice.
 func refused(t *testing.T, err error, whys ...string) {
 	t.Helper()
 	for _, why := range whys {
@@ -42,7 +42,7 @@ func refused(t *testing.T, err error, whys ...string) {
 
 // The kernel does not count a loop device as a user of its backing device: O_EXCL
 // succeeds, and there is no holder.
-func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
+func TestFileSystemOnALoopDeviceIsDetected(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	behind := loopdev.On(t, path)
 	at := t.TempDir()
@@ -52,26 +52,26 @@ func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
 	refused(t, Free(path), "below the loop device "+behind+", which is mounted on "+at, "is in use")
 }
 
-func TestALoopDeviceOnADeviceInUseIsNotTaken(t *testing.T) {
+func TestLoopDeviceOnADeviceInUseIsRefused(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	at := t.TempDir()
 	loopdev.Mount(t, path, at, 0)
 	refused(t, Free(loopdev.On(t, path)), "mounted on "+at, "is in use")
 }
 
-func TestALoopDeviceOnAPartOfADeviceIsSeen(t *testing.T) {
+func TestLoopDeviceOnAPartitionIsDetected(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	part := partitioned(t, path)
 	behind := loopdev.On(t, part)
 	refused(t, Free(path), "below the loop device "+behind, "is in use")
 }
 
-func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
+func TestDeviceWithAMountedPartitionIsRefused(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	part := partitioned(t, path)
 	name := strings.TrimPrefix(path, "/dev/")
-	check.Equal(t, "the parts of the whole", partsOf(name), []string{name, name + "p1"})
-	check.Equal(t, "the parts of the partition", partsOf(name+"p1"), []string{name + "p1", name})
+	check.Equal(t, "parts of the device", partsOf(name), []string{name, name + "p1"})
+	check.Equal(t, "parts of the partition", partsOf(name+"p1"), []string{name + "p1", name})
 	at := t.TempDir()
 	loopdev.Mount(t, part, at, 0)
 	refused(t, Free(path), "mounted on "+at, "is in use")
@@ -83,7 +83,7 @@ func partitioned(t *testing.T, path string) string {
 	out, err := exec.Command("addpart", path, "1", "2048", "16384").CombinedOutput()
 	must.That(t, err == nil, "addpart: %v: %s", err, out) // in sectors
 	part := path + "p1"
-	if _, err := os.Stat(part); err != nil { // where nobody makes nodes
+	if _, err := os.Stat(part); err != nil { // without udev, nothing creates device nodes
 		var major, minor int
 		text, err := os.ReadFile(disk.Sysfs(strings.TrimPrefix(part, "/dev/")) + "/dev")
 		if err == nil {
@@ -111,7 +111,7 @@ func partitioned(t *testing.T, path string) string {
 	return part
 }
 
-func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
+func TestDeviceOpenInAProcessIsRefused(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	held := must.Get(os.Open(path))(t)
 	defer held.Close()
@@ -123,7 +123,7 @@ func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
 	refused(t, Free(path), fmt.Sprintf("open in sleep (process %d)", other.Process.Pid), "is in use")
 }
 
-func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
+func TestClaimedDeviceCanBeOpenedButNotMounted(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput()
 	must.That(t, err == nil, "mkfs.ext4: %v: %s", err, out)
@@ -135,7 +135,7 @@ func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
 	check.Error(t, v.Check(), "")
 }
 
-func TestADeviceThatIsPutToUseInMidRunIsLeftAlone(t *testing.T) {
+func TestDeviceUsedDuringTheRunIsLeftAlone(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	v := taken(t, path)
 	must.OK(t, v.Check())
@@ -143,19 +143,19 @@ func TestADeviceThatIsPutToUseInMidRunIsLeftAlone(t *testing.T) {
 	refused(t, v.Check(), "below the loop device "+behind, "is in use")
 }
 
-func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
+func TestDeviceLinkIsResolvedOnce(t *testing.T) {
 	one, _ := loopdev.New(t, 16<<20)
 	other, _ := loopdev.New(t, 16<<20)
 	link := filepath.Join(t.TempDir(), "by-id")
 	must.OK(t, os.Symlink(one, link))
 	v := taken(t, link)
-	check.Equal(t, "is used", v.Workload.Device, one)
+	check.Equal(t, "device", v.Workload.Device, one)
 	must.OK(t, errors.Join(os.Remove(link), os.Symlink(other, link)))
 	err := v.Check()
-	check.That(t, err == nil && v.Workload.Device == one, "it now is %s, %v", v.Workload.Device, err)
+	check.That(t, err == nil && v.Workload.Device == one, "device is now %s, %v", v.Workload.Device, err)
 }
 
-func TestANodeThatBecameAnotherDeviceIsLeftAlone(t *testing.T) {
+func TestReplacedDeviceNodeIsLeftAlone(t *testing.T) {
 	one, _ := loopdev.New(t, 16<<20)
 	other, _ := loopdev.New(t, 16<<20)
 	node := filepath.Join(t.TempDir(), "node")

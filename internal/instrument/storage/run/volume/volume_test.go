@@ -26,7 +26,7 @@ func parsed(t *testing.T, s string) storage.Volume {
 	return must.Get(storage.ParseVolume(s))(t)
 }
 
-func TestAFolderIsMadeAndRemoved(t *testing.T) {
+func TestFolderIsCreatedAndRemoved(t *testing.T) {
 	dir := t.TempDir()
 	v := must.Get(Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: dir}))(t)
 	check.That(t, v.Workload.Volume != "" && v.On.Type != "" && v.Own != "", "got %+v", v)
@@ -35,14 +35,14 @@ func TestAFolderIsMadeAndRemoved(t *testing.T) {
 	check.That(t, len(left) == 0, "left: %v", left)
 }
 
-func TestATmpfsThatMemoryDoesNotHoldIsRefused(t *testing.T) {
+func TestTmpfsLargerThanMemoryIsRefused(t *testing.T) {
 	v, err := Prepare(context.Background(), parsed(t, "tmpfs"), Asked{Bytes: 1 << 20})
 	must.That(t, err == nil && v.Workload.Tmpfs >= 1<<20, "got %+v, %v", v, err)
 	_, err = Prepare(context.Background(), parsed(t, "tmpfs"), Asked{Bytes: 1 << 50})
 	refused(t, err, "of memory that are available")
 }
 
-func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
+func TestDeviceMustBeAllowedAndFree(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20)
 	take := func(asked Asked) (*Volume, error) {
 		return Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, asked)
@@ -65,12 +65,12 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 	refused(t, err, "mounted on "+at)
 	must.OK(t, unix.Unmount(at, 0))
 	if v, err = take(Asked{Destroys: []string{path}}); err != nil {
-		t.Fatalf("once it is unmounted: %v", err)
+		t.Fatalf("after unmounting: %v", err)
 	}
 	check.Error(t, v.Close(), "")
 }
 
-func TestWhatIsNoDeviceIsRefused(t *testing.T) {
+func TestInvalidDeviceIsRefused(t *testing.T) {
 	for _, path := range []string{"/dev/null", "/dev/no-such-device", t.TempDir()} {
 		_, err := Prepare(context.Background(), storage.Volume{Name: "device", Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
 		refused(t, err, path)
@@ -88,7 +88,7 @@ func mounter(t *testing.T, script string) {
 	t.Cleanup(func() { clientHere = saved })
 }
 
-func TestAServerThatDoesNotAnswerHoldsNothingUp(t *testing.T) {
+func TestUnresponsiveServerTimesOut(t *testing.T) {
 	mounter(t, "sleep 60")
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
@@ -98,21 +98,21 @@ func TestAServerThatDoesNotAnswerHoldsNothingUp(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "did not end") && strings.HasSuffix(Advice(err), "showmount -e fd00::1"),
 		"got %v, advice %q", err, Advice(err))
 	took := time.Since(began)
-	check.That(t, took <= 50*time.Second, "it took %v", took)
+	check.That(t, took <= 50*time.Second, "took %v", took)
 	left, _ := os.ReadDir(dir)
 	check.That(t, len(left) == 0, "left: %v", left)
 }
 
-func TestAMountThatFailsSaysWhy(t *testing.T) {
+func TestMountErrorHasItsOutput(t *testing.T) {
 	mounter(t, "echo 'mount.nfs: access denied by server' >&2; exit 32")
 	_, err := Prepare(context.Background(), parsed(t, "nfs=server:/path"), Asked{RunID: "x", Dir: t.TempDir()})
 	check.That(t, err != nil && strings.Contains(err.Error(), "exit status 32") && strings.Contains(err.Error(), "access denied by server"),
 		"got %v", err)
 }
 
-// A tmpfs replaces the server's folder. The test checks what is created there and what is
-// left.
-func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
+// A bind mount of a local folder replaces the server's. The test checks what is created
+// there and what is left.
+func TestOnlyTheRunFolderIsUsedOnAServer(t *testing.T) {
 	need.Root(t)
 	server := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(server, "theirs"), []byte("x"), 0o600))
@@ -120,7 +120,7 @@ func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
 	dir := t.TempDir()
 	v := must.Get(Prepare(context.Background(), parsed(t, "nfs=server:/path"), Asked{RunID: "run1", Dir: dir}))(t)
 	made, _ := os.ReadDir(filepath.Join(server, "tare-run1"))
-	check.That(t, len(made) != 0, "no folder of the run's on the server")
+	check.That(t, len(made) != 0, "no folder of the run on the server")
 	must.OK(t, v.Close())
 	left, _ := os.ReadDir(server)
 	check.That(t, len(left) == 1 && left[0].Name() == "theirs", "on the server: %v", left)
@@ -128,7 +128,7 @@ func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
 	check.That(t, err == nil && len(points) == 0, "still mounted: %v, %v", points, err)
 }
 
-func TestARemovalThatHangsIsNotWaitedFor(t *testing.T) {
+func TestHangingRemovalTimesOut(t *testing.T) {
 	v := must.Get(Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: t.TempDir()}))(t)
 	answers, saved := make(chan struct{}), closing
 	closing = 50 * time.Millisecond
@@ -137,24 +137,24 @@ func TestARemovalThatHangsIsNotWaitedFor(t *testing.T) {
 	check.Error(t, v.Close(), "remove /on/a/server: no answer within 50ms")
 }
 
-// A late response of the server must not change a volume that others use by then.
-func TestWhatComesTooLateIsDropped(t *testing.T) {
+// A late response of the server must not change a volume that is in use by others by then.
+func TestLateResultIsDropped(t *testing.T) {
 	answers := make(chan struct{})
 	defer close(answers)
 	f, err := within(50*time.Millisecond, func() (folder, error) { <-answers; return folder{own: "late"}, nil })
 	check.That(t, err != nil && f == (folder{}), "got %+v, %v", f, err)
 }
 
-func TestAKernelWithoutNFSIsSaidSo(t *testing.T) {
+func TestMissingNFSClientIsReported(t *testing.T) {
 	if err := clientHere(); err != nil {
 		check.That(t, strings.Contains(err.Error(), "no NFS client") && Advice(err) != "", "got %v", err)
 		return
 	}
 	text := must.Get(os.ReadFile("/proc/filesystems"))(t)
 	modules, _ := filepath.Glob("/lib/modules/*/kernel/fs/nfs/nfs.ko*")
-	check.That(t, strings.Contains(string(text), "nfs") || len(modules) != 0, "a client was found where there is none")
+	check.That(t, strings.Contains(string(text), "nfs") || len(modules) != 0, "an NFS client was detected on a kernel without one")
 }
 
-func TestWhatIsNoReasonOfTheMachineHasNoAdvice(t *testing.T) {
-	check.Equal(t, "advice of nothing", Advice(errors.New("x")), "")
+func TestOtherErrorsHaveNoAdvice(t *testing.T) {
+	check.Equal(t, "advice", Advice(errors.New("x")), "")
 }
