@@ -63,7 +63,7 @@ func statistics(t *testing.T) bool {
 	return false
 }
 
-func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
+func TestRunningProgramHasARate(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
 	o := Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 2 * time.Second, Format: formatJSON} // long enough for the program to run on any machine
@@ -78,7 +78,7 @@ func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
 	check.That(t, !statistics(t), "statistics are still on")
 }
 
-// until returns a writer that cancels after n lines.
+// until is a writer that calls cancel after a number of lines.
 type until struct {
 	strings.Builder
 	lines  int
@@ -93,7 +93,7 @@ func (u *until) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
+func TestCanceledWatchDisablesStatistics(t *testing.T) {
 	id := busy(t)
 	for _, format := range []string{formatText, formatJSON} {
 		t.Run(format, func(t *testing.T) {
@@ -101,21 +101,21 @@ func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 			defer cancel()
 			out := &until{lines: 3, cancel: cancel}
 			err := Run(ctx, out, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 20 * time.Millisecond, Watch: true, Format: format})
-			check.That(t, errors.Is(err, context.Canceled), "it ended with %v, want %v", err, context.Canceled)
+			check.That(t, errors.Is(err, context.Canceled), "Run returned %v, want %v", err, context.Canceled)
 			check.That(t, !statistics(t), "statistics are still on")
 		})
 	}
 }
 
-func TestWithoutAnIntervalStatisticsAreLeftAsTheyAre(t *testing.T) {
+func TestOpenMetricsNeedsNoInterval(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
 	must.OK(t, Run(t.Context(), &b, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Format: formatOpenMetrics}))
 	text := b.String()
-	check.That(t, strings.HasSuffix(text, "# EOF\n") && strings.Contains(text, `name="tare_t_list"`), "it is %s", text)
+	check.That(t, strings.HasSuffix(text, "# EOF\n") && strings.Contains(text, `name="tare_t_list"`), "output: %s", text)
 }
 
-func TestTotalsAreWordsThatCountAndOptionsThatContradictAreRefused(t *testing.T) {
+func TestTotalsAreSummarizedAndInvalidOptionsRefused(t *testing.T) {
 	golden.Lines(t, "testdata/words.txt", func(t *testing.T, line string) (any, error) {
 		what, text, _ := strings.Cut(line, " ")
 		var total Total
@@ -129,9 +129,9 @@ func TestTotalsAreWordsThatCountAndOptionsThatContradictAreRefused(t *testing.T)
 	})
 }
 
-// made is a listing of a node with eight CPUs, two seconds after the previous one. A
-// mesh's program used 12.99 % of a core. Another has an unknown owner and unknown memory,
-// and one has a name with terminal controls.
+// made returns two listings of a node with eight CPUs, taken two seconds apart. One
+// program belongs to a service mesh and used 12.99 % of a core. Another has an unknown
+// owner and unknown memory. The name of a third contains terminal controls.
 func made(t *testing.T) (l, before *bpfstat.Listing) {
 	t.Helper()
 	var listings [2]*bpfstat.Listing
@@ -168,7 +168,7 @@ func TestRenderings(t *testing.T) {
 			must.OK(t, write(&b))
 			for line := range strings.Lines(b.String()) {
 				if line = strings.TrimSuffix(line, "\n"); term.Clean(line) != line {
-					t.Errorf("a terminal would act on %q", line)
+					t.Errorf("unescaped terminal controls in %q", line)
 				}
 			}
 			golden.Same(t, "testdata/"+name, b.String())
@@ -176,7 +176,7 @@ func TestRenderings(t *testing.T) {
 	}
 }
 
-func TestAScreenShowsNoMoreLinesThanItHas(t *testing.T) {
+func TestListingFitsTheScreenHeight(t *testing.T) {
 	v := view(t)
 	for height := 1; height < 30; height++ {
 		n := len(v.lines(height))
@@ -184,32 +184,32 @@ func TestAScreenShowsNoMoreLinesThanItHas(t *testing.T) {
 	}
 }
 
-func TestSharesAreOfOneCoreAndOfTheNode(t *testing.T) {
+func TestRatesArePerCoreAndPerNode(t *testing.T) {
 	v := view(t)
 	r := v.Programs[0].Rate
 	check.That(t, r.Runs == 1_000_000 && r.PerSec == 500_000 && r.Mean == 259.8 && r.Core == 0.1299 && r.Node == 0.1299/8 && r.Misses == 2,
 		"%+v", r)
-	// Map 12 is counted once, although two programs use it, and map 16 although none
-	// does.
+	// Map 12 is counted once, although two programs use it. Map 16 is counted, although
+	// no program uses it.
 	want := int64(8192 + 4096 + 5767168 + 2048 + 12288 + 4096 + 65536)
 	check.That(t, v.Total.Memory == want && v.Total.Shared == 1 && v.Total.Maps == 4, "%+v, want %d bytes", v.Total, want)
-	check.That(t, v.Came == 1 && v.Went == 1, "%d came and %d went, want one each", v.Came, v.Went)
+	check.That(t, v.Came == 1 && v.Went == 1, "%d programs added and %d removed, want 1 and 1", v.Came, v.Went)
 }
 
-func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
+func TestNoProgramsAndNoMatchesAreDistinguished(t *testing.T) {
 	chosen := bpfstat.Filter{Names: []string{"a*", "\x1b[2J"}, Owners: []string{"7"}, Kmesh: true}
 	for name, c := range map[string]struct {
 		filter bpfstat.Filter
 		view   View
-		wants  string // of the error; "": none
+		wants  string // part of the error; "": no error
 		text   string
 	}{
-		"nothing is loaded":                    {bpfstat.Filter{}, View{}, "", "no program is loaded\n"},
-		"nothing is loaded of what was chosen": {chosen, View{}, "none is loaded at all", "no program is loaded\n"},
-		"none was chosen": {chosen, View{loaded: 12}, `12 programs are loaded, but none matches --kmesh, --name "a*", --name "\x1b[2J", --owner "7"`,
+		"no program is loaded":              {bpfstat.Filter{}, View{}, "", "no program is loaded\n"},
+		"no program is loaded, with filter": {chosen, View{}, "none is loaded at all", "no program is loaded\n"},
+		"no program matches": {chosen, View{loaded: 12}, `12 programs are loaded, but none matches --kmesh, --name "a*", --name "\x1b[2J", --owner "7"`,
 			"12 programs are loaded, but none matches the filter\n"},
-		"the only one was not chosen": {chosen, View{loaded: 1}, "1 program is loaded, but none", "1 program is loaded, but none"},
-		"one was chosen":              {chosen, View{Programs: []Program{{Program: record.Program{ID: 1, Kind: "xdp"}}}}, "", "xdp"},
+		"the only program does not match": {chosen, View{loaded: 1}, "1 program is loaded, but none", "1 program is loaded, but none"},
+		"one program matches":             {chosen, View{Programs: []Program{{Program: record.Program{ID: 1, Kind: "xdp"}}}}, "", "xdp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shown{options: Options{Filter: c.filter}, view: &c.view}
@@ -222,16 +222,15 @@ func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
 	}
 }
 
-func TestProgramsThatCameAreDescribedAtTheEndOfAnInterval(t *testing.T) {
+func TestNewProgramsAreDescribedAtTheEndOfAnInterval(t *testing.T) {
 	soon := collector{listing: &bpfstat.Listing{}, described: time.Now(), took: time.Hour}
-	check.That(t, soon.due(true) && !soon.due(false), "what came is not described, or what was there is again")
+	check.That(t, soon.due(true) && !soon.due(false), "new programs are not described, or known ones are described again")
 	if soon.watch = true; soon.due(true) {
-		t.Error("a watch takes an hour for each of its looks")
+		t.Error("a watch describes programs on every reading, although that takes an hour")
 	}
 }
 
-// Programs that are not selected are counted, and the selected ones are listed as usual.
-func TestAListSaysHowManyThereAreBesideWhatWasNotChosen(t *testing.T) {
+func TestUnmatchedFilterReportsTheNumberOfPrograms(t *testing.T) {
 	busy(t)
 	var b strings.Builder
 	err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{Names: []string{"tare_t_nosuch"}}})
@@ -239,10 +238,10 @@ func TestAListSaysHowManyThereAreBesideWhatWasNotChosen(t *testing.T) {
 		strings.Contains(b.String(), "loaded, but none matches the filter"), "%v\n%s", err, b.String())
 }
 
-func TestTheLiveViewFitsItsScreen(t *testing.T) {
+func TestLiveViewFitsItsScreen(t *testing.T) {
 	s := (&shown{}).watch(nil)
 	if lines := s.Draw(50, 8); len(lines) != 1 {
-		t.Errorf("before the first look: %q", lines)
+		t.Errorf("before the first reading: %q", lines)
 	}
 	s.Show(view(t))
 	lines := s.Draw(50, 8)

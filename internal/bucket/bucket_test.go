@@ -27,7 +27,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/teststore"
 )
 
-func TestAnAddressIsABucketAndAKeyAndNoSecret(t *testing.T) {
+func TestAddressIsBucketAndKeyWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/addresses.txt", func(t *testing.T, line string) (any, error) {
 		u, err := Parse(line)
@@ -36,7 +36,7 @@ func TestAnAddressIsABucketAndAKeyAndNoSecret(t *testing.T) {
 	})
 }
 
-func TestAStoreIsWhatTheEnvironmentSays(t *testing.T) {
+func TestEndpointVariableIsValidated(t *testing.T) {
 	for endpoint, ok := range map[string]bool{
 		"": true, "https://s3.example": true, "http://127.0.0.1:9000": true, "http://[::1]:9000": true,
 		"s3.example": false, "ftp://s3.example": false, "https://key:hidden@s3.example": false, "https://": false,
@@ -48,7 +48,7 @@ func TestAStoreIsWhatTheEnvironmentSays(t *testing.T) {
 	}
 }
 
-// put writes objects as another client does.
+// put writes objects with a separate client.
 func put(t *testing.T, s *teststore.Store, objects map[string]string) {
 	t.Helper()
 	var several errgroup.Group
@@ -101,7 +101,7 @@ func fetched(t *testing.T, c *Client, address string) (*Fetched, map[string]stri
 	return got, files(t, dir), err
 }
 
-func TestWhatIsUploadedIsFetchedAgain(t *testing.T) {
+func TestUploadedFilesAreFetched(t *testing.T) {
 	teststore.Start(t)
 	long := strings.Repeat("a line of a record\n", 1<<18)
 	c, dir := client(t, silence), folder(t, map[string]string{"run.jsonl": "one", "figures/a.svg": "a picture", "deep/er/run.jsonl.zst": long})
@@ -124,25 +124,25 @@ func TestWhatIsUploadedIsFetchedAgain(t *testing.T) {
 		got, there, err := fetched(t, c, address)
 		check.That(t, err == nil && got.Records == len(want) && got.Left == nil, "%s: %+v, %v", address, got, err)
 		for name, text := range want {
-			check.That(t, there[name] == text && len(there) == len(want), "%s: %s is another, or not among %d", address, name, len(there))
+			check.That(t, there[name] == text && len(there) == len(want), "%s: %s is wrong or missing; got %d files", address, name, len(there))
 		}
 	}
 }
 
-func TestWhatIsWrongWithAStoreIsSaidWithWhatWouldChangeIt(t *testing.T) {
+func TestStoreErrorsIncludeAdvice(t *testing.T) {
 	s := teststore.Start(t)
 	put(t, s, map[string]string{"a/run.jsonl": "one", "a/notes.txt": "no record"})
 	for _, tt := range []struct{ what, key, secret, region, address, says string }{
-		{"no bucket", s.Key, s.Secret, "", "s3://nowhere/a/", "there is no such bucket at 127.0.0.1"},
-		{"no bucket of an object", s.Key, s.Secret, "", "s3://nowhere/a.jsonl", "there is no such bucket at 127.0.0.1"},
-		{"no object", s.Key, s.Secret, "", "s3://tare/b.jsonl", "the address of a folder ends in /"},
-		{"an empty folder", s.Key, s.Secret, "", "s3://tare/b/", "no records"},
-		{"a wrong key", "key-wrong", s.Secret, "", "s3://tare/a/", "AWS_ACCESS_KEY_ID"},
-		{"a wrong key for an object", "key-wrong", s.Secret, "", "s3://tare/a/run.jsonl", "AWS_ACCESS_KEY_ID"},
-		{"a wrong secret", s.Key, "secret-wrong", "", "s3://tare/a/", "AWS_SECRET_ACCESS_KEY"},
-		{"a wrong secret for an object", s.Key, "secret-wrong", "", "s3://tare/a/run.jsonl", "AWS_SECRET_ACCESS_KEY"},
-		{"another region", s.Key, s.Secret, "eu-central-1", "s3://tare/a/", "AWS_REGION"},
-		{"another region for an object", s.Key, s.Secret, "eu-central-1", "s3://tare/a/run.jsonl", "AWS_REGION"},
+		{"missing bucket", s.Key, s.Secret, "", "s3://nowhere/a/", "there is no such bucket at 127.0.0.1"},
+		{"missing bucket, address of an object", s.Key, s.Secret, "", "s3://nowhere/a.jsonl", "there is no such bucket at 127.0.0.1"},
+		{"missing object", s.Key, s.Secret, "", "s3://tare/b.jsonl", "the address of a folder ends in /"},
+		{"empty folder", s.Key, s.Secret, "", "s3://tare/b/", "no records"},
+		{"wrong access key", "key-wrong", s.Secret, "", "s3://tare/a/", "AWS_ACCESS_KEY_ID"},
+		{"wrong access key, address of an object", "key-wrong", s.Secret, "", "s3://tare/a/run.jsonl", "AWS_ACCESS_KEY_ID"},
+		{"wrong secret key", s.Key, "secret-wrong", "", "s3://tare/a/", "AWS_SECRET_ACCESS_KEY"},
+		{"wrong secret key, address of an object", s.Key, "secret-wrong", "", "s3://tare/a/run.jsonl", "AWS_SECRET_ACCESS_KEY"},
+		{"wrong region", s.Key, s.Secret, "eu-central-1", "s3://tare/a/", "AWS_REGION"},
+		{"wrong region, address of an object", s.Key, s.Secret, "eu-central-1", "s3://tare/a/run.jsonl", "AWS_REGION"},
 		{"no keys", "", "", "", "s3://tare/a/", "AWS_PROFILE"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
@@ -152,16 +152,16 @@ func TestWhatIsWrongWithAStoreIsSaidWithWhatWouldChangeIt(t *testing.T) {
 			_, _, err := fetched(t, c, tt.address)
 			must.That(t, err != nil && strings.Contains(err.Error(), tt.says), "%v", err)
 			s := tt.secret
-			check.That(t, s == "" || !strings.Contains(err.Error(), s), "it tells the secret: %v", err)
+			check.That(t, s == "" || !strings.Contains(err.Error(), s), "the error contains the secret: %v", err)
 			from, _ := Parse(tt.address)
 			err = c.Free(t.Context(), from)
-			check.That(t, strings.HasPrefix(tt.says, "there is no such bucket") == strings.Contains(fmt.Sprint(err), "no such bucket"), "before a run: %v", err)
+			check.That(t, strings.HasPrefix(tt.says, "there is no such bucket") == strings.Contains(fmt.Sprint(err), "no such bucket"), "check before a run: %v", err)
 		})
 	}
 }
 
-// The signature of an upload includes its content.
-func TestAnUploadIsRefusedWithWhatWouldChangeIt(t *testing.T) {
+// An upload has another signature than a download: it includes the content.
+func TestRefusedUploadIncludesAdvice(t *testing.T) {
 	s := teststore.Start(t)
 	path := filepath.Join(folder(t, map[string]string{"run.jsonl": "one"}), "run.jsonl")
 	s.Use(t, s.Key, "secret-wrong")
@@ -169,13 +169,13 @@ func TestAnUploadIsRefusedWithWhatWouldChangeIt(t *testing.T) {
 	check.Error(t, err, "AWS_SECRET_ACCESS_KEY")
 }
 
-func TestAClockThatIsWrongIsSaid(t *testing.T) {
+func TestWrongClockIsReported(t *testing.T) {
 	s := teststore.Start(t)
 	s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
-		w.Header().Set("Connection", "close") // otherwise the reading goroutine would stay in the bubble
+		w.Header().Set("Connection", "close") // otherwise the reading goroutine would outlive the bubble
 		return false
 	})
-	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
+	synctest.Test(t, func(t *testing.T) { // the clock of a bubble starts in the year 2000
 		for _, at := range []URL{{teststore.Bucket, "a/"}, {teststore.Bucket, "a.jsonl"}} {
 			_, err := client(t, silence).Fetch(t.Context(), at, t.TempDir())
 			check.That(t, err != nil && strings.Contains(err.Error(), "the local clock is 2000-01-01T00:00:00Z"), "%s: %v", at, err)
@@ -183,11 +183,11 @@ func TestAClockThatIsWrongIsSaid(t *testing.T) {
 	})
 }
 
-func TestAStoreIsSpokenToOverTLS(t *testing.T) {
+func TestTLSCertificateIsVerified(t *testing.T) {
 	s := teststore.Start(t)
 	put(t, s, map[string]string{"a/run.jsonl": "one"})
 	certificate := s.Secure(t)
-	// The order matters: a process reads the system's roots only once.
+	// The order matters: a process loads the system's root certificates only once.
 	_, _, err := fetched(t, client(t, silence), "s3://tare/a/")
 	check.That(t, err != nil && strings.Contains(err.Error(), "SSL_CERT_FILE"), "without the certificate: %v", err)
 	t.Setenv("SSL_CERT_FILE", certificate)
@@ -195,8 +195,8 @@ func TestAStoreIsSpokenToOverTLS(t *testing.T) {
 	check.Error(t, err, "")
 }
 
-// A signature covers the escaped key, and stores and clients escape independently.
-func TestKeysMayBeOfAnyCharacters(t *testing.T) {
+// A signature covers the escaped key, so client and store must escape it alike.
+func TestKeysMayContainAnyCharacter(t *testing.T) {
 	teststore.Start(t)
 	names := []string{"a b+c.jsonl", "100%25.jsonl", "what?x=1&y#z.jsonl", "ünï—😀.jsonl", "~!@$'()*,;:=[]{}|^`<>\\.jsonl", "deep er/+/run.jsonl.zst"}
 	here, want := map[string]string{}, map[string]string{}
@@ -214,7 +214,7 @@ func TestKeysMayBeOfAnyCharacters(t *testing.T) {
 	}
 }
 
-func TestACutConnectionIsGoneOnWith(t *testing.T) {
+func TestInterruptedDownloadIsResumed(t *testing.T) {
 	s := teststore.Start(t)
 	text := strings.Repeat("0123456789", 10_000)
 	put(t, s, map[string]string{"a/run.jsonl": text})
@@ -233,10 +233,10 @@ func TestACutConnectionIsGoneOnWith(t *testing.T) {
 	check.That(t, n >= 5, "only %d requests", n)
 	most.Store(0)
 	_, _, err = fetched(t, c, "s3://tare/a/")
-	check.That(t, err != nil && strings.Contains(err.Error(), "read s3://tare/a/run.jsonl"), "one that is always cut: %v", err)
+	check.That(t, err != nil && strings.Contains(err.Error(), "read s3://tare/a/run.jsonl"), "a download that is always interrupted: %v", err)
 }
 
-// cut is a body that ends early.
+// cut is a response body that ends early.
 type cut struct {
 	io.ReadCloser
 	left int64
@@ -251,7 +251,7 @@ func (c *cut) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestASilentStoreIsGivenUp(t *testing.T) {
+func TestUnresponsiveStoreTimesOut(t *testing.T) {
 	s := teststore.Start(t)
 	put(t, s, map[string]string{"a/run.jsonl": "one"})
 	c := client(t, 100*time.Millisecond)
@@ -267,7 +267,7 @@ func TestASilentStoreIsGivenUp(t *testing.T) {
 	check.That(t, errors.Is(err, context.Canceled), "interrupted: %v", err)
 }
 
-func TestADamagedObjectIsRefused(t *testing.T) {
+func TestDamagedObjectIsRefused(t *testing.T) {
 	s := teststore.Start(t)
 	c, dir := client(t, silence), folder(t, map[string]string{"run.jsonl": "one"})
 	_, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "a/"})
@@ -290,7 +290,7 @@ func TestADamagedObjectIsRefused(t *testing.T) {
 	}
 }
 
-// listing is a store's listing of arbitrary keys.
+// listing returns a list response with the given keys.
 func listing(more bool, keys ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><ListBucketResult><Name>tare</Name><EncodingType>url</EncodingType><IsTruncated>%t</IsTruncated><NextContinuationToken>x</NextContinuationToken>`, more)
@@ -301,7 +301,7 @@ func listing(more bool, keys ...string) string {
 	return b.String()
 }
 
-func TestKeysAreAStrangersText(t *testing.T) {
+func TestMaliciousKeysAreSkipped(t *testing.T) {
 	s := teststore.Start(t)
 	long := strings.Repeat("x", 300) + ".jsonl"
 	strange := []string{"a/../../out.jsonl", "a//rooted.jsonl", "a/./b.jsonl", "a/x%1B%5B2J.jsonl", "a/%00.jsonl", "a/good.jsonl/under.jsonl", "a/" + long}
@@ -324,7 +324,7 @@ func TestKeysAreAStrangersText(t *testing.T) {
 	}
 }
 
-func TestAnEndlessListingIsRefused(t *testing.T) {
+func TestEndlessListingIsRefused(t *testing.T) {
 	s := teststore.Start(t)
 	page := 0
 	s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
@@ -338,7 +338,7 @@ func TestAnEndlessListingIsRefused(t *testing.T) {
 	})
 	_, _, err := fetched(t, client(t, silence), "s3://tare/a/")
 	check.Error(t, err, "more than 10000 records")
-	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // nor a page of it that does not end
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // a single page without an end
 		text := bytes.Repeat([]byte(" "), 1<<20)
 		for r.Context().Err() == nil {
 			_, _ = w.Write(text)
@@ -346,13 +346,13 @@ func TestAnEndlessListingIsRefused(t *testing.T) {
 		return true
 	})
 	_, _, err = fetched(t, client(t, silence), "s3://tare/a/")
-	check.That(t, err != nil, "a page without an end was read")
+	check.That(t, err != nil, "a page without an end was accepted")
 }
 
-func TestAThousandObjectsAreFetched(t *testing.T) {
+func TestSeveralPagesOfObjectsAreFetched(t *testing.T) {
 	s := teststore.Start(t)
 	objects := map[string]string{}
-	for i := range 1001 { // a page has a thousand
+	for i := range 1001 { // a page has at most 1000 keys
 		objects[fmt.Sprintf("a/%d/run.jsonl", i)] = fmt.Sprint(i)
 	}
 	put(t, s, objects)

@@ -44,13 +44,13 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// tarOf returns a layer or an archive with these entries.
+// tarOf returns a tar file with the given entries. Gname is the content of an entry.
 func tarOf(t *testing.T, headers ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, h := range headers {
-		content := h.Gname // content of a test's entry
+		content := h.Gname
 		h.Gname = ""
 		if h.Typeflag == 0 {
 			h.Typeflag = tar.TypeReg
@@ -72,7 +72,7 @@ func link(kind byte, name, to string) tar.Header {
 	return tar.Header{Typeflag: kind, Name: name, Linkname: to}
 }
 
-// imageOf returns an image of layers with a server's configuration.
+// imageOf returns an image with the given layers and the configuration of a server.
 func imageOf(t *testing.T, layers ...[]byte) v1.Image {
 	t.Helper()
 	img := empty.Image
@@ -88,14 +88,14 @@ func imageOf(t *testing.T, layers ...[]byte) v1.Image {
 	return got(mutate.ConfigFile(img, c))(t)
 }
 
-// server is the image of most tests.
+// server returns the image of most tests.
 func server(t *testing.T) v1.Image {
 	return imageOf(t,
 		tarOf(t, file("etc/passwd", "root:x:0:0::/:/bin/sh\nweb:x:100:101::/:/bin/sh\n"), file("app", "old"), file("gone", "x"), file("deep/er/old", "x"), file("deep/er/older", "x"), file("high/old", "x")),
 		tarOf(t, file(".wh.gone", ""), file("app", "new"), link(tar.TypeLink, "hard", "app"), link(tar.TypeSymlink, "soft", "/app"),
 			file("deep/er/new", "y"), file("deep/er/.wh..wh..opq", ""),
-			// A layer's own entries stay even if it has no entry for a parent folder, or
-			// removes its own name.
+			// Whiteouts do not affect entries of the same layer, even if the layer has no
+			// entry for the parent folder.
 			file("high/er/new", "z"), file("high/.wh..wh..opq", ""), link(tar.TypeDir, "own", ""), file("own/new", "o"), file(".wh.own", ""),
 			tar.Header{Typeflag: tar.TypeChar, Name: "dev/null", Devmajor: 1, Devminor: 3},
 			tar.Header{Name: "sbin/su", Gname: "s", Mode: 0o4755}))
@@ -144,7 +144,7 @@ func add(t *testing.T, img v1.Image, o ...layout.Option) func(layout.Path) {
 	}
 }
 
-// packed compresses the layers of an image with zstd.
+// packed returns the image with its layers compressed by zstd.
 func packed(t *testing.T, img v1.Image) v1.Image {
 	t.Helper()
 	config := got(img.ConfigFile())(t)
@@ -167,7 +167,7 @@ func zipped(t *testing.T, b []byte) []byte {
 	return out.Bytes()
 }
 
-func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
+func TestEveryImageFormatGivesTheSameWorkload(t *testing.T) {
 	t.Parallel()
 	img := server(t)
 	other := platform
@@ -181,14 +181,14 @@ func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
 	for form, w := range map[string]setting.Workload{
 		"docker save":             {Image: inFile(t, saved)},
 		"docker save, compressed": {Image: inFile(t, zipped(t, saved))},
-		"an OCI layout":           {Image: inFile(t, layoutOf(t, add(t, img)))},
-		"an OCI layout in zstd":   {Image: inFile(t, layoutOf(t, add(t, packed(t, img))))},
-		"one of several platforms": {Image: inFile(t, layoutOf(t, func(p layout.Path) {
+		"OCI layout":              {Image: inFile(t, layoutOf(t, add(t, img)))},
+		"OCI layout, zstd":        {Image: inFile(t, layoutOf(t, add(t, packed(t, img))))},
+		"several platforms": {Image: inFile(t, layoutOf(t, func(p layout.Path) {
 			add(t, server(t), layout.WithPlatform(other))(p)
 			add(t, img, layout.WithPlatform(platform))(p)
 		}))},
-		"pulled":       {Image: ref, Pull: true},
-		"of an engine": {Image: "app:1"},
+		"pulled":      {Image: ref, Pull: true},
+		"from engine": {Image: "app:1"},
 	} {
 		w.Env = []setting.Variable{"B=mine", "C=mine"}
 		lender := Lender{Name: "an engine", Save: func(_ context.Context, ref, file string) error { return os.WriteFile(file, saved, 0o600) }}
@@ -204,10 +204,10 @@ func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
 		checkImage(t, form, c)
 	}
 	names := slices.Compact(slices.Sorted(maps.Values(refs)))
-	check.That(t, len(names) == 1, "one image under several names: %v", refs)
+	check.That(t, len(names) == 1, "the same image has several names: %v", refs)
 }
 
-// checkImage reads the result as docker load and as containerd do.
+// checkImage reads the result like docker load, and like containerd.
 func checkImage(t *testing.T, form string, c *Cargo) {
 	t.Helper()
 	tag := got(name.NewTag(c.Image.Ref))(t)
@@ -227,7 +227,7 @@ func checkImage(t *testing.T, form string, c *Cargo) {
 		id, err := img.ConfigName()
 		config, err2 := img.ConfigFile()
 		if err = errors.Join(err, err2); err != nil || id.String() != c.Image.ID {
-			t.Fatalf("%s: it is %s, and said to be %s: %v", form, id, c.Image.ID, err)
+			t.Fatalf("%s: image ID %s, want %s: %v", form, id, c.Image.ID, err)
 		}
 		if got := config.Config; !slices.Equal(got.Entrypoint, []string{"/probe"}) || got.User != "100:101" || got.WorkingDir != "/srv" || got.StopSignal != "SIGQUIT" || !slices.Equal(got.Env, c.Env) || len(got.Volumes) > 0 || got.Labels["dev.tare.image"] != "probe" {
 			t.Errorf("%s: %+v", form, got)
@@ -236,7 +236,7 @@ func checkImage(t *testing.T, form string, c *Cargo) {
 	check.Equal(t, form, must.Get(listed.Digest())(t).String(), c.Image.Digest)
 }
 
-func TestLayersAreLaidOverEachOther(t *testing.T) {
+func TestLayersAreAppliedInOrder(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	c := got(Make(t.Context(), setting.Workload{Image: inFile(t, dockerOf(t, server(t)))}, t.TempDir(), nil))(t)
@@ -246,18 +246,18 @@ func TestLayersAreLaidOverEachOther(t *testing.T) {
 	}
 	for _, gone := range []string{"gone", "deep/er/old", "deep/er/older", "high/old", "dev/null", ".wh.gone"} {
 		_, err := os.Lstat(filepath.Join(root, gone))
-		check.That(t, errors.Is(err, os.ErrNotExist), "%s is there: %v", gone, err)
+		check.That(t, errors.Is(err, os.ErrNotExist), "%s exists: %v", gone, err)
 	}
 	to, err := os.Readlink(filepath.Join(root, "soft"))
-	check.That(t, to == "/app", "the link leads to %q: %v", to, err)
+	check.That(t, to == "/app", "the link points to %q: %v", to, err)
 	check.Equal(t, "Mode", must.Get(os.Stat(filepath.Join(root, "sbin/su")))(t).Mode(), 0o755|os.ModeSetuid)
 	info, err := os.Stat(c.dir)
-	check.That(t, err == nil && info.Mode().Perm() == 0o700, "others have a way to its files: %v %v", info.Mode(), err)
+	check.That(t, err == nil && info.Mode().Perm() == 0o700, "other users can access the files: %v %v", info.Mode(), err)
 	b, err := os.ReadFile(filepath.Join(root, "probe"))
-	check.That(t, err == nil && strings.HasPrefix(string(b), "\x7fELF"), "the probe is not there: %v", err)
+	check.That(t, err == nil && strings.HasPrefix(string(b), "\x7fELF"), "no probe: %v", err)
 }
 
-func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
+func TestInvalidWorkloadIsRefused(t *testing.T) {
 	t.Parallel()
 	ok := tarOf(t, file("app", "x"))
 	changed := func(change func(*v1.ConfigFile)) v1.Image {
@@ -276,40 +276,40 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 		w       setting.Workload
 		says    string
 	}{
-		"no archive":                 {[]byte("#!/bin/sh\necho hello\n"), setting.Workload{}, "read the archive"},
-		"an archive of something":    {ok, setting.Workload{}, "neither an index.json"},
-		"a file above it":            {tarOf(t, file("../evil", "x")), setting.Workload{}, "outside of the archive"},
-		"a link above it":            {tarOf(t, link(tar.TypeSymlink, "a/b", "../../etc/passwd")), setting.Workload{}, "points outside of the archive"},
-		"a file through a link":      {tarOf(t, link(tar.TypeSymlink, "blobs", "/etc"), file("blobs/x", "x")), setting.Workload{}, "its link"},
-		"a file twice":               {tarOf(t, file("a", "1"), file("a", "2")), setting.Workload{}, "file exists"},
-		"a blob that is another":     {swapped, setting.Workload{}, "has another digest than its name"},
-		"an index that is too large": {tarOf(t, file("index.json", strings.Repeat(" ", maxJSON+1))), setting.Workload{}, "too large"},
-		"an index that links to one": {tarOf(t, file("x", strings.Repeat(" ", maxJSON+1)), link(tar.TypeLink, "index.json", "x")), setting.Workload{}, "too large"},
-		"a manifest that is larger than it says": {layoutOf(t, func(p layout.Path) {
+		"not an archive":             {[]byte("#!/bin/sh\necho hello\n"), setting.Workload{}, "read the archive"},
+		"archive without an image":   {ok, setting.Workload{}, "neither an index.json"},
+		"file outside":               {tarOf(t, file("../evil", "x")), setting.Workload{}, "outside of the archive"},
+		"link to outside":            {tarOf(t, link(tar.TypeSymlink, "a/b", "../../etc/passwd")), setting.Workload{}, "points outside of the archive"},
+		"file through a link":        {tarOf(t, link(tar.TypeSymlink, "blobs", "/etc"), file("blobs/x", "x")), setting.Workload{}, "its link"},
+		"duplicate file":             {tarOf(t, file("a", "1"), file("a", "2")), setting.Workload{}, "file exists"},
+		"blob with another digest":   {swapped, setting.Workload{}, "has another digest than its name"},
+		"oversized index":            {tarOf(t, file("index.json", strings.Repeat(" ", maxJSON+1))), setting.Workload{}, "too large"},
+		"link to an oversized index": {tarOf(t, file("x", strings.Repeat(" ", maxJSON+1)), link(tar.TypeLink, "index.json", "x")), setting.Workload{}, "too large"},
+		"manifest larger than declared": {layoutOf(t, func(p layout.Path) {
 			at := fmt.Sprintf("%x", sha256.Sum256(large))
 			blob(t, p, at, large)
 			index := fmt.Sprintf(`{"schemaVersion":2,"manifests":[{"mediaType":%q,"size":2,"digest":"sha256:%s"}]}`, types.OCIManifestSchema1, at)
 			must.OK(t, os.WriteFile(filepath.Join(string(p), "index.json"), []byte(index), 0o600))
 		}), setting.Workload{}, "too large"},
-		"a configuration that is too large":     {layoutOf(t, add(t, changed(func(c *v1.ConfigFile) { c.Author = string(large) }))), setting.Workload{}, "too large"},
-		"one of docker save under another name": {tarOf(t, file("manifest.json", `[{"Config":"config","Layers":[]}]`), file("config", string(large))), setting.Workload{}, "too large"},
-		"a manifest.json of nothing":            {tarOf(t, file("manifest.json", "[]")), setting.Workload{}, "manifest.json"},
-		"a layer that is not there":             {tarOf(t, file("manifest.json", `[{"Config":"c.json","Layers":["../../etc/passwd"]}]`), file("c.json", "{}")), setting.Workload{}, "not found"},
-		"another machine's":                     {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Architecture = "s390x" })), setting.Workload{}, "this machine is linux/" + runtime.GOARCH},
-		"two images":                            {layoutOf(t, func(p layout.Path) { add(t, good)(p); add(t, server(t))(p) }), setting.Workload{}, "it contains 2 images"},
-		"a probe of its own":                    {dockerOf(t, imageOf(t, tarOf(t, file("./probe", "x")))), setting.Workload{User: "0"}, "it already has a file /probe"},
-		"a user that it has not":                {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.User = "nobody" })), setting.Workload{}, "not in the image's /etc/passwd"},
-		"a group that it has not":               {dockerOf(t, good), setting.Workload{User: "0:wheel"}, "not in the image's /etc/group"},
-		"no command":                            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Entrypoint, c.Config.Cmd = nil, nil })), setting.Workload{}, "has no command"},
-		"a zero byte in its command":            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Cmd = []string{"/a", "b\x00c"} })), setting.Workload{}, "\"b\\x00c\" has a NUL byte"},
-		"a zero byte in a variable":             {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Env = []string{"A=\x00"} })), setting.Workload{}, "has a NUL byte"},
-		"a zero byte in its folder":             {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.WorkingDir = "/\x00" })), setting.Workload{}, "has a NUL byte"},
-		"a zero byte in the given command":      {dockerOf(t, changed(func(*v1.ConfigFile) {})), setting.Workload{HostCommand: []string{"a\x00"}}, "has a NUL byte"},
-		"a signal that is none":                 {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.StopSignal = "SIGNONE" })), setting.Workload{}, "stop signal"},
-		"a layer that is cut off":               {dockerOf(t, imageOf(t, ok[:300])), setting.Workload{}, "unexpected EOF"},
-		"a layer that is other bytes":           {dockerOf(t, changed(func(c *v1.ConfigFile) { c.RootFS.DiffIDs[0].Hex = strings.Repeat("0", 64) })), setting.Workload{}, "but its configuration has"},
-		"a variable that is not set":            {dockerOf(t, good), setting.Workload{Env: []setting.Variable{"TARE_NO_SUCH"}}, "TARE_NO_SUCH"},
-		"a folder that is not there":            {dockerOf(t, good), setting.Workload{Mounts: []setting.Mount{"/no/such:/x"}}, "/no/such"},
+		"oversized configuration":                {layoutOf(t, add(t, changed(func(c *v1.ConfigFile) { c.Author = string(large) }))), setting.Workload{}, "too large"},
+		"oversized configuration of docker save": {tarOf(t, file("manifest.json", `[{"Config":"config","Layers":[]}]`), file("config", string(large))), setting.Workload{}, "too large"},
+		"empty manifest.json":                    {tarOf(t, file("manifest.json", "[]")), setting.Workload{}, "manifest.json"},
+		"missing layer":                          {tarOf(t, file("manifest.json", `[{"Config":"c.json","Layers":["../../etc/passwd"]}]`), file("c.json", "{}")), setting.Workload{}, "not found"},
+		"other architecture":                     {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Architecture = "s390x" })), setting.Workload{}, "this machine is linux/" + runtime.GOARCH},
+		"two images":                             {layoutOf(t, func(p layout.Path) { add(t, good)(p); add(t, server(t))(p) }), setting.Workload{}, "it contains 2 images"},
+		"image with /probe":                      {dockerOf(t, imageOf(t, tarOf(t, file("./probe", "x")))), setting.Workload{User: "0"}, "it already has a file /probe"},
+		"unknown user":                           {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.User = "nobody" })), setting.Workload{}, "not in the image's /etc/passwd"},
+		"unknown group":                          {dockerOf(t, good), setting.Workload{User: "0:wheel"}, "not in the image's /etc/group"},
+		"no command":                             {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Entrypoint, c.Config.Cmd = nil, nil })), setting.Workload{}, "has no command"},
+		"NUL byte in the command":                {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Cmd = []string{"/a", "b\x00c"} })), setting.Workload{}, "\"b\\x00c\" has a NUL byte"},
+		"NUL byte in a variable":                 {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Env = []string{"A=\x00"} })), setting.Workload{}, "has a NUL byte"},
+		"NUL byte in the working folder":         {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.WorkingDir = "/\x00" })), setting.Workload{}, "has a NUL byte"},
+		"NUL byte in the requested command":      {dockerOf(t, changed(func(*v1.ConfigFile) {})), setting.Workload{HostCommand: []string{"a\x00"}}, "has a NUL byte"},
+		"invalid stop signal":                    {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.StopSignal = "SIGNONE" })), setting.Workload{}, "stop signal"},
+		"truncated layer":                        {dockerOf(t, imageOf(t, ok[:300])), setting.Workload{}, "unexpected EOF"},
+		"layer with another digest":              {dockerOf(t, changed(func(c *v1.ConfigFile) { c.RootFS.DiffIDs[0].Hex = strings.Repeat("0", 64) })), setting.Workload{}, "but its configuration has"},
+		"unset variable":                         {dockerOf(t, good), setting.Workload{Env: []setting.Variable{"TARE_NO_SUCH"}}, "TARE_NO_SUCH"},
+		"missing folder":                         {dockerOf(t, good), setting.Workload{Mounts: []setting.Mount{"/no/such:/x"}}, "/no/such"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
@@ -320,25 +320,26 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 	}
 	_, err := Make(t.Context(), setting.Workload{Image: "nonesuch:1"}, t.TempDir(), []Lender{{"docker", func(context.Context, string, string) error { return ErrNoImage }}})
 	check.That(t, err != nil && strings.Contains(err.Error(), "docker: no such image") && strings.Contains(err.Error(), "--pull"),
-		"an image that no engine has: %v", err)
+		"missing image: %v", err)
 }
 
-// Two names for one number are common (root and toor), and so are duplicate names.
-func TestOfAccountsThatFitTheFirstCounts(t *testing.T) {
+// Several names per number are common (root and toor), and so are duplicate names.
+func TestFirstMatchingAccountCounts(t *testing.T) {
 	t.Parallel()
 	var a accounts
 	a.take("passwd", []byte("root:x:0:5::/:\ntoor:x:0:7::/:\nroot:x:1:1::/:\nshort:x:9\n"))
 	a.take("group", []byte("web:x:20:\nweb:x:21:\n"))
 	for written, want := range map[string][2]uint32{"0": {0, 5}, "root": {0, 5}, "toor": {0, 7}, "9": {9, 0}, "short": {9, 0}, "8": {8, 0}, "0:web": {0, 20}, "": {0, 0}} {
-		for range 20 { // it was another from time to time
+		for range 20 { // map order made the result random
 			uid, gid, err := a.find(written)
-			must.That(t, err == nil && uid == want[0] && gid == want[1], "%q is %d:%d, %v, want %v", written, uid, gid, err, want)
+			must.That(t, err == nil && uid == want[0] && gid == want[1], "%q: got %d:%d, %v, want %v", written, uid, gid, err, want)
 		}
 	}
 }
 
-// A registry may not send a length and may send without end.
-func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
+// A registry may send an endless reply without a length. A repository may be named
+// manifests.
+func TestOnlyManifestRepliesAreBounded(t *testing.T) {
 	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {
 		r := httptest.NewRequest(http.MethodGet, "http://registry.invalid"+path, http.NoBody)
 		reply := must.Get(smallManifests{answering{}}.RoundTrip(r))(t)
@@ -348,14 +349,14 @@ func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
 	}
 }
 
-// answering is a transport with an empty response to every request.
+// answering is a transport that returns an empty response to every request.
 type answering struct{}
 
 func (answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{Request: r, Body: http.NoBody}, nil
 }
 
-func TestARegistryIsReadNoFurtherThanAnImageMayBe(t *testing.T) {
+func TestOversizedRegistryRepliesAreRefused(t *testing.T) {
 	t.Parallel()
 	manifest := func(kind types.MediaType, rest string) string {
 		return fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,%s}`, kind, rest)
@@ -365,14 +366,14 @@ func TestARegistryIsReadNoFurtherThanAnImageMayBe(t *testing.T) {
 		return manifest(types.OCIManifestSchema1, fmt.Sprintf(`"config":{"mediaType":%q,"size":%d,"digest":%q},"layers":[]`, types.OCIConfigJSON, size, zero))
 	}
 	index := manifest(types.OCIImageIndex, fmt.Sprintf(`"manifests":[{"mediaType":%q,"size":2,"digest":%q,"platform":{"os":"linux","architecture":%q}}]`, types.OCIManifestSchema1, zero, runtime.GOARCH))
-	const endless = ""                                       // an answer that does not end
-	for what, answers := range map[string]map[string]string{ // by how their paths end
-		"a manifest":                     {"/manifests/1": endless},
-		"a manifest somewhere else":      {"/manifests/1": "/elsewhere", "/elsewhere": endless},
-		"what an index names":            {"/manifests/1": index, "/manifests/" + zero: endless},
-		"a configuration":                {"/manifests/1": config(maxJSON + 1), "/blobs/" + zero: endless},
-		"a configuration of no size":     {"/manifests/1": config(-1), "/blobs/" + zero: endless},
-		"a configuration that says less": {"/manifests/1": config(100), "/blobs/" + zero: endless},
+	const endless = ""                                       // stands for an endless answer
+	for what, answers := range map[string]map[string]string{ // by the suffix of the path
+		"manifest":                           {"/manifests/1": endless},
+		"redirected manifest":                {"/manifests/1": "/elsewhere", "/elsewhere": endless},
+		"manifest of an index":               {"/manifests/1": index, "/manifests/" + zero: endless},
+		"configuration":                      {"/manifests/1": config(maxJSON + 1), "/blobs/" + zero: endless},
+		"configuration of negative size":     {"/manifests/1": config(-1), "/blobs/" + zero: endless},
+		"configuration larger than declared": {"/manifests/1": config(100), "/blobs/" + zero: endless},
 	} {
 		var sent atomic.Int64
 		host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -400,28 +401,27 @@ func TestARegistryIsReadNoFurtherThanAnImageMayBe(t *testing.T) {
 		_, err := Make(t.Context(), setting.Workload{Image: strings.TrimPrefix(host.URL, "http://") + "/app:1", Pull: true}, t.TempDir(), nil)
 		host.Close()
 		says := "too large"
-		if what == "a configuration that says less" {
+		if what == "configuration larger than declared" {
 			says = "its configuration"
 		}
-		// Data in socket buffers was sent as well.
+		// The limit is generous, because socket buffers count as sent.
 		check.That(t, err != nil && strings.Contains(err.Error(), says) && sent.Load() <= 64<<20,
 			"%s: %d MiB were sent: %v", what, sent.Load()>>20, err)
 	}
 }
 
-// The names and links of a layer must not lead out of the folder into which it is
-// unpacked.
-func TestALayerWritesNowhereElse(t *testing.T) {
+// Names and links of a layer must not leave the folder into which it is unpacked.
+func TestLayerCannotWriteOutsideItsFolder(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	for how, layer := range map[string][]byte{
-		"up":                 tarOf(t, file("../../../../../../../../../../.."+outside+"/x", "x")),
+		"parent folders":     tarOf(t, file("../../../../../../../../../../.."+outside+"/x", "x")),
 		"through a link":     tarOf(t, link(tar.TypeSymlink, "out", outside), file("out/x", "x")),
-		"a hard link":        tarOf(t, link(tar.TypeSymlink, "out", outside), link(tar.TypeLink, "x", "out/x")),
-		"a whiteout":         tarOf(t, link(tar.TypeSymlink, "out", outside), file("out/.wh.kept", "")),
-		"an opaque folder":   tarOf(t, link(tar.TypeSymlink, "out", outside), file("out/.wh..wh..opq", "")),
+		"hard link":          tarOf(t, link(tar.TypeSymlink, "out", outside), link(tar.TypeLink, "x", "out/x")),
+		"whiteout":           tarOf(t, link(tar.TypeSymlink, "out", outside), file("out/.wh.kept", "")),
+		"opaque folder":      tarOf(t, link(tar.TypeSymlink, "out", outside), file("out/.wh..wh..opq", "")),
 		"the folder itself":  tarOf(t, file(".wh...", ""), file(".wh..", "")),
-		"a link for a probe": tarOf(t, link(tar.TypeSymlink, "data", outside+"/data"), link(tar.TypeSymlink, "tmp", outside)),
+		"link for the probe": tarOf(t, link(tar.TypeSymlink, "data", outside+"/data"), link(tar.TypeSymlink, "tmp", outside)),
 	} {
 		must.OK(t, os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600))
 		dir := t.TempDir()
@@ -429,13 +429,13 @@ func TestALayerWritesNowhereElse(t *testing.T) {
 		must.OK(t, os.WriteFile(path, layer, 0o600))
 		_, err := unpack(t.Context(), dir, []string{path}, "/out/a/b")
 		if left, _ := os.ReadDir(outside); len(left) != 1 || left[0].Name() != "kept" {
-			t.Errorf("%s: outside there is %v (%v)", how, left, err)
+			t.Errorf("%s: files outside: %v (%v)", how, left, err)
 		}
 	}
 }
 
-// A sparse file needs few blocks in an archive but has its full length on the disk.
-func TestALayerThatWouldFillTheDiskIsNotUnpacked(t *testing.T) {
+// A sparse file is small in an archive, but has its full length on the disk.
+func TestOversizedLayerIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "layer.tar")
@@ -447,12 +447,11 @@ func TestALayerThatWouldFillTheDiskIsNotUnpacked(t *testing.T) {
 	}
 }
 
-// Unpacking a file that fits stops with the run.
-func TestWhatIsUnpackedFitsOnTheDisk(t *testing.T) {
+func TestImageLargerThanTheFreeSpaceIsRefused(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
 	if err := unix.Mount("tare-test", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("no tmpfs can be mounted here: %v", err)
+		t.Skipf("cannot mount a tmpfs: %v", err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	archive := filepath.Join(t.TempDir(), "image.tar")
@@ -461,8 +460,9 @@ func TestWhatIsUnpackedFitsOnTheDisk(t *testing.T) {
 	check.Error(t, err, "its files exceed 0 MiB, nine tenths of the free space in "+dir)
 }
 
-// As docker and runc create it; links in its path are resolved within the image.
-func TestAWorkingFolderThatNoLayerHasIsMade(t *testing.T) {
+// docker and runc create the folder, too. Links in its path are resolved within the
+// image.
+func TestMissingWorkingFolderIsCreated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "layer.tar")
@@ -473,7 +473,7 @@ func TestAWorkingFolderThatNoLayerHasIsMade(t *testing.T) {
 	}
 }
 
-func TestUnpackingEndsWithTheRun(t *testing.T) {
+func TestUnpackingStopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "layer.tar")
@@ -485,7 +485,7 @@ func TestUnpackingEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// sparse is a layer with one file that consists of a hole (PAX 1.0).
+// sparse returns a layer with one file that consists of a hole (PAX 1.0).
 func sparse(t *testing.T, size int64) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -500,7 +500,7 @@ func sparse(t *testing.T, size int64) []byte {
 		kind    byte
 		content string
 	}{{'x', extended}, {'0', sparseMap + strings.Repeat("\x00", 512-len(sparseMap))}} {
-		one := bytes.Clone(tarOf(t, tar.Header{Name: "hole", Gname: part.content})) // the writer does not support its type
+		one := bytes.Clone(tarOf(t, tar.Header{Name: "hole", Gname: part.content})) // tar.Writer does not support this type
 		one[156] = part.kind
 		sum := 0
 		copy(one[148:156], "        ")
@@ -514,7 +514,7 @@ func sparse(t *testing.T, size int64) []byte {
 	return b.Bytes()
 }
 
-func TestTheValueOfAVariableIsWrittenNowhere(t *testing.T) {
+func TestVariableValueIsNeverPrinted(t *testing.T) {
 	t.Parallel()
 	v := setting.Variable("TOKEN=secret")
 	text, err := v.MarshalJSON()

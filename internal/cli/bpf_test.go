@@ -40,9 +40,8 @@ func TestInvalidPinsAndServersAreRefused(t *testing.T) {
 	}
 }
 
-// A server that is unreachable, silent or refuses connections fails its points within
-// bounded time. The record contains the reason. Other server failures are tested in
-// package load.
+// The points of an unreachable or silent server fail within bounded time. The record
+// contains the reason. Package load tests other failures of a server.
 func TestUnresponsiveServerFailsItsPointsInBoundedTime(t *testing.T) {
 	need.Root(t)
 	silent, err := net.Listen("tcp4", "127.0.0.1:0") // the kernel accepts connections, but nothing reads them
@@ -52,12 +51,12 @@ func TestUnresponsiveServerFailsItsPointsInBoundedTime(t *testing.T) {
 	defer refusing.Close()
 	taken := must.Get(net.Dial("tcp4", silent.Addr().String()))(t)
 	defer taken.Close()
-	nobody := taken.LocalAddr().String() // a port that is in use without a listener
-	// A point that waits for nothing does not time out while the machine has no CPU.
+	nobody := taken.LocalAddr().String() // a port in use, without a listener
+	// A refused connection needs no short timeout, so a busy machine cannot cause one.
 	for name, c := range map[string]struct{ url, timeout, says string }{
-		"nobody listens": {"http://" + nobody + "/", "20s", "connection refused"},
-		"it stalls":      {"http://" + silent.Addr().String() + "/", "300ms", "no answer in time"},
-		"it refuses":     {refusing.URL, "20s", "status 503"},
+		"refused":      {"http://" + nobody + "/", "20s", "connection refused"},
+		"silent":       {"http://" + silent.Addr().String() + "/", "300ms", "no answer in time"},
+		"error status": {refusing.URL, "20s", "status 503"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			place(t)
@@ -101,8 +100,8 @@ func TestUnknownServerNameFailsBeforeAnythingIsAttached(t *testing.T) {
 	}
 }
 
-// nothingOf checks that a run's programs and maps are no longer attached, pinned or held.
-// The kernel removes them asynchronously.
+// nothingOf checks that no program or map of a run is attached, pinned or open. The kernel
+// removes them asynchronously.
 func nothingOf(t *testing.T, rec *record.Record) {
 	t.Helper()
 	check.Equal(t, "programs are in the record", len(rec.Programs), 2)
@@ -184,8 +183,8 @@ func TestConnectionsBeyondTheOpenFileLimitAreRefusedWithTheFix(t *testing.T) {
 		limits string // soft and hard
 		says   string // "" if the run succeeds
 	}{
-		"the hard limit is too low":      {"ulimit -n 100", "prlimit --pid $$ --nofile=164:164"},
-		"only the soft limit is too low": {"ulimit -Sn 100", ""},
+		"low hard limit": {"ulimit -n 100", "prlimit --pid $$ --nofile=164:164"},
+		"low soft limit": {"ulimit -Sn 100", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"-c", c.limits + ` && exec "$0" "$@"`, path, "bpf", "load", "--datapath", "reference", "-c", "100"}, quick[2:]...)

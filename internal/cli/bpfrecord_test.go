@@ -27,7 +27,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// whole checks that a text is complete and valid in its format.
+// whole checks that a document is complete and valid in its format.
 var whole = map[string]func(text string) bool{
 	"text": func(s string) bool { return strings.Contains(s, "findings") },
 	"md":   func(s string) bool { return strings.Contains(s, "| ---") || strings.Contains(s, "|---") },
@@ -53,7 +53,7 @@ func TestProgramListIsCompleteInEveryFormat(t *testing.T) {
 	}
 }
 
-// clientsOf lists the clients and servers of a load whose program is in dir.
+// clientsOf returns the load clients and servers of the program in dir.
 func clientsOf(dir string) (found []string) {
 	for _, pid := range procs.All() {
 		if path, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); strings.HasPrefix(path, dir+"/") {
@@ -70,13 +70,13 @@ func withClients(n int) func(dir string) bool {
 	return func(dir string) bool { return strings.Count(strings.Join(clientsOf(dir), "\n"), "-load-client") == n }
 }
 
-// points returns how many points of a phase r.jsonl contains so far.
+// points returns the number of points of a phase in r.jsonl so far.
 func points(phase string) int {
 	b, _ := os.ReadFile("r.jsonl")
 	return strings.Count(string(b), fmt.Sprintf(`"phase":%q`, phase))
 }
 
-// counting reports whether the program in a folder keeps the kernel's statistics enabled.
+// counting reports whether the program in a folder keeps BPF statistics enabled.
 func counting(dir string) bool {
 	for _, pid := range procs.All() {
 		if path, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); !strings.HasPrefix(path, dir+"/") {
@@ -124,7 +124,7 @@ func TestSignalDuringLoadSavesAndCleansUp(t *testing.T) {
 	}
 }
 
-// nobodyIn checks that no process of a killed or finished run is left.
+// nobodyIn checks that a run has left no process.
 func nobodyIn(t *testing.T, dir string) {
 	t.Helper()
 	var left []string
@@ -155,8 +155,8 @@ func TestLeftoversOfKilledLoadAreFoundAndRemoved(t *testing.T) {
 	removed(t, rec.Header.RunID, "cgroup ")
 }
 
-// An external server is reached by its own name through a service of the reference
-// datapath. Each connection is one run of the lookup.
+// The reference datapath has a service for an external server. The request has the
+// server's own name. Each connection is one run of the lookup.
 func TestExternalServerIsReachedThroughReferenceDatapath(t *testing.T) {
 	need.Root(t)
 	var asked atomic.Value
@@ -174,7 +174,7 @@ func TestExternalServerIsReachedThroughReferenceDatapath(t *testing.T) {
 			args := append([]string{"bpf", verb, "--datapath", "reference", "--url", "http://localhost:" + port + "/a?b=c"}, quick...)
 			ends(t, ExitDone, "", args...)
 			if got := asked.Load(); got != "localhost:"+port+"/a?b=c" {
-				t.Errorf("the server was asked for %v", got)
+				t.Errorf("the server received %v", got)
 			}
 			sent := int64(0)
 			for _, p := range loaded(t).Points {
@@ -183,7 +183,7 @@ func TestExternalServerIsReachedThroughReferenceDatapath(t *testing.T) {
 				}
 				sent += p.Sent.Requests
 				for _, r := range p.Runs {
-					// Without its own statistics, the point counts only while others had them enabled.
+					// Without its own statistics, the point counts only if others enabled them.
 					if r.Name == "tare_connect4" && p.Asked.Statistics && r.Count != p.Sent.Sockets {
 						t.Errorf("%d runs of the lookup, %d connections", r.Count, p.Sent.Sockets)
 					}
@@ -196,10 +196,10 @@ func TestExternalServerIsReachedThroughReferenceDatapath(t *testing.T) {
 	}
 }
 
-// The checks for a local server apply only if the server's address is local.
+// Checks of a local server only apply if its address is local.
 func TestServerIsLocalIfItsAddressIs(t *testing.T) {
 	for text, want := range map[string]bool{"127.0.0.1": true, "127.9.9.9": true, "::1": true, "0.0.0.0": true, "192.0.2.1": false, "2001:db8::1": false} {
-		check.Equal(t, fmt.Sprintf("%s is here", text), here(netip.MustParseAddr(text)), want)
+		check.Equal(t, fmt.Sprintf("%s is local", text), here(netip.MustParseAddr(text)), want)
 	}
 	own, err := net.InterfaceAddrs()
 	if err != nil || len(own) == 0 {
@@ -210,8 +210,8 @@ func TestServerIsLocalIfItsAddressIs(t *testing.T) {
 			t.Errorf("%s is not a local address", a)
 		}
 	}
-	// 192.0.2.1 is unassigned (RFC 5737). It does not need a queue as long as its
-	// connections.
+	// 192.0.2.1 is unassigned (RFC 5737), so it is remote. The queue length of the local
+	// machine does not matter.
 	p := bpf.DefaultsOfLoad()
 	text := must.Read(t, "/proc/sys/net/core/somaxconn")
 	queue := must.Get(strconv.Atoi(strings.TrimSpace(text)))(t)
@@ -219,12 +219,12 @@ func TestServerIsLocalIfItsAddressIs(t *testing.T) {
 	for _, url := range []string{"", "http://localhost:8080/"} {
 		p.URL = url
 		if err := enoughFor(context.Background(), &p); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("--connections: %d concurrent connections", queue+1)) {
-			t.Errorf("a server here (%s): %v", url, err)
+			t.Errorf("local server (%s): %v", url, err)
 		}
 	}
 	p.URL = "http://192.0.2.1/"
 	if err := enoughFor(context.Background(), &p); err != nil && strings.Contains(err.Error(), "somaxconn") {
-		t.Errorf("a server elsewhere: %v", err)
+		t.Errorf("remote server: %v", err)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// The process looks like a Kata shim by name and arguments. It continues a start after
-// the run was killed, and recreates the run's folder when it exits.
+// The process has the name and arguments of a Kata shim. It outlives the killed run and
+// recreates the folder of the run when it exits.
 func TestCleanWaitsForAnUnfinishedStartAndRetries(t *testing.T) {
 	untouched.Alone(t)
 	dir := place(t)
@@ -35,7 +35,7 @@ func TestCleanWaitsForAnUnfinishedStartAndRetries(t *testing.T) {
 	await(t, "a word on what is waited for", func() bool {
 		return strings.Contains(must.Read(t, file.Name()), "waiting for 1 processes of interrupted starts")
 	})
-	must.Get(os.Stat(own))(t) // contains the paths
+	must.Get(os.Stat(own))(t) // the file contains the paths
 	_ = w.Close()
 	err = cmd.Wait()
 	if text := must.Read(t, file.Name()); err != nil || !strings.Contains(text, id+": removed") || !strings.Contains(text, "a second look found nothing more") {

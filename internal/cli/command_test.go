@@ -21,8 +21,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// place gives a test its own folders. At the end it checks that no process, cgroup, mount
-// or folder of tare is left on the machine.
+// place creates folders for a test. At the end it checks that no process, cgroup, mount or
+// folder of tare is left.
 func place(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,8 +64,8 @@ func loaded(t *testing.T) *record.Record {
 	return recorded(t, "r.jsonl")
 }
 
-// ends runs a command line and checks its exit code. The output must contain every part
-// of says, separated by |.
+// ends runs a command line and checks its exit code. The output must contain every part of
+// says. The parts are separated by |.
 func ends(t *testing.T, code int, says string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	got, stdout, stderr := tare(t, args...)
@@ -91,7 +91,7 @@ func understood(line string) error {
 	return err
 }
 
-// aside matches what follows a command line in a document: a remark or a redirection.
+// aside matches a remark or a redirection after a command line in a document.
 var aside = regexp.MustCompile(`( {2,}| # | > ).*$`)
 
 func needRunc(t *testing.T) {
@@ -99,8 +99,8 @@ func needRunc(t *testing.T) {
 	need.Runtime(t, "runc")
 }
 
-// TestEveryExampleOfHelpWorks runs all examples of all commands in one folder, in the
-// order of help. Their output must match their records.
+// TestEveryExampleOfHelpWorks runs the examples of all commands in one folder, in the order
+// of help. Their output must match their records.
 func TestEveryExampleOfHelpWorks(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t) // the examples include tare clean
@@ -133,7 +133,7 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 		}
 		for _, sub := range c.Commands() {
 			if slices.Contains([]string{"report", "label", "redact", "join", "compare", "history"}, sub.Name()) {
-				defer collect(sub) // their record comes from an example of lifecycle
+				defer collect(sub) // these read a record from an example of lifecycle
 				continue
 			}
 			collect(sub)
@@ -178,8 +178,8 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	m.nothingLeft(t)
 }
 
-// shortened returns extra flags that shorten an example. The test checks that the example
-// works, not its findings. The last value of a flag wins.
+// shortened returns extra flags that shorten an example. The results do not matter to the
+// test. The last value of a flag wins.
 func shortened(args []string) (more []string) {
 	add := func(flag string, value ...string) {
 		if !slices.Contains(args, flag) {

@@ -26,15 +26,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// runInto runs a plan of lifecycle and the toy instrument into the folder "out". The
-// caller supplies the toy's perform function.
+// runInto runs a plan with lifecycle and the toy instrument. The results are in the folder
+// "out". perform is the run function of the toy.
 func runInto(ctx context.Context, t *testing.T, measures string, perform func(context.Context, *app, option.Options, outputFlags) error, more ...string) (said string, err error) {
 	t.Helper()
 	must.Write(t, "p.yaml", "version: 1\nname: weigh\ndescription: what for\nsource: a report\nmeasure:\n"+measures)
 	return withToy(ctx, perform, append([]string{"run", "p.yaml", "-o", "out"}, more...)...)
 }
 
-// withToy runs a command line of a tare that includes the toy instrument.
+// withToy runs a command line of tare with the toy instrument.
 func withToy(ctx context.Context, perform func(context.Context, *app, option.Options, outputFlags) error, args ...string) (said string, err error) {
 	var out, errs bytes.Buffer
 	with := map[string]performer{"echo": {perform: perform}, "lifecycle": performers["lifecycle"]}
@@ -47,7 +47,7 @@ func withToy(ctx context.Context, perform func(context.Context, *app, option.Opt
 func TestKilledRunKeepsItsPlan(t *testing.T) {
 	place(t)
 	perform := func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
-		at := "after-" + o.(*echoOptions).Word // what a kill at this point leaves
+		at := "after-" + o.(*echoOptions).Word // the document if the run is killed here
 		return errors.Join(os.CopyFS(at, os.DirFS("out")), by(shout)(ctx, s, o, out))
 	}
 	if said, err := runInto(t.Context(), t, "- echo: {word: none}\n- echo: {word: one}\n"+gone, perform); err != nil {
@@ -70,7 +70,7 @@ func TestDocumentListsTheOutcomeOfEveryMeasure(t *testing.T) {
 	broken := errors.New("the\x1b[31m disk is full")
 	for name, c := range map[string]struct {
 		measures string
-		odd      func(cancel func(), path string) error // odd is how a measure with the word "odd" ends; its record belongs at path
+		odd      func(cancel func(), path string) error // run of the measure with the word "odd"; path is its record
 		code     int
 		says     []string
 		records  int
@@ -129,7 +129,8 @@ func TestDocumentListsTheOutcomeOfEveryMeasure(t *testing.T) {
 	}
 }
 
-// sameAgain rebuilds the document from the stored records and compares it with the run's.
+// sameAgain rebuilds the document from the stored records and compares it with the
+// document of the run.
 func sameAgain(t *testing.T) {
 	t.Helper()
 	said, err := withToy(t.Context(), nil, "report", "out", "-o", "again")
@@ -142,7 +143,7 @@ func sameAgain(t *testing.T) {
 		t.Fatalf("only %v", made)
 	}
 	for _, path := range append(made, pictures...) {
-		check.Equal(t, fmt.Sprintf("%s is another one", path), must.Read(t, path), must.Read(t, "out"+strings.TrimPrefix(path, "again")))
+		check.Equal(t, fmt.Sprintf("%s differs", path), must.Read(t, path), must.Read(t, "out"+strings.TrimPrefix(path, "again")))
 	}
 }
 
@@ -153,13 +154,13 @@ func TestDocumentOverwritesNothing(t *testing.T) {
 	for _, name := range []string{"one.html", "zz.md"} {
 		refuses(t, []string{"report", path, "-o", name}, "--format html")
 		if _, err := os.Stat(name); err == nil {
-			t.Errorf("%s exists as a folder", name)
+			t.Errorf("%s was created", name)
 		}
 	}
 	for _, name := range []string{planFile, "report.md", "figures.csv", "other.jsonl"} {
 		must.Write(t, name, "mine")
 		refuses(t, []string{"report", path, "-o", "."}, "such as "+name)
-		check.Equal(t, fmt.Sprintf("%s was written over", name), must.Read(t, name), "mine")
+		check.Equal(t, fmt.Sprintf("%s was overwritten", name), must.Read(t, name), "mine")
 		must.OK(t, os.Remove(name))
 	}
 	ends(t, ExitDone, "", "report", path, "-o", ".")
@@ -204,7 +205,7 @@ func TestPlanAcceptsEveryMeasureFlagAndRecordsIt(t *testing.T) {
 	}
 }
 
-// Each case is a command line and the estimated cost of each measure in the plan.
+// Each case has a command line and the estimated cost of each measure of the plan.
 func TestExpensivePlanNeedsConfirmation(t *testing.T) {
 	golden.Cases(t, filepath.Join(testdata, "ahead.txt"), func(t *testing.T, input string) string {
 		line, text, _ := strings.Cut(input, "\n")
@@ -236,7 +237,7 @@ func TestPlanWithLargeWritesNeedsConfirmation(t *testing.T) {
 	}
 }
 
-// aheadOf are options that implement an estimate of their cost.
+// aheadOf is implemented by options that can estimate their cost.
 type aheadOf struct {
 	echoOptions
 	a terms.Ahead
@@ -262,9 +263,9 @@ func TestPlanCostIsEstimated(t *testing.T) {
 		bytes float64
 		time  time.Duration
 	}{
-		// Eight threads write a GiB each, random and sequential; a file is laid out once.
-		"a folder of the host": {&bind, (4 + 3*2*16) * gib, 0},
-		"a root file system":   {&rootfs, 3 * 2 * (4 + 16) * gib, 0}, // laid out for each job
+		// Eight threads write 1 GiB each, random and sequential. Files are laid out once.
+		"a host folder":        {&bind, (4 + 3*2*16) * gib, 0},
+		"a root file system":   {&rootfs, 3 * 2 * (4 + 16) * gib, 0}, // files are laid out for each job
 		"memory":               {&tmpfs, 0, 0},
 		"time-based jobs":      {&quick, 2 << 28, 3 * 2 * 2 * 1500 * time.Millisecond},
 		"sandboxes under load": {&loads, 3 * 3 * 2 * 8 * gib, 3 * 3 * 30 * time.Second},

@@ -30,8 +30,8 @@ type everything struct {
 	crio       *engines.CRIODaemon
 }
 
-// withEngines starts the engines. tare finds them as usual, through PATH and the
-// environment variables of the engines' own clients.
+// withEngines starts the engines. tare finds them through PATH and the environment
+// variables of the engines.
 func withEngines(t *testing.T) everything {
 	t.Helper()
 	m := everything{engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)}
@@ -47,7 +47,7 @@ func withEngines(t *testing.T) everything {
 	return m
 }
 
-// left lists everything on the engines that tare could have created.
+// left lists the objects on the engines that tare could have created.
 func (m everything) left(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -115,12 +115,12 @@ func TestEveryEngineIsMeasuredInOneRun(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"docker/runc", "docker+cli/runc", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
-		// The daemon's own memory is a few times 10 MiB; a command's is 2 MiB.
+		// A daemon uses a few times 10 MiB of memory. A command uses 2 MiB.
 		if mib := daemons[name] >> 20; mib < 8 || mib > 1000 {
 			t.Errorf("%s: its daemon's memory is %d MiB", name, mib)
 		}
 	}
-	// Each container has one shim or monitor, and each must be found.
+	// Each container has one shim or monitor.
 	for _, name := range []string{"docker/runc", "docker+cli/runc", "podman/runc", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
 		for _, op := range []string{"start", "run"} {
 			check.Equal(t, fmt.Sprintf("%s %s", name, op), beside[name+" "+op], 2)
@@ -135,14 +135,14 @@ func TestOnlyLeftoversOfKilledRunAreFoundOnEngines(t *testing.T) {
 	m := withEngines(t)
 	dir := place(t)
 	cmd, _, _ := started(t, dir, append(m.everywhere(), "-n", "3", "--rounds", "1000", "--warmup", "0", "-q", "-o", "r.jsonl")...)
-	// Kill the run once most engines have a container. Do not query podman meanwhile: it
-	// cannot list images while another podman process builds one.
+	// Kill the run once most engines have a container. Do not query podman before: it cannot
+	// list images while another podman process builds one.
 	await(t, "images and containers", func() bool {
 		return len(m.docker.Images(t)) > 0 && len(m.docker.Containers(t)) > 0 && len(m.crio.Images(t)) > 0 || len(m.crio.Sandboxes(t)) > 0
 	})
 	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	// A container of another owner, with a name like tare's.
+	// A container of another owner has a name like those of tare.
 	onDocker := func(args ...string) {
 		if out, err := exec.Command(m.docker.Command, append([]string{"-H", m.docker.Host}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -240,7 +240,7 @@ func TestMeasureWithoutEnginesDoesNotStopOthers(t *testing.T) {
 	}
 }
 
-// A recorded run can be repeated with its own options, unless flags override them.
+// A recorded run is repeated with its own options, unless flags override them.
 func TestRecordIsRunAgain(t *testing.T) {
 	place(t)
 	ends(t, ExitDone, "", words("lifecycle host --rounds 2 --ops start,stop --warmup 0 --seed 7 -q -o first.jsonl.zst")...)
@@ -265,7 +265,7 @@ func TestBusyEngineIsRetried(t *testing.T) {
 				return []string{"pod a", fmt.Sprint("pod ", tries)}, c.errs[tries-1]
 			})
 			if tries != c.tries || !errors.Is(err, c.errs[len(c.errs)-1]) || len(found) != 1+c.tries {
-				t.Errorf("after %d tries: %q, %v", tries, found, err)
+				t.Errorf("after %d attempts: %q, %v", tries, found, err)
 			}
 		})
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// variants writes copies of a stored record to the given files. Each file is listed with
-// pairs of texts to replace. Every copy gets its own run name.
+// variants writes copies of a stored record. It maps each file name to pairs of texts to
+// replace. Every copy has its own run name.
 func variants(t *testing.T, dir, stored string, files map[string][]string) {
 	t.Helper()
 	text := must.Read(t, filepath.Join("../../record/testdata/v1", stored))
@@ -29,11 +29,11 @@ func variants(t *testing.T, dir, stored string, files map[string][]string) {
 	}
 }
 
-// quiet removes the PSI data from a record of a machine under pressure.
+// quiet are replacements that remove PSI data from a record.
 var quiet = []string{`"have_psi":true`, `"have_psi":false`}
 
-// Runs the recipes of docs/compare.md on records that match them.
-func TestEveryRecipeOfComparingWorks(t *testing.T) {
+// The recipes of docs/compare.md run on suitable records.
+func TestEveryCompareRecipeWorks(t *testing.T) {
 	dir := t.TempDir()
 	arm := []string{`"arch":"x86_64"`, `"arch":"aarch64"`, "AMD EPYC", "Neoverse-N1"}
 	configured := func(key, value string) []string {
@@ -93,7 +93,7 @@ func TestUnreadablePartsAreReportedByCompare(t *testing.T) {
 	for _, verb := range []string{"compare a.jsonl b.jsonl", "gate a.jsonl b.jsonl", "history a.jsonl b.jsonl --filter op:run"} {
 		_, _, stderr := tare(t, words(verb)...)
 		if strings.Count(stderr, "b.jsonl: lines of the record that could not be read: ") != 1 || strings.Contains(stderr, "a.jsonl: lines") {
-			t.Errorf("tare %s says %s", verb, stderr)
+			t.Errorf("tare %s printed %s", verb, stderr)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestCompareEscapesHostileRecords(t *testing.T) {
 			_, out, stderr := tare(t, append(words(args), "--format", format)...)
 			for _, r := range out + stderr {
 				if r != '\n' && !unicode.IsGraphic(r) {
-					t.Fatalf("%s as %s: %U is passed on", args, format, r)
+					t.Fatalf("%s as %s: unescaped %U", args, format, r)
 				}
 			}
 			if strings.HasPrefix(args, "compare") && !strings.Contains(out+stderr, "heading") {
@@ -130,7 +130,7 @@ func TestCompareEscapesHostileRecords(t *testing.T) {
 
 func TestGateExitsWithItsVerdict(t *testing.T) {
 	dir := t.TempDir()
-	// The stored rounds of host are few, so only a wide margin passes.
+	// The stored record has few rounds of host, so only a wide margin passes.
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{"base.jsonl": quiet, "same.jsonl": quiet, "gone.jsonl": append([]string{`"op":"run"`, `"op":"rerun"`}, quiet...), "arm.jsonl": {"x86_64", "aarch64"}, "busy.jsonl": {}})
 	t.Chdir(dir)
 	commands(t, "gate", nil)
@@ -149,10 +149,10 @@ func TestGateMeasuresBothSidesInTheSameRounds(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(out), &d); err != nil || code != ExitRegressed || len(d.Figures) != 1 || d.Figures[0].Verdict != "worse" || d.Figures[0].Versus.Of != "pairs" {
-		t.Errorf("0.3 s more is exit %d, %v\n%s\n%s", code, err, out, stderr)
+		t.Errorf("0.3 s slower: exit %d, %v\n%s\n%s", code, err, out, stderr)
 	}
 	out, _ = ends(t, ExitUsage, "is below the noise of this machine", words("gate --self old=./runc-old --worse 0.01% --ops create --rounds 6 --warmup 0 -q -o s.jsonl")...)
-	check.Equal(t, "of a margin that no machine can tell there is a report", out, "")
+	check.Equal(t, "report of a margin below the noise", out, "")
 }
 
 func TestGateOfSingleRunsMeasuresRunToRunSpread(t *testing.T) {
@@ -171,12 +171,12 @@ func TestGateOfSingleRunsMeasuresRunToRunSpread(t *testing.T) {
 	}
 	_, figures["earlier"], _ = tare(t, words(gate+"--earlier self-1.jsonl,self-2.jsonl,self-3.jsonl,self-4.jsonl,self-5.jsonl")...)
 	if figures["self"] != figures["earlier"] || figures["self"] == figures["controls"] {
-		t.Errorf("the new records differ from the earlier ones: %s", figures)
+		t.Errorf("results of new and earlier records differ, or equal those of the controls: %s", figures)
 	}
 	ends(t, ExitUsage, `this is a record of "overhead", not of lifecycle`, "gate", "--self", filepath.Join(testdata, "../../../record/testdata/v1/overhead.jsonl"), "new.jsonl", "-q")
 }
 
-// One runtime returns 1 s before its start is done; another returns late.
+// One runtime returns 1 s before its start is done. The other one returns late.
 func TestRuntimeThatReturnsEarlyDoesNotWin(t *testing.T) {
 	needRunc(t)
 	need.Long(t)
@@ -192,14 +192,14 @@ func TestRuntimeThatReturnsEarlyDoesNotWin(t *testing.T) {
 	} {
 		file := c.new + ".jsonl"
 		out, _ := ends(t, ExitRegressed, "gate: worse", words("gate --interleave old=./runc-old new=./"+c.new+" --ops "+c.op+" --rounds 8 --warmup 0 -q -o "+file)...)
-		check.Contains(t, fmt.Sprintf("%s: the gate does not say", c.new), out, c.early)
+		check.Contains(t, fmt.Sprintf("%s: output of the gate", c.new), out, c.early)
 		for line := range strings.Lines(out) {
 			if strings.Contains(line, c.worse) && strings.Contains(line, "not worse") {
 				t.Errorf("%s: %s", c.new, line)
 			}
 		}
 		if report, _ := ends(t, ExitDone, "failed 0/", "report", file); strings.Contains(report, "before the workload ran") != (c.early != "") {
-			t.Errorf("%s: the report says\n%s", c.new, report)
+			t.Errorf("%s: wrong report\n%s", c.new, report)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestLatePidFileCounts(t *testing.T) {
 	ends(t, ExitDone, "failed 0/3", words("lifecycle late=./runc-late --ops run --rounds 3 --warmup 0 -q -o r.jsonl")...)
 }
 
-// job has the GitLab keywords in use; any other keyword is a mistake.
+// job has the keywords of a GitLab job that are in use. Any other keyword is a mistake.
 // https://docs.gitlab.com/ci/yaml/
 type job struct {
 	Stage        string
@@ -243,7 +243,7 @@ func TestGitLabJobIsValid(t *testing.T) {
 	}
 }
 
-// Commands in the CI files are valid, and the page documents them.
+// The commands in the CI files are valid and documented.
 func TestCICommandsExist(t *testing.T) {
 	t.Parallel()
 	seen := 0

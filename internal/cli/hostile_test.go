@@ -23,8 +23,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// wrapper writes a runtime of the given name that runs shell lines and then runc. $verb
-// is the operation.
+// wrapper writes a runtime that runs shell lines and then runc. $verb is the operation.
 func wrapper(t *testing.T, dir, name, lines string) string {
 	t.Helper()
 	runc := need.Tool(t, "runc")
@@ -34,7 +33,7 @@ func wrapper(t *testing.T, dir, name, lines string) string {
 	return path
 }
 
-// times counts the latencies and returns the failures of a target in a record.
+// times returns the number of latencies and the failures of a target in a record.
 func times(t *testing.T, path, name string) (times int, failures []record.Failure) {
 	t.Helper()
 	rec := recorded(t, path)
@@ -69,7 +68,7 @@ func TestRuntimeCrashFailsOnlyItsRounds(t *testing.T) {
 			lost += b.Lost
 		}
 	}
-	check.Equal(t, "starts have a time", good, 3)
+	check.Equal(t, "successful starts", good, 3)
 }
 
 func TestSignalWithHundredLanesSavesAndCleansUp(t *testing.T) {
@@ -97,9 +96,8 @@ func awaitBatches(t *testing.T, n int) {
 	})
 }
 
-// TestKilledRunIsFoundAndRemoved kills the real program in the middle of a batch. Its
-// record must be readable. Its leftovers are found by run id and removed; those of
-// another run stay.
+// TestKilledRunIsFoundAndRemoved kills tare in the middle of a batch. Its record must be
+// readable. Its leftovers are found by run ID and removed. Those of another run stay.
 func TestKilledRunIsFoundAndRemoved(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t)
@@ -114,7 +112,7 @@ func TestKilledRunIsFoundAndRemoved(t *testing.T) {
 	removed(t, rec.Header.RunID)
 }
 
-// isLeft reports whether anything of a finished run is left.
+// isLeft reports whether a finished run has left anything.
 func isLeft(t *testing.T, id string) bool {
 	t.Helper()
 	left, _, err := workspace.Leftovers(workspace.DefaultRoots())
@@ -122,8 +120,7 @@ func isLeft(t *testing.T, id string) bool {
 	return slices.ContainsFunc(left, func(l workspace.Leftover) bool { return l.RunID == id })
 }
 
-// TestMain lets the tests run this binary as tare in separate processes that can be
-// killed.
+// TestMain makes this binary usable as tare, so tests can kill tare in a separate process.
 func TestMain(m *testing.M) {
 	if code, handled := load.Main(os.Args[1:]); handled { // a load client or server
 		os.Exit(code)
@@ -134,7 +131,7 @@ func TestMain(m *testing.M) {
 	engines.Main(m)
 }
 
-// program copies tare into a folder from which any user can run it.
+// program copies tare into a folder that every user can access.
 func program(t *testing.T, dir string) string {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
@@ -162,9 +159,9 @@ func TestFullDiskEndsTheRunAndKeepsResults(t *testing.T) {
 	}
 }
 
-// TestFoldersBelowAnotherUsersAreRefused makes another user the owner of a folder
-// above one of tare's. This user could replace the probe of a run.
-func TestFoldersBelowAnotherUsersAreRefused(t *testing.T) {
+// TestFoldersBelowAFolderOfAnotherUserAreRefused makes another user the owner of a parent of
+// a folder of tare. That user could replace the probe of a run.
+func TestFoldersBelowAFolderOfAnotherUserAreRefused(t *testing.T) {
 	need.Root(t)
 	for _, variable := range []string{"TARE_DATA_DIR", "TARE_STATE_DIR"} {
 		place(t)
@@ -202,7 +199,7 @@ func TestLabelDuringRunIsRefused(t *testing.T) {
 	awaitBatches(t, 2)
 	ends(t, ExitUsage, "a run still writes this record; label it when the run has ended", "label", "r.jsonl", "a=1")
 	rec := interrupted(t, unix.SIGINT, cmd, stdout, stderr)
-	check.Equal(t, "lines that cannot be read", rec.ProblemCount, 0)
+	check.Equal(t, "unreadable lines", rec.ProblemCount, 0)
 	ends(t, ExitDone, "a=1", "label", "r.jsonl", "a=1")
 }
 
@@ -210,7 +207,7 @@ func TestDocumentOnFullDiskLeavesNothing(t *testing.T) {
 	need.Root(t)
 	kept := must.Get(filepath.Abs("../../record/testdata/v1/lifecycle.jsonl"))(t)
 	dir := place(t)
-	for _, kib := range []string{"16", "64"} { // one size has no room for figures, the other has room for some
+	for _, kib := range []string{"16", "64"} { // the first is too small for any result, the second for all
 		script := `mount -t tmpfs -o size=` + kib + `k tare-test "$1" && "$2" report "$3" -o "$1/doc"; echo exit $?; find "$1"`
 		small := filepath.Join(dir, kib)
 		must.OK(t, os.Mkdir(small, 0o755))
@@ -222,7 +219,7 @@ func TestDocumentOnFullDiskLeavesNothing(t *testing.T) {
 }
 
 func TestHostIsMeasuredWithoutRoot(t *testing.T) {
-	need.Root(t) // so that there are privileges to drop
+	need.Root(t) // the test drops privileges
 	dir := place(t)
 	tarePath := program(t, dir)
 	must.OK(t, os.Chmod(dir, 0o777|os.ModeSticky))
@@ -268,13 +265,13 @@ func TestClosedTerminalOrPipeLeavesNothing(t *testing.T) {
 		weighed []string
 		end     func(t *testing.T, cmd *exec.Cmd, stderr *os.File)
 	}{
-		"SIGHUP twice, as a terminal and its shell send it": {[]string{"runc", "-n", "20"}, func(t *testing.T, cmd *exec.Cmd, _ *os.File) {
+		"SIGHUP from terminal and shell": {[]string{"runc", "-n", "20"}, func(t *testing.T, cmd *exec.Cmd, _ *os.File) {
 			for range 2 {
 				must.OK(t, cmd.Process.Signal(unix.SIGHUP))
 				time.Sleep(30 * time.Millisecond)
 			}
 		}},
-		// A runtime that mostly waits.
+		// This runtime mostly waits.
 		"closed progress pipe": {[]string{"slow=./slow"}, func(t *testing.T, cmd *exec.Cmd, stderr *os.File) {
 			stderr.Close()
 			time.Sleep(6 * time.Second) // progress is printed every five seconds

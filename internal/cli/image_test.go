@@ -24,8 +24,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// imageOfUser returns an archive of an image with a non-root user. The layer has no
-// entries for the program's parent folders, and no layer contains the working folder.
+// imageOfUser returns an archive of an image with a non-root user. No layer has entries
+// for the parent folders of the program, or for the working folder.
 func imageOfUser(t *testing.T) string {
 	t.Helper()
 	var layer bytes.Buffer

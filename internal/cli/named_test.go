@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// threeRuns creates three records in the default folder; the newest is "abcd3333".
+// threeRuns creates three records in the default folder. The latest is "abcd3333".
 func threeRuns(t *testing.T) {
 	t.Helper()
 	place(t)

@@ -18,13 +18,13 @@ import (
 	"github.com/tare-bench/tare/internal/testing/thousand"
 )
 
-// Limits for a report over a thousand nodes with ten thousand samples each, on two CPUs.
+// These limits apply to a report over 1000 nodes with 10 000 samples each, on two CPUs.
 const (
 	mostTime   = 20 * time.Second
 	mostMemory = 512 << 10 // KiB
 )
 
-// measured runs tare in a separate process on two CPUs and returns its time and memory.
+// measured runs tare as a separate process on two CPUs, and returns its time and memory.
 func measured(t *testing.T, args ...string) (out string, took time.Duration, memory int64) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)

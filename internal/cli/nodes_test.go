@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fleetOf writes one record per node of the fleet.
+// fleetOf writes one record per node of a fleet.
 func fleetOf(t *testing.T, fleet thousand.Fleet) (string, *thousand.Fleet) {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func TestManyNodesAreOneReportWithOutliers(t *testing.T) {
 	for node, word := range fleet.Unlike() {
 		f, ok := found[node]
 		if !ok || f.Code != "outlier-node" || !strings.Contains(f.Advice, word) {
-			t.Errorf("%s, with %s, is %+v", node, word, f)
+			t.Errorf("%s, with %s: %+v", node, word, f)
 		}
 		delete(found, node)
 	}
@@ -78,13 +78,13 @@ func TestFewNodesHaveSeparatePagesByDefault(t *testing.T) {
 	t.Parallel()
 	dir, _ := fleetOf(t, thousand.Fleet{Nodes: 9, Lanes: []int{1}, Rounds: 6})
 	last := filepath.Join(dir, "node-0008", "lifecycle.jsonl")
-	ends(t, ExitDone, "lifecycle over 9 nodes|not detectable with fewer than 10 nodes", "report", dir) // nine nodes are enough for one report
+	ends(t, ExitDone, "lifecycle over 9 nodes|not detectable with fewer than 10 nodes", "report", dir) // nine nodes give one report without outliers
 	tare(t, "label", last, "node=")
 	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 9 || strings.Contains(out, "over 9 nodes") {
 		t.Errorf("with an unlabelled record, the records have no separate pages\n%.2000s", out)
 	}
 	ends(t, ExitDone, "lifecycle over 9 nodes", "report", dir, "--over", "node")
-	ends(t, ExitDone, ",node-0008/lifecycle,", "report", dir, "--over", "rack", "--format", "csv") // a record without the label is listed by its file name
+	ends(t, ExitDone, ",node-0008/lifecycle,", "report", dir, "--over", "rack", "--format", "csv") // a record without the label has its file name
 	must.OK(t, os.Remove(last))
 	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 8 {
 		t.Errorf("eight records have no separate pages\n%.2000s", out)
@@ -108,7 +108,7 @@ func TestFleetsAreComparedNodeByNode(t *testing.T) {
 		if row[column] != "" {
 			n++
 			if !strings.HasPrefix(row[shift], "0.") {
-				t.Errorf("a 50%% increase is %q", row)
+				t.Errorf("wrong shift for a 50%% increase: %q", row)
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func TestFoldersAreReadRecursivelyWithoutDuplicates(t *testing.T) {
 			t.Errorf("tare %s: exit %d\n%s\nwant\n%s", verb, got, out, want[verb])
 		}
 		if strings.Count(stderr, "garbled.jsonl: not a tare record") != 1 || strings.Count(stderr, "it counts once") != 1 || strings.Contains(stderr, "notes") {
-			t.Errorf("tare %s says %s", verb, stderr)
+			t.Errorf("tare %s printed %s", verb, stderr)
 		}
 	}
 	ends(t, ExitUsage, "not a tare record", "history", filepath.Join(dir, "garbled.jsonl"), dir) // a file named explicitly is not skipped

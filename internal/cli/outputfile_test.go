@@ -27,15 +27,15 @@ func TestOutputKeepsForeignFiles(t *testing.T) {
 		force bool
 		says  string // the expected error, "" if the text is written
 	}{
-		"a file that does not exist is made":     {func(*testing.T, string) {}, false, ""},
-		"a file that exists is kept":             {holds("theirs"), false, "exists; name another file with -o, or replace it with --force"},
-		"with force a file is replaced":          {holds("theirs"), true, ""},
+		"a missing file is created":              {func(*testing.T, string) {}, false, ""},
+		"an existing file is kept":               {holds("theirs"), false, "exists; name another file with -o, or replace it with --force"},
+		"force replaces a file":                  {holds("theirs"), true, ""},
 		"a record is kept, even with force":      {holds(`{"type":"header","schema":1}` + "\n"), true, "is a record and is not overwritten"},
 		"a compressed record is kept":            {holds("\x28\xb5\x2f\xfd rest"), true, "is a record and is not overwritten"},
 		"a folder is kept":                       {folder, true, "is a folder"},
 		"a link of the same user is followed":    {linkTo("theirs", -1), true, ""},
 		"a link of another user is not followed": {linkTo("theirs", 65534), true, "is a link of another user"},
-		"a disk is not written to":               {toDisk, true, "is a disk or a socket"},
+		"a disk is refused":                      {toDisk, true, "is a disk or a socket"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,18 +54,18 @@ func TestOutputKeepsForeignFiles(t *testing.T) {
 			}
 			must.OK(t, err)
 			if after, _ := os.Readlink(path); must.Read(t, path) != "ours" || after != before {
-				t.Errorf("it holds %q, link %q, before %q", must.Read(t, path), after, before)
+				t.Errorf("content %q, link %q, want link %q", must.Read(t, path), after, before)
 			}
 		})
 	}
 }
 
-// TestConcurrentlyCreatedFileIsKept creates the file during the write, as late as
-// another program could.
+// TestConcurrentlyCreatedFileIsKept creates the file as late as another program could do
+// so during the write.
 func TestConcurrentlyCreatedFileIsKept(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(t *testing.T, path string){
-		"a file": holds("theirs"), "a folder": folder, "a link that leads nowhere": func(t *testing.T, path string) { must.OK(t, os.Symlink("/none", path)) },
+		"a file": holds("theirs"), "a folder": folder, "a dangling link": func(t *testing.T, path string) { must.OK(t, os.Symlink("/none", path)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +77,7 @@ func TestConcurrentlyCreatedFileIsKept(t *testing.T) {
 			})
 			check.Error(t, err, "out: file already exists and is not overwritten")
 			if all := must.Get(os.ReadDir(dir))(t); len(all) != 1 || all[0].Name() != "out" || all[0].Type().IsRegular() != (name == "a file") {
-				t.Errorf("left %v", all)
+				t.Errorf("remaining files: %v", all)
 			}
 		})
 	}
@@ -140,8 +140,8 @@ func holds(text string) func(t *testing.T, path string) {
 
 func folder(t *testing.T, path string) { must.OK(t, os.Mkdir(path, 0o755)) }
 
-// linkTo creates a link to a file with the given text. A negative owner keeps the current
-// user.
+// linkTo creates a symlink to a file with the given text. If owner is negative, the
+// current user owns the file.
 func linkTo(text string, owner int) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		must.Write(t, path+".real", text)
@@ -218,7 +218,7 @@ func TestConcurrentlyWrittenDocumentIsKept(t *testing.T) {
 	}
 }
 
-// keptNotes is an example of notes that users keep.
+// keptNotes are typical notes of a user.
 const keptNotes = `a run on node 3:
 mytest: (g=0): rw=read, bs=512K-512K/512K-512K/512K-512K, ioengine=psync, iodepth=1
 mytest: (groupid=0, jobs=8): err= 0: pid=1: Wed
@@ -246,7 +246,7 @@ func TestImportedNotesBecomeAStorageRecord(t *testing.T) {
 	})
 }
 
-// readFrom makes a file the test's standard input.
+// readFrom makes a file the standard input of the test.
 func readFrom(t *testing.T, path string) {
 	t.Helper()
 	f := must.Get(os.Open(path))(t)
@@ -292,7 +292,7 @@ func TestBadTextDoesNotStopImportOfOthers(t *testing.T) {
 
 func TestUnreadableOutputsAreListedOnRequest(t *testing.T) {
 	text := filepath.Join(place(t), "kata.txt")
-	const cut, many = "read : io=8192.0MB, bw=749786KB/s, iops=14\n", 30 // more than a finding lists
+	const cut, many = "read : io=8192.0MB, bw=749786KB/s, iops=14\n", 30 // a finding lists fewer
 	must.Write(t, text, keptNotes+strings.Repeat(cut, many))
 	for lines, args := range map[int][]string{0: {"import", text, "--format", "csv"}, many: {"import", "-v", text, "--format", "csv"}} {
 		code, _, stderr := tare(t, args...)
@@ -302,7 +302,7 @@ func TestUnreadableOutputsAreListedOnRequest(t *testing.T) {
 	}
 }
 
-// twoTares creates fake tare binaries, one for each architecture.
+// twoTares creates a fake tare binary per architecture.
 func twoTares(t *testing.T, dir string) {
 	t.Helper()
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {

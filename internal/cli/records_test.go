@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// says lists expected parts of the detailed reports of examples, separated by |.
+// says has the expected parts of the detailed reports of examples, separated by |.
 var says = map[string]string{
 	"tare lifecycle host floor runc --rounds 6 -o run.jsonl":                                                                          "host|runc|create",
 	"tare overhead host runc --sandboxes 1,5":                                                                                         "runc|workload|residual|a kubelet does not run runc|one more sandbox",
@@ -35,13 +35,13 @@ var says = map[string]string{
 
 var recordsAt = regexp.MustCompile(`(?m)^record: (.*)$`)
 
-// check compares the output of a run with its stored record in every format, at any time.
-// It also repeats one run of each instrument with the recorded options.
+// check compares the output of a run with reports of its record in every format. It also
+// repeats one run of each instrument with the recorded options.
 func (again ranAgain) check(t *testing.T, line string, code int, args []string, out, stderr string) {
 	t.Helper()
 	paths := recordsAt.FindAllStringSubmatch(stderr, -1)
 	if len(paths) != 1 || args[0] == "gate" || slices.Contains(args, "--baseline") {
-		return // there is no record, or another kind of report
+		return // no record, or another kind of report
 	}
 	path := paths[0][1]
 	rec, err := record.Load(path)
@@ -95,10 +95,10 @@ func (again ranAgain) check(t *testing.T, line string, code int, args []string, 
 	ends(t, ExitDone, "", run...)
 }
 
-// ranAgain is the set of instruments that were already repeated.
+// ranAgain contains the instruments that were already repeated.
 type ranAgain map[string]bool
 
-// commits writes records of n commits. The second half is slower.
+// commits writes the records of n commits. The second half is slower.
 func commits(t *testing.T, dir string, n int) {
 	t.Helper()
 	text := must.Read(t, stored(t, t.TempDir(), "docker/runc", false))
@@ -137,10 +137,10 @@ func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {
 	must.Write(t, "a.jsonl", must.Read(t, filepath.Join(stored, "lifecycle.jsonl")))
 	commands(t, "labels", nil, "STORED", stored)
 	if _, err := os.Stat("k.jsonl"); err == nil {
-		t.Error("a file of a join that failed was left")
+		t.Error("the failed join left a file")
 	}
 	if text, err := os.ReadFile("r.jsonl"); err != nil || strings.Contains(string(text), "1a2b") || strings.Contains(string(text), "/run/tare") {
-		t.Errorf("the redacted record still has the secret: %v", err)
+		t.Errorf("the redacted record contains the secret: %v", err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestNeighbourImageIsRedactedEverywhere(t *testing.T) {
 		must.Write(t, from, strings.ReplaceAll(text, own, neighbour))
 		ends(t, ExitDone, "", "redact", from, "-o", to)
 		if got, err := os.ReadFile(to); err != nil || strings.Contains(string(got), neighbour) != stays || strings.Contains(string(got), `"neighbour":"neighbour-1"`) == stays {
-			t.Errorf("%s: contains it: %v, %v", neighbour, !stays, err)
+			t.Errorf("%s: contains the image: %v, %v", neighbour, !stays, err)
 		}
 		if code, out, stderr := tare(t, "report", to); code != ExitDone || strings.Contains(out, "beside "+neighbour) != stays {
 			t.Errorf("%s: exit %d, %s\n%s", neighbour, code, stderr, out)
@@ -162,7 +162,7 @@ func TestNeighbourImageIsRedactedEverywhere(t *testing.T) {
 	}
 }
 
-// stored writes a record of one target and returns its path.
+// stored writes a record with one target and returns its path.
 func stored(t *testing.T, dir, name string, failed bool) string {
 	t.Helper()
 	l := lifecycle.Defaults()
@@ -205,14 +205,14 @@ func TestUnreadableRecordIsReportedWithTheOthers(t *testing.T) {
 	for name, test := range map[string]struct {
 		of   string
 		code int
-	}{"of one that is good": {good, ExitUsage}, "of one with failures, which weigh more": {failed, ExitFailed}} {
+	}{"with a good record": {good, ExitUsage}, "with a failed record, which determines the exit code": {failed, ExitFailed}} {
 		for _, f := range export.Formats {
 			code, out, stderr := tare(t, "report", "none\x1b[2J.jsonl", test.of, empty, "--format", f.Name)
 			if _, alone, _ := tare(t, "report", test.of, "--format", f.Name); code != test.code || out != alone {
 				t.Errorf("%s as %s: exit %d\n%.500s", name, f.Name, code, out)
 			}
 			for _, want := range []string{`none\x1b[2J.jsonl: no such file`, empty + ": no record"} {
-				check.Equal(t, fmt.Sprintf("%s as %s: %q is not once in %q", name, f.Name, want, stderr), strings.Count(stderr, want), 1)
+				check.Equal(t, fmt.Sprintf("%s as %s: occurrences of %q in %q", name, f.Name, want, stderr), strings.Count(stderr, want), 1)
 			}
 		}
 	}
@@ -233,9 +233,9 @@ func TestRecordsAreComparedWithPublishedFigures(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an unknown publication": {[]string{"--against", "published/nobody-1999"}, "published/isulad-2020"},
-		"a record":               {[]string{"--against", podman}, "tare compare A B"},
-		"another experiment's":   {[]string{"--against", "published/kata-io"}, "these published figures are of storage, but the record is of lifecycle"},
+		"unknown publication": {[]string{"--against", "published/nobody-1999"}, "published/isulad-2020"},
+		"record":              {[]string{"--against", podman}, "tare compare A B"},
+		"other experiment":    {[]string{"--against", "published/kata-io"}, "these published figures are of storage, but the record is of lifecycle"},
 	} {
 		t.Run(name, func(t *testing.T) { refuses(t, append([]string{"report", docker}, test.args...), test.want) })
 	}

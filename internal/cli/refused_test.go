@@ -37,8 +37,8 @@ func TestInvalidCommandLinesAreRefusedWithAdvice(t *testing.T) {
 }
 
 // refusals checks that each command line of testdata/NAME.tsv is refused. A row has the
-// arguments of tare and the expected parts of the output, separated by |. pairs are
-// placeholders in the rows and their values.
+// arguments of tare and the expected parts of the output, separated by |. pairs contains
+// placeholders in the rows, each followed by its value.
 func refusals(t *testing.T, name string, pairs ...string) {
 	t.Helper()
 	for _, row := range must.Rows(t, filepath.Join(testdata, name+".tsv")) {
@@ -50,8 +50,7 @@ func refusals(t *testing.T, name string, pairs ...string) {
 
 // commands runs the command lines of testdata/NAME.tsv in order. A row has the exit
 // status, the arguments of tare and the expected parts of the output, separated by |.
-// pairs are placeholders in the rows and their values. check receives the output of each
-// line.
+// pairs is as in refusals. check receives the output of each line.
 func commands(t *testing.T, name string, check func(line, output string), pairs ...string) {
 	t.Helper()
 	for _, row := range must.Rows(t, filepath.Join(testdata, name+".tsv")) {

@@ -28,8 +28,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Each line of the golden file has the lanes of targets and the available resources:
-// PIDs, memory, and PIDs left under the limit of tare's own cgroup. -1 is unknown.
+// Each line of the golden file has the lanes of targets and the available resources. These
+// are PIDs, memory, and PIDs below the limit of tare's own cgroup. -1 is unknown.
 func TestLanesAreCheckedAgainstAvailableResources(t *testing.T) {
 	t.Parallel()
 	config := func(via, runtime string) map[string]string { return map[string]string{"via": via, "runtime": runtime} }
@@ -58,7 +58,7 @@ func TestLanesAreCheckedAgainstAvailableResources(t *testing.T) {
 }
 
 // TestLanesBeyondThePIDLimitAreRefused runs tare in a cgroup with a low pids
-// limit. The limit is below the estimate for the lanes but above their real need.
+// limit. The limit is below the estimate for the lanes, but above their actual usage.
 func TestLanesBeyondThePIDLimitAreRefused(t *testing.T) {
 	need.Root(t)
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -92,7 +92,7 @@ func TestLanesBeyondThePIDLimitAreRefused(t *testing.T) {
 	}
 }
 
-// handler is a target that knows only its own info.
+// handler is a target that only implements Info.
 type handler struct {
 	subject.Target
 	info record.Target

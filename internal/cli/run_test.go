@@ -29,7 +29,7 @@ import (
 
 const threeMeasures = "version: 1\nmeasure:\n- overhead: {phases: [10M, 1G]}\n- lifecycle: {title: x}\n- storage: {jobs: [read]}\n- bpf: {idle: 4s}\n"
 
-// laid returns the plan after applying flags, and the text printed.
+// laid returns the plan with flags applied, and the printed text.
 func laid(t *testing.T, text string, args ...string) ([]plan.Measure, string, error) {
 	t.Helper()
 	p, err := plan.Parse("plan.yaml", []byte(text), all.Instruments)
@@ -56,9 +56,9 @@ func TestEveryMeasureAcceptsAScale(t *testing.T) {
 	check.Equal(t, "said", said, "--rounds: for all measures\n--scale: for overhead (1), storage (3), bpf (4); not for lifecycle (2)\n")
 }
 
-// Each case has flags of tare run and the measures of a plan. An image passed by flag
-// uses its own command instead of the plan's. For targets of a cluster it is the
-// cluster's image, unless it can only be a program. ARCHIVE is a file.
+// Each case has flags of tare run and the measures of a plan. An image from a flag runs its
+// own command instead of that of the plan. For cluster targets it sets the image of the
+// cluster, unless it can only be a program. ARCHIVE is a file.
 func TestFlagsOverridePlansOrAreRefused(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "app.tar")
 	must.Write(t, archive, "")
@@ -87,7 +87,7 @@ func TestPathOfWrongKindIsRefusedWithAdvice(t *testing.T) {
 	refuses(t, []string{"run", dir}, "tare report "+dir+" reports its records")
 }
 
-// afar is a target whose containers may run on another machine.
+// afar is a target with containers that may run on another machine.
 type afar struct {
 	fake.Target
 	why string
@@ -106,13 +106,13 @@ func TestRemoteTargetIsNotReportedAsCold(t *testing.T) {
 	}
 }
 
-// TestNoContainerIsReportedRunningAfterReboot creates the folder of a killed run on an engine
-// that does not respond.
+// TestNoContainerIsReportedRunningAfterReboot creates the folder of a killed run. Its engine
+// does not respond.
 func TestNoContainerIsReportedRunningAfterReboot(t *testing.T) {
 	untouched.Alone(t)
 	now := must.Read(t, "/proc/sys/kernel/random/boot_id")
 	for name, c := range map[string]struct {
-		boot   string // the boot line of the mark, after the run's id
+		boot   string // the boot line in the mark, after the run ID
 		reboot bool
 	}{
 		"in another boot":        {"boot 00000000-0000-4000-8000-000000000000\n", true},

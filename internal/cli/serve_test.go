@@ -27,9 +27,9 @@ func TestServeShowsAFolderUntilInterrupted(t *testing.T) {
 		flags       []string
 		query, says string
 	}{
-		"on loopback":        {nil, "", ""},
-		"with a given token": {[]string{"--token-file", kept}, "?token=0123456789abcdef", ""},
-		"to others":          {[]string{"--listen", "127.0.0.1:0"}, "", "anyone on the network path"},
+		"loopback":          {nil, "", ""},
+		"token from a file": {[]string{"--token-file", kept}, "?token=0123456789abcdef", ""},
+		"explicit address":  {[]string{"--listen", "127.0.0.1:0"}, "", "anyone on the network path"},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		read, write := io.Pipe()

@@ -68,7 +68,7 @@ func told(rec *record.Record, code string) (all []string) {
 	return all
 }
 
-// callsOf returns the names of a start's calls and their total duration.
+// callsOf returns the names of the calls of a start, and their total duration.
 func callsOf(s *record.Start) (names []string, took time.Duration) {
 	for _, x := range s.Spans {
 		if x.Kind == record.KindCall {
@@ -95,11 +95,11 @@ func TestLogsInOneFileReadLikeLogsInSeveral(t *testing.T) {
 	}
 	lines := bytes.Count(kata, []byte("\n"))
 	if b.Source != fmt.Sprintf("all.log:%d", lines+1) || len(together.Logs.Files) != 1 {
-		t.Errorf("from %s of %v", b.Source, together.Logs.Files)
+		t.Errorf("source %s, files %v", b.Source, together.Logs.Files)
 	}
 	alone := startsOf(t, "--log", filepath.Join(dir, "kata.log"))
 	if _, took := callsOf(&alone.Starts[0]); took.Round(10*time.Millisecond) != 8770*time.Millisecond {
-		t.Errorf("the runtime's log alone has calls of %v", took)
+		t.Errorf("calls in the log of the runtime alone took %v", took)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestUnorderedLinesAreSorted(t *testing.T) {
 	}
 	want := startsOf(t, "--log", realLogs+"cripod.kata.log")
 	if all := told(want, "lines-in-disorder"); len(all) != 0 {
-		t.Errorf("a log as it was written: %q", all)
+		t.Errorf("ordered log: %q", all)
 	}
 	for name, text := range map[string][]byte{"shuffled.log": shuffled, "backward.log": backward} {
 		rec := startsOf(t, "--log", writeLog(t, dir, name, text))
@@ -151,7 +151,7 @@ func packed(t *testing.T, how string, text []byte) []byte {
 	return b.Bytes()
 }
 
-// The part read before the cut is kept.
+// The part before the damage is kept.
 func TestTruncatedFileDoesNotAffectOthers(t *testing.T) {
 	for how, checksum := range map[string]int{"gz": 6, "zst": 2} { // position of the checksum, in bytes from the end
 		whole := packed(t, how, bytes.Repeat(logText(t, "cripod.kata.log"), 3))
@@ -171,7 +171,7 @@ func TestTruncatedFileDoesNotAffectOthers(t *testing.T) {
 		}
 		whole = packed(t, how, logText(t, "cripod.kata.log"))
 		if rec := startsOf(t, "--log", writeLog(t, t.TempDir(), "whole.log."+how, whole)); len(rec.Starts) != 1 || len(rec.Logs.Missing) != 0 {
-			t.Errorf("a whole file: %+v", rec.Logs)
+			t.Errorf("complete file: %+v", rec.Logs)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func TestSilentPipeDoesNotBlockExit(t *testing.T) {
 	must.OK(t, err)
 	os.Stdin = in
 	t.Cleanup(func() { os.Stdin = own; out.Close(); in.Close() })
-	for name, path := range map[string]string{"standard input": "-", "a FIFO that nobody writes into": silent} {
+	for name, path := range map[string]string{"standard input": "-", "FIFO without a writer": silent} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(100*time.Millisecond, cancel)
@@ -215,13 +215,13 @@ func TestSilentPipeDoesNotBlockExit(t *testing.T) {
 			select {
 			case code := <-done:
 				if code == ExitDone {
-					t.Error("it reports success")
+					t.Error("the exit code is 0")
 				}
 			case <-time.After(time.Minute):
-				t.Fatal("it is still waiting")
+				t.Fatal("still waiting after a minute")
 			}
 			if _, err := os.Stat(record); err == nil {
-				t.Error("an empty record is left")
+				t.Error("an empty record was not removed")
 			}
 		})
 	}
@@ -231,7 +231,7 @@ func TestSilentPipeDoesNotBlockExit(t *testing.T) {
 	}
 }
 
-// Reading a file needs one block of memory, whatever the file's size.
+// Reading a file needs one block of memory, independent of the file size.
 func TestManyFilesUseLittleMemory(t *testing.T) {
 	dir := t.TempDir()
 	text := bytes.Repeat(append(bytes.Repeat([]byte("x"), 1023), '\n'), 5<<10) // 5 MiB
@@ -245,7 +245,7 @@ func TestManyFilesUseLittleMemory(t *testing.T) {
 		}
 		all = append(all, "--log", path)
 	}
-	// Heap in use according to the collector, plus allocations during its cycle.
+	// The heap in use after a collection, plus allocations during the cycle.
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	inUse := func() int64 {
 		runtime.GC()
@@ -269,11 +269,11 @@ func TestManyFilesUseLittleMemory(t *testing.T) {
 	close(stop)
 	<-stopped
 	if len(rec.Starts) != 1 || most > 200<<20 {
-		t.Errorf("%d starts, %d MiB of 400", len(rec.Starts), most>>20)
+		t.Errorf("%d starts, %d MiB of memory for 400 MiB of logs", len(rec.Starts), most>>20)
 	}
 }
 
-// The log also has another pod's start, before the run.
+// The log also has the start of another pod, before the run.
 func TestRealRunLogIsAssignedToDaemonAndShim(t *testing.T) {
 	d := engines.Containerd(t, engines.V2)
 	out := filepath.Join(t.TempDir(), "r.jsonl")
@@ -301,17 +301,17 @@ func TestRealRunLogIsAssignedToDaemonAndShim(t *testing.T) {
 			"shim started → RunPodSandbox returned": "containerd/shim start/containerd-shim-runc-v2/shim started → RunPodSandbox returned",
 		} {
 			if r.Name == span && way != want {
-				t.Errorf("%s is at %s", span, way)
+				t.Errorf("%s has the path %s", span, way)
 			}
 		}
 	}
-	// runc is called for the container between the engine's events for the start.
+	// The engine calls runc for the container between its events of the start.
 	if started, run := at["StartContainer"], at["runc start"]; started.Ended == 0 || run.Began < started.Began || run.Ended > started.Ended {
 		t.Errorf("StartContainer from %d to %d, runc start from %d to %d", started.Began, started.Ended, run.Began, run.Ended)
 	}
 }
 
-// The command writes the log lines of Kata and containerd for one start, with today's
+// The command writes the log lines of Kata and containerd for one start, with the current
 // time.
 func TestPlanImportsLogs(t *testing.T) {
 	need.Root(t)
@@ -320,13 +320,13 @@ func TestPlanImportsLogs(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys string
 		code int
-		says string // the error of tare if the plan is refused
+		says string // the error if the plan is refused
 	}{
-		"one":             {"log: " + log, ExitDone, ""},
-		"several":         {"log: [" + log + "]", ExitDone, ""},
-		"one that is not": {"log: " + dir + "/none.log", ExitUsage, "none.log"},
-		"standard input":  {`log: "-"`, ExitUsage, "standard input"},
-		"something else":  {"log: {}", ExitUsage, "log"},
+		"one log":        {"log: " + log, ExitDone, ""},
+		"list of logs":   {"log: [" + log + "]", ExitDone, ""},
+		"missing log":    {"log: " + dir + "/none.log", ExitUsage, "none.log"},
+		"standard input": {`log: "-"`, ExitUsage, "standard input"},
+		"other type":     {"log: {}", ExitUsage, "log"},
 	} {
 		plan := writeLog(t, dir, "plan.yaml", []byte("version: 1\nmeasure:\n  - startup: {targets: [], rounds: 1, warmup: 0, commands: [{name: x, args: [/bin/sh, -c, echo line >> "+log+"]}], "+c.keys+"}\n"))
 		_ = os.Remove(filepath.Join(dir, "r.jsonl"))

@@ -18,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// Package tool tests the options that a job file may have. This test checks that the file
-// is validated before anything runs, and how errors are shown.
+// Package tool tests the accepted options of a job file. This test checks that errors are
+// reported before anything runs.
 func TestMaliciousJobFileIsRefusedBeforeAnythingRuns(t *testing.T) {
 	dir := place(t)
 	witness := filepath.Join(dir, "witness")
@@ -46,9 +46,8 @@ func TestMaliciousJobFileIsRefusedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-// The job file has a comment, a global section, CRLF line ends and options that tare sets
-// itself. One of its two jobs has several files; the other has several processes and a
-// queue.
+// The job file has a comment, a global section, CRLF line endings, and options that tare
+// sets itself. One job has several files. The other job has several processes and a queue.
 func TestTypicalJobFileRunsOnEveryTarget(t *testing.T) {
 	need.Tool(t, "fio")
 	needRunc(t)
@@ -97,7 +96,7 @@ func TestMissingToolReportsWhatToInstall(t *testing.T) {
 			refuses(t, append([]string{"storage", "host", "runc", "--tool", tool, "--size", "4M"}, short...), "carry "+tool, "not on PATH", "apt-get install "+tool)
 		})
 	}
-	for name, script := range map[string]string{"a script": "#!/bin/sh\necho fio-3.33\n", "no program at all": "fio-3.33\n"} {
+	for name, script := range map[string]string{"a script": "#!/bin/sh\necho fio-3.33\n", "a text file": "fio-3.33\n"} {
 		t.Run("fio is "+name, func(t *testing.T) {
 			must.OK(t, os.WriteFile(filepath.Join(bin, "fio"), []byte(script), 0o755))
 			refuses(t, append([]string{"storage", "host", "runc", "--size", "4M"}, short...), "carry fio", "not an ELF program")
@@ -113,8 +112,8 @@ func TestStoragePlanIsRestricted(t *testing.T) {
 		says []string
 	}{
 		"device without consent": {"      volumes: [device=/dev/vda]", []string{"/dev/vda", "--i-know-this-destroys /dev/vda"}},
-		"an evil option":         {`      jobs: [{name: a, options: [{name: x, options: [{name: exec_prerun, value: id}]}]}]`, []string{"exec_prerun", "runs a program"}},
-		"an evil section":        {`      jobs: [{name: a, options: [{name: ../x, options: [{name: rw, value: read}]}]}]`, []string{"../x", "it is part of file names"}},
+		"forbidden option":       {`      jobs: [{name: a, options: [{name: x, options: [{name: exec_prerun, value: id}]}]}]`, []string{"exec_prerun", "runs a program"}},
+		"path as a section name": {`      jobs: [{name: a, options: [{name: ../x, options: [{name: rw, value: read}]}]}]`, []string{"../x", "it is part of file names"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must.Write(t, "mistake.yaml", fmt.Sprintf("version: 1\nname: x\nmeasure:\n  - storage:\n      targets: [host]\n      timeout: 1m\n%s\n", c.line))
@@ -123,7 +122,7 @@ func TestStoragePlanIsRestricted(t *testing.T) {
 	}
 }
 
-// asked applies a command line to options.
+// asked returns the options of a command line.
 func asked(t *testing.T, o option.Options, args ...string) error {
 	t.Helper()
 	set := option.Of(o)

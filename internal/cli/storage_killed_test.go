@@ -18,16 +18,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// uncommon is a unique file size, in bytes. It identifies a file's layout among
-// concurrent tests.
+// uncommon is a unique file size in bytes. It identifies the processes that lay out the
+// file among those of concurrent tests.
 var uncommon = int64(512<<20) + int64(os.Getpid())%4096*4096
 
-// held is the name of a job that runs until it is stopped. The name identifies its
-// process.
+// held is the name of a job that runs until it is stopped. It identifies the process.
 var held = fmt.Sprintf("held-%d", os.Getpid())
 
-// twoJobs writes a plan with two jobs per target: the first ends at once, the second does
-// not.
+// twoJobs writes a plan with two jobs per target. The first job ends immediately. The
+// second one does not end.
 func twoJobs(t *testing.T, targets, volume, settings, second string) {
 	t.Helper()
 	text := fmt.Sprintf(`version: 1
@@ -48,14 +47,14 @@ measure:
 
 const noCeiling = "ceiling: 0s"
 
-// Long jobs: one spends its time in the layout, one in the run.
+// These are long jobs: one during its layout, the other during its run.
 var (
 	large   = fmt.Sprintf("{name: large, rw: read, bs: 4k, size: %d}", uncommon)
 	lasting = fmt.Sprintf("{name: %s, rw: randread, bs: 4k, size: 4M, runtime: 60s, time_based: true}", held)
 )
 
-// running lists the processes with a text on their command line. Each argument ends with
-// a NUL byte.
+// running returns the processes with the given text in their command line. Arguments end
+// with a NUL byte.
 func running(text string) []string {
 	var found []string
 	for _, pid := range procs.All() {
@@ -76,13 +75,13 @@ func await(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// cells returns how many cells r.jsonl contains so far.
+// cells returns the number of cells in r.jsonl so far.
 func cells() int {
 	b, _ := os.ReadFile("r.jsonl")
 	return strings.Count(string(b), `"type":"cell"`)
 }
 
-// started starts tare in a separate process that does not outlive the test.
+// started starts tare as a separate process. It does not outlive the test.
 func started(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout, stderr *strings.Builder) {
 	t.Helper()
 	cmd = exec.Command(program(t, dir), args...)
@@ -98,14 +97,14 @@ func started(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout, s
 	return cmd, stdout, stderr
 }
 
-// interrupted sends a run the signal and returns the contents of r.jsonl. The run must
+// interrupted sends a signal to a run and returns the content of r.jsonl. The run must
 // leave nothing behind.
 func interrupted(t *testing.T, signal os.Signal, cmd *exec.Cmd, stdout, stderr fmt.Stringer) *record.Record {
 	t.Helper()
 	must.OK(t, cmd.Process.Signal(signal))
 	began := time.Now()
 	_ = cmd.Wait()                                       // the exit code has the error
-	if took := time.Since(began); took > 3*time.Minute { // it does not hang, even on a busy machine
+	if took := time.Since(began); took > 3*time.Minute { // a generous limit for a busy machine
 		t.Errorf("it took %v to end", took)
 	}
 	if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
@@ -116,12 +115,12 @@ func interrupted(t *testing.T, signal os.Signal, cmd *exec.Cmd, stdout, stderr f
 		t.Fatalf("the record's end: %+v", rec.End)
 	}
 	if isLeft(t, rec.Header.RunID) {
-		t.Error("something is left behind")
+		t.Error("leftovers after the run")
 	}
 	return rec
 }
 
-// killed kills a run and returns its record r.jsonl, with the exit code and output of its
+// killed kills a run. It returns the record r.jsonl, and the exit code and output of tare
 // report.
 func killed(t *testing.T, cmd *exec.Cmd) (rec *record.Record, code int, out string) {
 	t.Helper()
@@ -129,7 +128,7 @@ func killed(t *testing.T, cmd *exec.Cmd) (rec *record.Record, code int, out stri
 	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed above
 	if rec = loaded(t); rec.End != nil {
-		t.Errorf("its record has an end: %+v", rec.End)
+		t.Errorf("the record of a killed run has an end: %+v", rec.End)
 	}
 	code, out, stderr := tare(t, "report", "r.jsonl")
 	if !strings.Contains(out, "has no end") {
@@ -143,11 +142,11 @@ func removed(t *testing.T, id string, what ...string) {
 	t.Helper()
 	ends(t, ExitDone, strings.Join(append(what, id, "would remove"), "|"), "clean", "--dry-run")
 	if !isLeft(t, id) {
-		t.Error("a dry run removed something")
+		t.Error("the dry run removed leftovers")
 	}
 	ends(t, ExitDone, id+": removed", "clean")
 	if isLeft(t, id) {
-		t.Error("something is still left")
+		t.Error("leftovers after clean")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// short are the flags of a storage run without time for anything but its jobs.
+// short are the flags of the shortest storage run.
 var short = []string{"--rounds", "1", "--ceiling", "0", "--settle", "0", "--drop", "files", "-q", "-o", "r.jsonl"}
 
 // weighed runs tare storage and returns its record and output.
@@ -32,7 +32,7 @@ func weighed(t *testing.T, args ...string) (code int, rec *record.Record, stdout
 	return code, rec, stdout, stderr
 }
 
-// Package storage/run tests each tool. This test checks flags, with a tool that every
+// Package storage/run tests each tool. This test checks the flags, with a tool that every
 // machine has.
 func TestToolReportsFiguresOnHostAndRunc(t *testing.T) {
 	needRunc(t)
@@ -106,10 +106,10 @@ func TestNFSVolumeIsUnsupportedWithoutNFSClient(t *testing.T) {
 		code, cells      int
 		level            string
 	}{
-		"other volumes run and the run fails": {"nfs=localhost:/x,bind", "fail", ExitFailed, 1, "error"},
-		"optional volume is missing":          {"nfs=localhost:/x,bind", "skip", ExitDone, 1, "note"},
-		"no other volume":                     {"nfs=localhost:/x", "skip", ExitUsage, 0, "note"},
-		"no other volume and it is required":  {"nfs=localhost:/x", "fail", ExitUsage, 0, "error"},
+		"required volume is missing": {"nfs=localhost:/x,bind", "fail", ExitFailed, 1, "error"},
+		"optional volume is missing": {"nfs=localhost:/x,bind", "skip", ExitDone, 1, "note"},
+		"optional and only volume":   {"nfs=localhost:/x", "skip", ExitUsage, 0, "note"},
+		"required and only volume":   {"nfs=localhost:/x", "fail", ExitUsage, 0, "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			place(t)
@@ -126,8 +126,8 @@ func TestNFSVolumeIsUnsupportedWithoutNFSClient(t *testing.T) {
 	}
 }
 
-// TestDiskFailureInContainerFailsOnlyItsCells uses a runtime that mounts a different disk
-// at /data than the one checked before.
+// TestDiskFailureInContainerFailsOnlyItsCells uses a runtime that mounts another disk at
+// /data than the one that tare checked.
 func TestDiskFailureInContainerFailsOnlyItsCells(t *testing.T) {
 	need.Tool(t, "fio")
 	needRunc(t)
@@ -136,8 +136,8 @@ func TestDiskFailureInContainerFailsOnlyItsCells(t *testing.T) {
 		flags uintptr
 		says  string
 	}{
-		"it is full too soon": {8 << 20, 0, "no space left on the volume"},
-		"it is read-only":     {16 << 20, unix.MS_RDONLY, "the volume is read-only"},
+		"full disk":      {8 << 20, 0, "no space left on the volume"},
+		"read-only disk": {16 << 20, unix.MS_RDONLY, "the volume is read-only"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t)
@@ -154,12 +154,12 @@ func TestDiskFailureInContainerFailsOnlyItsCells(t *testing.T) {
 				case x.Target != "bad" && (x.Failure != nil || x.Reported == nil):
 					t.Errorf("%s %s: %+v", x.Target, x.Job, x.Failure)
 				case x.Target == "bad" && (x.Reported != nil || x.Failure == nil):
-					t.Errorf("%s has figures: %+v", x.Job, x.Reported)
+					t.Errorf("%s has results: %+v", x.Job, x.Reported)
 				case x.Target == "bad" && strings.HasPrefix(x.Job, "read") && !strings.Contains(x.Failure.Detail, c.says):
 					t.Errorf("%s: %+v", x.Job, x.Failure)
 				}
 			}
-			check.Contains(t, "the report does not count them", out, "failed 2/6 cells")
+			check.Contains(t, "report", out, "failed 2/6 cells")
 		})
 	}
 }

@@ -39,26 +39,26 @@ func recordsThatAreNone(t *testing.T) {
 	}
 	deep := strings.Repeat("[", 100_000)
 	for _, c := range []struct{ what, file, text string }{
-		{"an empty file", "r.jsonl", ""},
+		{"empty file", "r.jsonl", ""},
 		{"a line of 200 MB", "r.jsonl", header + `{"type":"batch","target":"` + strings.Repeat("x", 200<<20) + `"}` + "\n"},
-		{"a line without an end", "r.jsonl", header + strings.Repeat("x", 64<<20)},
+		{"unterminated line", "r.jsonl", header + strings.Repeat("x", 64<<20)},
 		{"numbers out of range", "r.jsonl", header + target + strings.Replace(batch, `"makespan":10`, `"makespan":1e400`, 1)},
 		{"negative numbers", "r.jsonl", header + target + strings.Replace(batch, `"makespan":10`, `"makespan":-9223372036854775808`, 1)},
 		{"strings instead of numbers", "r.jsonl", header + target + strings.Replace(batch, `"lanes":1`, `"lanes":"one"`, 1)},
 		{"lists instead of strings", "r.jsonl", header + strings.Replace(target, `"host"`, `["host"]`, 1)},
-		{"null everywhere", "r.jsonl", `{"type":"header","schema":null,"run_id":null,"experiment":null,"plan":null}` + "\n"},
-		{"a future version", "r.jsonl", strings.Replace(header, `"schema":1`, `"schema":999999`, 1)},
-		{"a lane of 2^62", "r.jsonl", header + target + strings.Replace(batch, `"lane":0`, `"lane":4611686018427387904`, 1)},
+		{"null values", "r.jsonl", `{"type":"header","schema":null,"run_id":null,"experiment":null,"plan":null}` + "\n"},
+		{"newer schema", "r.jsonl", strings.Replace(header, `"schema":1`, `"schema":999999`, 1)},
+		{"lane 2^62", "r.jsonl", header + target + strings.Replace(batch, `"lane":0`, `"lane":4611686018427387904`, 1)},
 		{"deep nesting", "r.jsonl", header + deep + "\n"},
-		{"cut in the middle of a line", "r.jsonl", (header + target + batch)[:len(header)+len(target)+40]},
+		{"truncated line", "r.jsonl", (header + target + batch)[:len(header)+len(target)+40]},
 		{"a million empty lines", "r.jsonl", header + strings.Repeat("\n", 1_000_000)},
 		{"escape sequences in names", "r.jsonl", header + strings.Replace(target, `"name":"host"`, `"name":"\u001b[2J\u001b]0;x\u0007host"`, 1)},
 		{"binary data", "r.jsonl", header + string([]byte{0xff, 0xfe, 0, 0x80, '\n'})},
-		{"zeroes", "r.jsonl", strings.Repeat("\x00", 1<<20)},
+		{"NUL bytes", "r.jsonl", strings.Repeat("\x00", 1<<20)},
 		{"a zstd bomb", "r.jsonl.zst", bomb(2 << 30)},
 		{"a zstd bomb after a record", "r.jsonl.zst", packed(header+target+batch) + strings.Repeat(packed(strings.Repeat(strings.Repeat(" ", 1<<10-1)+"\n", 32<<10)), 30)},
-		{"a batch 90,000 times", "r.jsonl", header + target + strings.Repeat(batch, 90_000)},
-		{"a label that is a formula", "r.jsonl", header + target + batch + `{"type":"label","key":"=cmd|'/C calc'!A0","value":"\u001b[2J"}` + "\n"},
+		{"90,000 batches", "r.jsonl", header + target + strings.Repeat(batch, 90_000)},
+		{"label with a formula", "r.jsonl", header + target + batch + `{"type":"label","key":"=cmd|'/C calc'!A0","value":"\u001b[2J"}` + "\n"},
 		{"truncated zstd", "r.jsonl.zst", bomb(1 << 20)[:20]},
 		{"not zstd", "r.jsonl.zst", "this is not zstd"},
 	} {
@@ -114,17 +114,17 @@ func peak(t *testing.T, pid int, do func()) (most int64) {
 	return most
 }
 
-// daemonsThatDoNotAnswer replaces engines' sockets with broken servers. tare must report
-// this in time and continue with the host.
+// daemonsThatDoNotAnswer replaces the sockets of engines with broken servers. tare must
+// report that in time and continue with the host.
 func daemonsThatDoNotAnswer(t *testing.T) {
 	answers := []struct {
 		what string
 		do   func(c net.Conn)
 	}{
-		{"never answers", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }},
-		{"hangs up", func(c net.Conn) {}},
-		{"answers with garbage", func(c net.Conn) { _, _ = c.Write(bytes.Repeat([]byte{0x1b, '[', '2', 'J', 0xff}, 1000)) }},
-		{"answers without end", func(c net.Conn) {
+		{"no answer", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }},
+		{"closes the connection", func(c net.Conn) {}},
+		{"invalid answer", func(c net.Conn) { _, _ = c.Write(bytes.Repeat([]byte{0x1b, '[', '2', 'J', 0xff}, 1000)) }},
+		{"endless answer", func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nApi-Version: 1.41\r\n\r\n[")
 			for {
 				if _, err := c.Write(bytes.Repeat([]byte(`"x",`), 1<<14)); err != nil {
@@ -132,7 +132,7 @@ func daemonsThatDoNotAnswer(t *testing.T) {
 				}
 			}
 		}},
-		{"answers with a header without end", func(c net.Conn) {
+		{"endless header", func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n")
 			for {
 				if _, err := c.Write([]byte("X-A: " + strings.Repeat("b", 1<<14) + "\r\n")); err != nil {
@@ -144,7 +144,7 @@ func daemonsThatDoNotAnswer(t *testing.T) {
 	engines := map[string][]string{"docker": {"docker/runc", "--docker-host"}, "containerd": {"containerd/runc", "--containerd-address"}, "CRI": {"cri+containerd/runc", "--cri"}}
 	for _, a := range answers {
 		for engine, args := range engines {
-			if !torturing && (engine != "docker" || a.what == "never answers") { // the short test waits only for this one
+			if !torturing && (engine != "docker" || a.what == "no answer") { // the short test only waits for Docker
 				continue
 			}
 			t.Run(engine+" "+a.what, func(t *testing.T) {

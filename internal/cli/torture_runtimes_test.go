@@ -15,17 +15,18 @@ import (
 // lie is a misbehaving runtime from testdata/lies.yaml.
 type lie struct {
 	What, Lines string
-	Version     string // shell lines that print the version, "" for runc's own
+	Version     string // shell lines that print the version; "": the version of runc
 	Args        string // extra arguments of tare
-	Kind, Says  string // of every failure; "" for any
+	Kind, Says  string // of every failure; "": any
 	Times       bool   // some operations succeed
-	Fine        bool   // all operations succeed: tare exits with 0
-	Refused     string // the error if nothing is started
+	Fine        bool   // all operations succeed, and tare exits with 0
+	Refused     string // the error if tare starts nothing
 	Long        bool   // only for make torture
 }
 
-// runtimesThatLie measures each of them together with the host. No runtime may yield a
-// wrong time, disturb the others, print to the terminal or leave anything behind.
+// runtimesThatLie measures each misbehaving runtime together with the host. No runtime may
+// cause a wrong time, disturb other targets, control the terminal, or leave anything
+// behind.
 func runtimesThatLie(t *testing.T) {
 	var lies []lie
 	must.OK(t, yaml.UnmarshalWithOptions([]byte(must.Read(t, filepath.Join(testdata, "lies.yaml"))), &lies, yaml.Strict()))
@@ -77,7 +78,7 @@ func runtimesThatLie(t *testing.T) {
 			if code, out, stderr := tare(t, "clean"); code != ExitDone {
 				t.Errorf("clean: exit %d\n%s%s", code, out, stderr)
 			}
-			// A killed process is still listed until the kernel has scheduled it.
+			// A killed process is listed until the kernel has scheduled its exit.
 			id := loaded(t).Header.RunID
 			await(t, "the end of everything that the runtime left", func() bool {
 				return len(running("86399"))+len(namesOf([]string{id})) == 0

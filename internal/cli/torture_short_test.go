@@ -2,6 +2,6 @@
 
 package cli
 
-// torturing reports whether make torture requested all trials, which take an hour. make
-// test runs only the first few.
+// torturing is true in make torture, which runs all trials for an hour. make test only
+// runs the first ones.
 const torturing = false

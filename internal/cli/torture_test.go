@@ -23,8 +23,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// TestTorture ends tare at random moments. It also uses misbehaving runtimes, invalid
-// records and unresponsive daemons. make test runs only the first case of each.
+// TestTorture kills tare at random moments. It also uses misbehaving runtimes, invalid
+// records and unresponsive daemons. make test only runs the first case of each.
 func TestTorture(t *testing.T) {
 	need.Long(t)
 	needRunc(t)
@@ -43,14 +43,14 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// hands are tests of interference by other users and programs, and of full disks, umasks
-// and addresses. make test runs them separately.
+// hands are tests of interference by other users and programs. They also test full disks,
+// umasks and addresses. make test runs them separately.
 func hands() map[string]func(*testing.T) {
 	return map[string]func(*testing.T){
-		"folders of another user":          TestFoldersBelowAnotherUsersAreRefused,
-		"a file that appears":              TestConcurrentlyCreatedFileIsKept,
-		"outputs onto what is there":       TestOutputKeepsForeignFiles,
-		"join and redact, killed":          TestKilledJoinOrRedactLeavesNoOutputFile,
+		"folders of another user":          TestFoldersBelowAFolderOfAnotherUserAreRefused,
+		"concurrently created file":        TestConcurrentlyCreatedFileIsKept,
+		"output over existing files":       TestOutputKeepsForeignFiles,
+		"killed join and redact":           TestKilledJoinOrRedactLeavesNoOutputFile,
 		"a label during a run":             TestLabelDuringRunIsRefused,
 		"a label on a full disk":           TestLabelOnFullDiskLeavesRecordUnchanged,
 		"a run on a full disk":             TestFullDiskEndsTheRunAndKeepsResults,
@@ -60,7 +60,7 @@ func hands() map[string]func(*testing.T) {
 	}
 }
 
-// ending is a run that is ended at a random moment.
+// ending is a run that ends at a random moment.
 type ending struct {
 	what    string
 	args    []string
@@ -70,7 +70,7 @@ type ending struct {
 // storing are the flags of a run with many short jobs.
 var storing = []string{"--volume", "bind,rootfs", "--cache", "buffered", "--jobs", "write,randread", "--bs", "64k", "--size", "8M", "--ceiling", "0", "--drop", "files", "--settle", "0s", "--rounds", "100"}
 
-// instruments returns the runs that measure a target for longer than the test lets them.
+// instruments returns runs that take longer than the test allows.
 func instruments(what string, longest time.Duration, target ...string) (all []ending) {
 	for _, args := range [][]string{
 		append([]string{"lifecycle", "-n", "3", "--rounds", "1000", "--warmup", "0"}, target...),
@@ -83,7 +83,7 @@ func instruments(what string, longest time.Duration, target ...string) (all []en
 	return all
 }
 
-// bare returns the runs without an engine.
+// bare returns runs without an engine.
 func bare() []ending {
 	all := instruments("runc", 3*time.Second, "host", "runc")
 	all = append(all, ending{"bpf", []string{"bpf", "load", "--datapath", "reference", "-c", "10", "-t", "200ms", "--idle", "100ms", "--rounds", "100", "-q", "-o", "r.jsonl"}, 3 * time.Second})
@@ -93,7 +93,7 @@ func bare() []ending {
 	return all
 }
 
-// behind returns the runs on every engine.
+// behind returns runs on every engine.
 func (m everything) behind() (all []ending) {
 	for _, target := range []string{"docker/runc", "podman/runc", "containerd/runc"} {
 		all = append(all, instruments(target, 8*time.Second, target)...)
@@ -105,7 +105,7 @@ func (m everything) behind() (all []ending) {
 	return all
 }
 
-// endings ends every run with each signal at a random moment, runs tare clean once and
+// endings stops every run with each signal at a random moment. It runs tare clean once and
 // checks for leftovers.
 func endings(t *testing.T, all []ending, m *everything) {
 	seed := uint64(time.Now().UnixNano())
@@ -136,7 +136,7 @@ func endAndClean(t *testing.T, e ending, signal unix.Signal, after time.Duration
 	time.Sleep(after) // the random delay is part of the test
 	ended := time.Now()
 	if err := cmd.Process.Signal(signal); err != nil {
-		t.Fatalf("it ended by itself: %v\n%s%s", err, stdout, stderr)
+		t.Fatalf("the run ended before the signal: %v\n%s%s", err, stdout, stderr)
 	}
 	_ = cmd.Wait() // ended by the signal
 	wrong := signal != unix.SIGKILL && cmd.ProcessState.ExitCode() != ExitInterrupted && cmd.ProcessState.Exited()
@@ -156,11 +156,11 @@ func endAndClean(t *testing.T, e ending, signal unix.Signal, after time.Duration
 		t.Errorf("%v after %v: left behind after one clean:\n  %s\nclean said:\n%s", signal, after, strings.Join(left, "\n  "), out)
 	}
 	if _, err := record.Load("r.jsonl"); err != nil && !errors.Is(err, os.ErrNotExist) && after > time.Second {
-		t.Errorf("its record is unreadable: %v", err)
+		t.Errorf("the record is unreadable: %v", err)
 	}
 }
 
-// idsBelow returns the ids of runs with a folder in dir.
+// idsBelow returns the IDs of the runs with a folder in dir.
 func idsBelow(dir string) (ids []string) {
 	folders, _ := filepath.Glob(filepath.Join(dir, "*", "????????"))
 	for _, f := range folders {
@@ -170,7 +170,7 @@ func idsBelow(dir string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// namesOf returns the processes and cgroups whose name contains one of the ids.
+// namesOf returns the processes and cgroups with one of the IDs in their name.
 func namesOf(ids []string) (found []string) {
 	for _, id := range ids {
 		for _, pid := range procs.All() {
@@ -191,7 +191,7 @@ func namesOf(ids []string) (found []string) {
 	return found
 }
 
-// stock lists everything on the engines, according to the engines and to the machine.
+// stock lists all objects of the engines, as reported by the engines and by the machine.
 func (m *everything) stock(t *testing.T) []string {
 	t.Helper()
 	if m == nil {
@@ -216,7 +216,7 @@ func (m *everything) stock(t *testing.T) []string {
 		}
 		text := must.Read(t, fmt.Sprintf("/proc/%d/mountinfo", daemon))
 		for line := range strings.Lines(text) {
-			// Podman's storage keeps its own folder mounted while in use.
+			// Podman mounts its storage folder while it is in use.
 			if f := strings.Fields(line); len(f) > 4 && f[4] != root+"/root/overlay" && (strings.Contains(f[4], "netns") || strings.Contains(line, root)) {
 				all = append(all, "mount "+f[4])
 			}

@@ -23,8 +23,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// echo is a complete custom instrument: options, a record line, a judgement with figures
-// and a page, and a run.
+// echo is a complete instrument. It has options, a record line, a judgement with figures, a
+// page, and a run.
 var echo = instrument.Instrument{
 	Name: "echo", Help: "How long an answer takes.", Short: "Time answers", Long: "Time answers.", Example: "  tare echo --shouts 2",
 	New:   func() option.Options { return &echoOptions{Shouts: 3, Word: "hello"} },
@@ -83,7 +83,7 @@ func (e *echoes) Result() (failed, total int, findings []record.Finding) {
 	return 0, len(e.answers), e.rec.Findings
 }
 
-// nobody is the session of a run without targets.
+// nobody is a session without targets.
 type nobody struct{}
 
 func (nobody) Close(context.Context) error { return nil }
@@ -104,8 +104,8 @@ func shout(ctx context.Context, s *app, o echoOptions, out outputFlags) error {
 	})
 }
 
-// An instrument added with one line in each of the two tables supports everything that
-// the others do.
+// A new instrument needs one line in each of the two tables. It supports everything that
+// other instruments do.
 func TestInstrumentNeedsOneLinePerTable(t *testing.T) {
 	dir := place(t)
 	with := func(args ...string) string {
@@ -169,5 +169,5 @@ func TestEveryInstrumentHasARunFunction(t *testing.T) {
 			t.Errorf("no run function for %s", one.Name)
 		}
 	}
-	check.Equal(t, "are performed", len(performers), len(all.Instruments))
+	check.Equal(t, "performed measures", len(performers), len(all.Instruments))
 }

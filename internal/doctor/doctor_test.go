@@ -22,7 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestAHealthyMachineIsOK(t *testing.T) {
+func TestHealthyMachineIsOK(t *testing.T) {
 	checks := facilities(healthy(t, nil), fakeKernel{free: 50 * gib}, nil)
 	for _, c := range checks {
 		check.That(t, c.Status == OK && c.Fix == "", "%s %s: %s: %s → %s", c.Area, c.Name, c.Status, c.Why, c.Fix)
@@ -42,7 +42,7 @@ func TestFacilities(t *testing.T) {
 		}
 		Check string
 		Is    Status
-		Why   string // a part of it
+		Why   string // a part of the text
 		Fix   string // the complete text
 	}
 	must.OK(t, yaml.UnmarshalWithOptions([]byte(must.Read(t, "testdata/facilities.yaml")), &all, yaml.Strict()))
@@ -54,11 +54,11 @@ func TestFacilities(t *testing.T) {
 		}, []Folder{{Name: "run", Path: "/run/tare"}, {Name: "cache", Path: "/var/cache/tare"}})
 		got, ok := find(checks, c.Check)
 		if !ok {
-			t.Errorf("%s: there is no check %q", c.Claim, c.Check)
+			t.Errorf("%s: no check %q", c.Claim, c.Check)
 			continue
 		}
 		check.That(t, got.Status == c.Is && strings.Contains(got.Why, c.Why) && got.Fix == c.Fix,
-			"%s: %s: %s\n  → %q\n  want %s, %q in it, → %q", c.Claim, got.Status, got.Why, got.Fix, c.Is, c.Why, c.Fix)
+			"%s: got %s: %s\n  → %q\n  want %s: containing %q → %q", c.Claim, got.Status, got.Why, got.Fix, c.Is, c.Why, c.Fix)
 	}
 }
 
@@ -71,15 +71,15 @@ func find(checks []Check, name string) (Check, bool) {
 	return Check{}, false
 }
 
-func TestWhatAMachineDoesNotHaveIsNotChecked(t *testing.T) {
+func TestAbsentFeaturesAreNotChecked(t *testing.T) {
 	for _, c := range []struct {
 		claim   string
 		changed files
 		name    string
 	}{
-		{"no hyperthreads", files{"sys/devices/system/cpu/smt/control": "notsupported\n"}, "SMT"},
-		{"no switch for turbo", files{"sys/devices/system/cpu/cpufreq/boost": ""}, "turbo"},
-		{"a capability that the kernel is too old for", files{"proc/sys/kernel/cap_last_cap": "37\n"}, "CAP_BPF"},
+		{"SMT unsupported", files{"sys/devices/system/cpu/smt/control": "notsupported\n"}, "SMT"},
+		{"no turbo control", files{"sys/devices/system/cpu/cpufreq/boost": ""}, "turbo"},
+		{"capability unknown to an old kernel", files{"proc/sys/kernel/cap_last_cap": "37\n"}, "CAP_BPF"},
 	} {
 		checks := facilities(healthy(t, c.changed), fakeKernel{free: gib}, nil)
 		got, ok := find(checks, c.name)
@@ -87,7 +87,7 @@ func TestWhatAMachineDoesNotHaveIsNotChecked(t *testing.T) {
 	}
 }
 
-func TestStealInTheWindowIsSeen(t *testing.T) {
+func TestStealDuringTheWindowIsReported(t *testing.T) {
 	root := healthy(t, nil)
 	kernel := fakeKernel{free: gib, wait: func() {
 		stat := "cpu  1010 0 1000 98020 0 0 0 10 0 0\n"
@@ -97,7 +97,7 @@ func TestStealInTheWindowIsSeen(t *testing.T) {
 	check.That(t, c.Status == Limited && strings.Contains(c.Why, "25.0 % in 200ms, with the CPUs 25 % busy"), "got %+v", c)
 }
 
-func TestConfigIsReadFromTheKernelItself(t *testing.T) {
+func TestConfigIsReadFromProcConfigGz(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	z.Write([]byte("CONFIG_PSI=y\n# CONFIG_OVERLAY_FS is not set\n"))
@@ -107,10 +107,10 @@ func TestConfigIsReadFromTheKernelItself(t *testing.T) {
 	check.That(t, strings.Contains(c.Why, "built without CONFIG_OVERLAY_FS"), "got %+v", c)
 }
 
-func TestAFolderThatNoRunWouldUseIsMissing(t *testing.T) {
+func TestRefusedFolderIsMissing(t *testing.T) {
 	c := Check{Status: OK}
 	Folder{Name: "run", Path: "/x", Refusal: errors.New("/x belongs to uid 5")}.look(nil, &c)
-	check.Equal(t, "its state", c, Check{Status: Missing, Why: "/x belongs to uid 5"})
+	check.Equal(t, "check", c, Check{Status: Missing, Why: "/x belongs to uid 5"})
 }
 
 func TestThisMachine(t *testing.T) {
@@ -118,24 +118,25 @@ func TestThisMachine(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range Facilities(Folder{Name: "run", Path: os.TempDir()}) {
 		if c.Area == "" || c.Name == "" || (c.Status != OK && c.Why == "") {
-			t.Errorf("says too little: %+v", c)
+			t.Errorf("incomplete check: %+v", c)
 		}
 		if names[c.Name] {
-			t.Errorf("%s is there twice", c.Name)
+			t.Errorf("duplicate check %q", c.Name)
 		}
 		names[c.Name] = true
 	}
 	after := must.Get(unix.SchedGetAttr(0, 0))(t)
-	check.That(t, before.Policy == after.Policy && before.Priority == after.Priority, "scheduling was %+v and is %+v", before, after)
+	check.That(t, before.Policy == after.Policy && before.Priority == after.Priority, "scheduling changed from %+v to %+v", before, after)
 }
 
-func TestFreeDiskOfAFolderThatIsNotMadeYet(t *testing.T) {
+func TestFreeDiskOfAMissingFolder(t *testing.T) {
 	dir := t.TempDir()
 	free, err := running{}.FreeDisk(filepath.Join(dir, "not", "yet"))
 	check.That(t, err == nil && free != 0, "got %d, %v", free, err)
 }
 
-// fakeKernel returns scripted answers; its zero value allows everything to root.
+// fakeKernel returns fixed results. With its zero value the caller is root and every
+// operation succeeds.
 type fakeKernel struct {
 	uid                           int
 	bpf, stats, clock, cycles, rt error
@@ -157,7 +158,7 @@ func (k fakeKernel) Wait(time.Duration) {
 	}
 }
 
-// failure returns the error of that name, nil for none.
+// failure returns the error with the given name, or nil if the name is empty.
 func failure(name string) error {
 	if name == "" {
 		return nil
@@ -170,11 +171,11 @@ func failure(name string) error {
 	return errors.New(name)
 }
 
-// files are file contents by path below a root; an empty content removes the file.
+// files maps paths below a root to contents. An empty content removes the file.
 type files map[string]string
 
-// healthy returns the root of a machine on which everything can be measured, with some
-// files changed.
+// healthy returns the root of a machine that passes every check, except for the changed
+// files.
 func healthy(t *testing.T, changed files) machine.Root {
 	t.Helper()
 	root := t.TempDir()
@@ -210,7 +211,7 @@ func TestRenderJSON(t *testing.T) {
 	must.OK(t, RenderJSON(&out, sample))
 	var back report
 	must.OK(t, json.Unmarshal(out.Bytes(), &back))
-	check.That(t, back.Schema == 1 && reflect.DeepEqual(back.Checks[:3], sample[:3]), "came back as %+v", back)
+	check.That(t, back.Schema == 1 && reflect.DeepEqual(back.Checks[:3], sample[:3]), "decoded %+v", back)
 	foreign := back.Checks[3]
 	check.That(t, foreign.Name == `crun\x1b[2J` && foreign.Version == `1.8.1\u202e`, "not cleaned: %+v", foreign)
 	for _, field := range []string{`"schema"`, `"checks"`, `"area"`, `"name"`, `"version"`, `"status"`, `"why"`, `"fix"`} {

@@ -25,9 +25,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// TestEveryNodeOfManyIsReported runs a plan with the command. Nodes with a kubelet return
-// records; pods on kwok's nodes end at once and run nothing. As many nodes as requested
-// work in parallel, every node is reported, and nothing is left.
+// TestEveryNodeOfManyIsReported runs a plan with tare fleet. Nodes with a kubelet return
+// records. On kwok's nodes pods end immediately and run nothing. The command must respect
+// --parallel, report every node, and leave no objects.
 func TestEveryNodeOfManyIsReported(t *testing.T) {
 	for _, size := range []struct{ real, kwok, parallel int }{{2, 50, 10}, {1, 1000, 100}} {
 		t.Run(fmt.Sprintf("%d with %d of kwok", size.real, size.kwok), func(t *testing.T) {
@@ -61,26 +61,26 @@ func TestEveryNodeOfManyIsReported(t *testing.T) {
 				switch says := reasons[fmt.Sprintf("kwok-%d", i)]; {
 				case strings.Contains(says, "its pod ended (Succeeded), so its record is lost"):
 				case size.kwok > 100 && tooSlow.MatchString(says):
-					late[tooSlow.FindString(says)]++ // as the control plane and kwok of a thousand are on two CPUs
+					late[tooSlow.FindString(says)]++ // the control plane and kwok of 1000 nodes share two CPUs
 				default:
 					t.Errorf("kwok-%d: %q", i, says)
 				}
 			}
 			asked = r.dispatched(t) - asked
-			t.Logf("%d nodes, %d at once: %v, %.0f requests to the API server, tare had %s at most, %v of its CPU; late were %v; at most %d Jobs at once",
+			t.Logf("%d nodes, %d in parallel: %v, %.0f requests to the API server, tare: at most %s of memory, %v of CPU time; late: %v; at most %d concurrent Jobs",
 				size.real+size.kwok, size.parallel, took.Round(time.Second), asked, memory, c.ProcessState.UserTime()+c.ProcessState.SystemTime(), late, jobs)
-			// A Job is removed asynchronously, while that of the next node is made.
-			check.That(t, jobs <= 2*size.parallel, "%d Jobs at once, not %d", jobs, size.parallel)
+			// The removal of a Job overlaps with the Job of the next node.
+			check.That(t, jobs <= 2*size.parallel, "%d concurrent Jobs, want at most twice %d", jobs, size.parallel)
 			r.Empty(t)
 		})
 	}
 }
 
-// tooSlow is the message about a node that made no progress in time.
+// tooSlow matches the message about a node without progress.
 var tooSlow = regexp.MustCompile("the node is not ready|its pod is not scheduled|its Job has no pod")
 
-// dispatched returns the number of requests of service accounts, which only tare uses
-// here, that the API server has answered. exec is not included.
+// dispatched returns the number of answered requests of service accounts. Only tare uses
+// service accounts here. Requests for exec are not included.
 func (r *rig) dispatched(t *testing.T) (n float64) {
 	t.Helper()
 	text, err := r.Client.REST().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -96,8 +96,8 @@ func (r *rig) dispatched(t *testing.T) (n float64) {
 	return n
 }
 
-// most counts the Jobs of runs and reads the memory of a process until ctx is done. The
-// returned function returns both maxima.
+// most samples the number of Jobs and the memory of a process until ctx is done. The
+// returned function returns the two maxima.
 func (r *rig) most(ctx context.Context, t *testing.T, pid int) func() (int, string) {
 	most, memory := 0, ""
 	var over sync.WaitGroup
@@ -122,9 +122,9 @@ func (r *rig) most(ctx context.Context, t *testing.T, pid int) func() (int, stri
 	}
 }
 
-// TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly kills the kubelet between two
+// TestDeadKubeletFailsOnlyItsTarget kills the kubelet between two
 // rounds and restarts it after the run has ended.
-func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
+func TestDeadKubeletFailsOnlyItsTarget(t *testing.T) {
 	r := newRig(t, cluster.Options{Nodes: 2})
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	const rounds = 6
@@ -141,20 +141,20 @@ func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 		_ = c.Wait()
 		close(ended)
 	}()
-	t.Cleanup(func() { <-ended }) // wait before its cluster is stopped
+	t.Cleanup(func() { <-ended }) // before the cluster stops
 	for done := false; !done; time.Sleep(50 * time.Millisecond) {
 		all, _ := samples(path)
 		done = len(all["kubernetes/runc"]) > 0
 		select {
 		case <-ended:
-			t.Fatalf("it ended before it was disturbed: %s", said.String())
+			t.Fatalf("the command ended before the kubelet was killed: %s", said.String())
 		default:
 		}
 	}
 	r.KillKubelet(t, 1)
 	<-ended
 	all, rec := samples(path)
-	must.That(t, c.ProcessState.ExitCode() == 2 && rec != nil && rec.End != nil, "exit %d: %s", c.ProcessState.ExitCode(), said.String())
+	must.That(t, c.ProcessState.ExitCode() == 2 && rec != nil && rec.End != nil, "exit code %d: %s", c.ProcessState.ExitCode(), said.String())
 	failed := 0
 	for _, s := range all["host"] {
 		check.That(t, s.Failure == nil, "host: %+v", s.Failure)
@@ -165,12 +165,13 @@ func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 		}
 	}
 	check.That(t, len(all["host"]) == rounds && failed != 0 && strings.Contains(said.String(), "is not ready"),
-		"%d of %d samples of host, %d failures with the node's reason: %s", len(all["host"]), rounds, failed, said.String())
+		"%d of %d samples of host, %d failures with the reason of the node: %s", len(all["host"]), rounds, failed, said.String())
 	r.Empty(t) // while the node is still down
 	r.StartKubelet(t, 1)
 }
 
-// samples returns the samples of the operation run per target in a record so far.
+// samples returns the samples of the operation run by target, and the record. The record
+// may be incomplete.
 func samples(path string) (all map[string][]record.Sample, rec *record.Record) {
 	all = map[string][]record.Sample{}
 	rec, err := record.Load(path)
@@ -185,7 +186,7 @@ func samples(path string) (all map[string][]record.Sample, rec *record.Record) {
 	return all, rec
 }
 
-func TestANodeThatDiesIsToldOfAndTheOthersFinish(t *testing.T) {
+func TestDeadNodeIsReportedAndOthersFinish(t *testing.T) {
 	r := newRig(t, cluster.Options{Nodes: 2})
 	f := r.fleet(t, r.kubeconfig, "host")
 	f.Plan = []byte(strings.Replace(string(f.Plan), "rounds: 2", "rounds: 300", 1))

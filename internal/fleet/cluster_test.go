@@ -30,7 +30,8 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// rig is a cluster with tare's image on its nodes, and a user with the documented permissions.
+// rig is a cluster with tare's image on its nodes. kubeconfig has the documented
+// permissions.
 type rig struct {
 	*cluster.Cluster
 	tare, image, kubeconfig string
@@ -56,18 +57,18 @@ func newRig(t *testing.T, o cluster.Options) *rig {
 	return r
 }
 
-// documented returns the minimal Role in the documents.
+// documented returns the minimal Role in docs/kubernetes.md.
 func documented(t *testing.T) string {
 	t.Helper()
 	text := must.Get(os.ReadFile("../../docs/kubernetes.md"))(t)
 	_, rest, _ := strings.Cut(string(text), "### Of tare fleet")
 	_, rest, _ = strings.Cut(rest, "```yaml\n")
 	roles, _, ok := strings.Cut(rest, "```")
-	must.That(t, ok, "docs/kubernetes.md has no Role of tare fleet")
+	must.That(t, ok, "docs/kubernetes.md has no Role for tare fleet")
 	return roles
 }
 
-// fleet returns a fleet in this process with a timeout suitable for tests.
+// fleet returns a fleet in this process with short timeouts.
 func (r *rig) fleet(t *testing.T, kubeconfig, targets string) *Fleet {
 	t.Helper()
 	client := must.Get(kube.Connect(kube.Options{Kubeconfig: kubeconfig, Namespace: "default"}))(t)
@@ -81,7 +82,8 @@ func (r *rig) fleet(t *testing.T, kubeconfig, targets string) *Fleet {
 	return f
 }
 
-// does runs a fleet on nodes and checks the message of each, "" for a record.
+// does runs a fleet on nodes and checks the error of each. "" stands for a record without
+// an error.
 func (r *rig) does(t *testing.T, f *Fleet, want map[string]string) {
 	t.Helper()
 	var nodes []string
@@ -101,7 +103,7 @@ func (r *rig) does(t *testing.T, f *Fleet, want map[string]string) {
 	r.Empty(t)
 }
 
-// isRecord checks for a complete record with the name of its node.
+// isRecord checks that a record is complete and has the label of its node.
 func isRecord(t *testing.T, path, node string) {
 	t.Helper()
 	rec, err := record.Load(path)
@@ -114,8 +116,7 @@ func isRecord(t *testing.T, path, node string) {
 		"%s: %+v, %+v", path, rec.End, labels)
 }
 
-// command is the tare command line, with a long or a short plan.
-// tool runs the command. It is interrupted when ctx is done and has a minute to clean up.
+// tool returns a tare command. When ctx is done it gets SIGTERM and a minute to clean up.
 func (r *rig) tool(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, r.tare, args...)
 	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
@@ -123,6 +124,7 @@ func (r *rig) tool(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
+// command returns a tare fleet command with a plan of the given number of rounds.
 func (r *rig) command(t *testing.T, rounds string, more ...string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.yaml")
@@ -132,7 +134,7 @@ func (r *rig) command(t *testing.T, rounds string, more ...string) *exec.Cmd {
 		"--requests", "cpu=100m", "--kubeconfig", r.kubeconfig, "--namespace", "default"}, more...)...)
 }
 
-// underWay starts a long command and waits until its pods run.
+// underWay starts a long run and waits until its pods are running.
 func (r *rig) underWay(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := r.command(t, "100000", "-o", filepath.Join(t.TempDir(), "out"))
@@ -153,12 +155,12 @@ func (r *rig) underWay(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 		if time.Now().After(deadline) {
 			_ = c.Process.Kill()
 			_ = c.Wait()
-			t.Fatalf("no pods ran within a minute: %s", said.String())
+			t.Fatalf("the pods were not running within a minute: %s", said.String())
 		}
 	}
 }
 
-// cuts is a connection that breaks after n bytes.
+// cuts is a writer whose connection breaks after most bytes.
 type cuts struct {
 	to   io.Writer
 	most int
@@ -174,10 +176,10 @@ func (c *cuts) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
+func TestPlanRunsOnEveryNodeOfACluster(t *testing.T) {
 	r := newRig(t, cluster.Options{Nodes: 2})
 	both := map[string]string{"node-0": "", "node-1": ""}
-	t.Run("gives a record of each under the smallest Role", func(t *testing.T) {
+	t.Run("the minimal Role is enough for a record of each node", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		out, err := r.command(t, "2", "-o", dir).CombinedOutput()
 		must.That(t, err == nil && strings.Contains(string(out), "2 of 2 nodes completed the plan"), "%v: %s", err, out)
@@ -188,7 +190,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		check.That(t, err == nil && strings.Contains(string(out), "node-1"), "%v: %s", err, out)
 		r.Empty(t)
 	})
-	t.Run("of host alone where Pod Security is restricted, and not of floor", func(t *testing.T) {
+	t.Run("restricted Pod Security allows host and refuses floor", func(t *testing.T) {
 		r.enforce(t, `"restricted"`)
 		r.does(t, r.fleet(t, r.kubeconfig, "host"), map[string]string{"node-0": ""})
 		f := r.fleet(t, r.kubeconfig, "floor")
@@ -196,24 +198,24 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		r.does(t, f, map[string]string{"node-0": `violates PodSecurity "restricted:latest": privileged`})
 		r.enforce(t, "null")
 	})
-	t.Run("reports an exceeded quota", func(t *testing.T) {
+	t.Run("an exceeded quota is reported", func(t *testing.T) {
 		r.NoPods(t)
 		r.does(t, r.fleet(t, r.kubeconfig, "host"), map[string]string{"node-0": "exceeded quota: none"})
 	})
-	t.Run("reports a cordoned node and a missing image", func(t *testing.T) {
+	t.Run("a cordoned node and a missing image are reported", func(t *testing.T) {
 		r.Kubectl(t, "cordon", "node-1")
 		defer r.Kubectl(t, "uncordon", "node-1")
 		f := r.fleet(t, r.kubeconfig, "host")
 		f.Image = "localhost/missing:this"
 		r.does(t, f, map[string]string{"node-0": "its container is waiting: ImagePullBackOff: localhost/missing:this", "node-1": "the node is cordoned; its pod is not scheduled: Unschedulable"})
 	})
-	t.Run("fails before it begins without a permission", func(t *testing.T) {
+	t.Run("a missing permission fails before any node starts", func(t *testing.T) {
 		narrow := strings.Replace(documented(t), "[pods/exec]", "[pods/attach]", 1)
 		_, err := r.fleet(t, r.As(t, narrow), "host").Run(t.Context(), []string{"node-0"})
 		check.Error(t, err, ": get pods/exec, create pods/exec")
 		r.Empty(t)
 	})
-	t.Run("is removed when it is interrupted", func(t *testing.T) {
+	t.Run("an interrupt removes all objects", func(t *testing.T) {
 		c, said := r.underWay(t)
 		_ = c.Process.Signal(unix.SIGINT)
 		if _ = c.Wait(); c.ProcessState.ExitCode() != 130 || !strings.Contains(said.String(), "0 of 2 nodes completed the plan") {
@@ -221,7 +223,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		}
 		r.Empty(t)
 	})
-	t.Run("is found and removed when whoever began it was killed", func(t *testing.T) {
+	t.Run("clean removes the objects of a killed run", func(t *testing.T) {
 		c, said := r.underWay(t)
 		clean := func(more ...string) string {
 			out, err := exec.Command(r.tare, append([]string{"clean", "--kube", "--kubeconfig", r.kubeconfig, "--namespace", "default"}, more...)...).CombinedOutput()
@@ -230,10 +232,10 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		}
 		_, id, _ := strings.Cut(said.String(), "tare: run ")
 		id, _, _ = strings.Cut(id, " ")
-		check.Equal(t, "while it is under way", clean(), "run "+id+" is active and left alone\nnothing was left behind\n")
+		check.Equal(t, "clean during the run", clean(), "run "+id+" is active and left alone\nnothing was left behind\n")
 		_ = c.Process.Kill()
 		_ = c.Wait()
-		leases := r.Client.Leases("default") // as if that were long ago
+		leases := r.Client.Leases("default") // as if the run had been killed long ago
 		if _, err := leases.Patch(t.Context(), "tare-"+id, types.MergePatchType, []byte(`{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}`), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +244,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		check.Equal(t, "clean", clean(), "run "+id+": removed\n  "+want)
 		r.Empty(t)
 	})
-	t.Run("coexists with the cluster as a target of the commands", func(t *testing.T) {
+	t.Run("the cluster is also a target of other commands", func(t *testing.T) {
 		for verb, args := range map[string]string{"lifecycle": "--ops run,rm", "overhead": "--sandboxes 1 --hold 1s --settle 100ms"} {
 			path := filepath.Join(t.TempDir(), verb+".jsonl")
 			c := exec.Command(r.tare, append(strings.Fields(verb+" kubernetes/runc --rounds 1 --namespace default -o "+path+" "+args),
@@ -254,9 +256,9 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		}
 		r.Empty(t)
 	})
-	t.Run("though connections break and the API server is restarted", func(t *testing.T) {
+	t.Run("broken connections and an API server restart are survived", func(t *testing.T) {
 		f := r.fleet(t, r.kubeconfig, "host")
-		f.patience = time.Minute // permissions are re-read as well
+		f.patience = time.Minute // the restarted API server also reloads permissions
 		var once sync.Once
 		f.Progress = func(text string) {
 			if strings.Contains(text, running) {

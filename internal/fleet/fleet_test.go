@@ -39,17 +39,17 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// sent is the record of every node.
+// sent is the content of the record of every node.
 var sent = bytes.Repeat([]byte("a line of a record\n"), 1000)
 
-// fate is the status of a node's pod at each poll.
+// fate is the scripted behaviour of one node.
 type fate struct {
 	node   func(*corev1.Node)
 	job    func(*batchv1.Job)
-	refuse error                                         // of the Job
-	pod    func(p *corev1.Pod)                           // nil: there is none
-	exec   func(call int, from int64, w io.Writer) error // exec call for its record
-	says   string                                        // the expected message; "" for none
+	refuse error                                         // of creating the Job
+	pod    func(p *corev1.Pod)                           // nil: the Job gets no pod
+	exec   func(call int, from int64, w io.Writer) error // exec call that reads the record
+	says   string                                        // part of the expected error; "": none
 	record bool
 }
 
@@ -57,7 +57,7 @@ func conditions(of corev1.PodConditionType, is corev1.ConditionStatus, reason, m
 	return []corev1.PodCondition{{Type: of, Status: is, Reason: reason, Message: message}}
 }
 
-// done is a pod with a finished plan and its exit status.
+// done returns a change of a pod: its plan has ended with an exit code.
 func done(code int32) func(p *corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodRunning
@@ -68,7 +68,7 @@ func done(code int32) func(p *corev1.Pod) {
 	}
 }
 
-// send sends the record as tare does in the pod, up to most bytes.
+// send writes the record like tare in the pod, but at most the given number of bytes.
 func send(w io.Writer, from int64, most int) error {
 	path := filepath.Join(os.TempDir(), "sent-"+strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(path, sent, 0o600); err != nil {
@@ -86,30 +86,30 @@ func send(w io.Writer, from int64, most int) error {
 }
 
 var fates = map[string]fate{
-	"well":        {pod: done(0), record: true},
-	"with-faults": {pod: done(2), record: true, says: "operations failed; its record lists them"},
-	"nothing-here": {pod: done(1), says: `exited with status 1, Error: tare: \x1b[2Jit cannot be` + "\nfetch its record: no record was made",
+	"successful":        {pod: done(0), record: true},
+	"failed-operations": {pod: done(2), record: true, says: "operations failed; its record lists them"},
+	"no-record": {pod: done(1), says: `exited with status 1, Error: tare: \x1b[2Jit cannot be` + "\nfetch its record: no record was made",
 		exec: func(_ int, _ int64, _ io.Writer) error {
 			return exec.CodeExitError{Err: errors.New("1"), Code: 1}
 		}},
-	"cut": {pod: done(0), record: true, exec: func(_ int, from int64, w io.Writer) error { return send(w, from, 5000) }},
-	"cut-short-and-late": {pod: done(0), record: true, exec: func(call int, from int64, w io.Writer) error {
-		if call%3 > 0 { // nothing, or half a head
+	"interrupted": {pod: done(0), record: true, exec: func(_ int, from int64, w io.Writer) error { return send(w, from, 5000) }},
+	"often-interrupted": {pod: done(0), record: true, exec: func(call int, from int64, w io.Writer) error {
+		if call%3 > 0 { // nothing, or half of the header
 			return send(w, from, call%3*10-10)
 		}
 		return send(w, from, 12000)
 	}},
-	"gone-while-fetched": {pod: done(0), says: "it broke off after 0 bytes", exec: func(int, int64, io.Writer) error { return io.ErrUnexpectedEOF }},
+	"transfer-fails": {pod: done(0), says: "it broke off after 0 bytes", exec: func(int, int64, io.Writer) error { return io.ErrUnexpectedEOF }},
 	"changing": {pod: done(0), says: "it changed during the transfer", exec: func(call int, from int64, w io.Writer) error {
 		fmt.Fprintf(w, `{"size":%d,"sha256":"00"}`+"\nx", 5+call)
 		return io.ErrUnexpectedEOF
 	}},
-	"talking": {pod: done(0), says: "more than its announced size", exec: func(_ int, _ int64, w io.Writer) error {
+	"oversized": {pod: done(0), says: "more than its announced size", exec: func(_ int, _ int64, w io.Writer) error {
 		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nxx")
 		return err
 	}},
-	"mute":     {pod: done(0), says: "no data received for 5m0s, after 0 bytes"},
-	"babbling": {pod: done(0), says: "does not start with", exec: func(_ int, _ int64, w io.Writer) error { _, err := w.Write(make([]byte, 5000)); return err }},
+	"mute":      {pod: done(0), says: "no data received for 5m0s, after 0 bytes"},
+	"malformed": {pod: done(0), says: "does not start with", exec: func(_ int, _ int64, w io.Writer) error { _, err := w.Write(make([]byte, 5000)); return err }},
 	"bit-flipped": {pod: done(0), says: "checksum mismatch: 2d71", exec: func(_ int, _ int64, w io.Writer) error {
 		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nx")
 		return err
@@ -117,7 +117,7 @@ var fates = map[string]fate{
 	"drained": {says: "evicted: EvictionByEvictionAPI: Eviction API: evicting", pod: func(p *corev1.Pod) {
 		p.Status.Conditions = conditions(corev1.DisruptionTarget, corev1.ConditionTrue, "EvictionByEvictionAPI", "Eviction API: evicting")
 	}},
-	"dead-and-taken": {says: "evicted: DeletionByTaintManager: Taint manager: deleting; the node is not ready: NodeStatusUnknown: silent", node: func(n *corev1.Node) {
+	"dead-and-evicted": {says: "evicted: DeletionByTaintManager: Taint manager: deleting; the node is not ready: NodeStatusUnknown: silent", node: func(n *corev1.Node) {
 		n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "silent"}
 	}, pod: func(p *corev1.Pod) {
 		p.Status.Conditions = conditions(corev1.DisruptionTarget, corev1.ConditionTrue, "DeletionByTaintManager", "Taint manager: deleting")
@@ -126,26 +126,26 @@ var fates = map[string]fate{
 		pod: func(p *corev1.Pod) {
 			p.Status.Conditions = conditions(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes are available: 1 node(s) were unschedulable.")
 		}},
-	"without-the-image": {says: "its container is waiting: ImagePullBackOff: localhost/tare:x", pod: func(p *corev1.Pod) {
+	"missing-image": {says: "its container is waiting: ImagePullBackOff: localhost/tare:x", pod: func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: keeperName, Image: "localhost/tare:x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
 	}},
 	"dead": {says: "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.", node: func(n *corev1.Node) {
 		n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
 	}, pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }},
-	"of-kwok": {says: "its pod ended (Succeeded), so its record is lost", pod: func(p *corev1.Pod) {
+	"kwok": {says: "its pod ended (Succeeded), so its record is lost", pod: func(p *corev1.Pod) {
 		done(0)(p)
 		p.Status.Phase = corev1.PodSucceeded
 		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 	}},
-	"late": {says: "its Job failed: DeadlineExceeded: Job was active longer", job: func(j *batchv1.Job) {
+	"deadline-exceeded": {says: "its Job failed: DeadlineExceeded: Job was active longer", job: func(j *batchv1.Job) {
 		j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "DeadlineExceeded", Message: "Job was active longer"}}
 	}},
-	"without-quota":  {says: `its Job has no pod: FailedCreate: pods "x" is forbidden: exceeded quota`},
+	"quota-exceeded": {says: `its Job has no pod: FailedCreate: pods "x" is forbidden: exceeded quota`},
 	"not-admitted":   {says: "create its Job: jobs.batch \"x\" is forbidden: webhook says no", refuse: apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "x", errors.New("webhook says no"))},
 	"silent-a-while": {pod: done(0), record: true},
 }
 
-// world is a cluster with a scripted fate per node.
+// world returns a fake cluster with one node per fate, and a fleet for it.
 func world(t *testing.T, all map[string]fate) (*Fleet, *kubetest.Cluster) {
 	t.Helper()
 	c := must.Get(kubetest.New())(t)
@@ -188,7 +188,7 @@ func world(t *testing.T, all map[string]fate) (*Fleet, *kubetest.Cluster) {
 		add(t, c, j)
 		return true, j, nil
 	})
-	c.PrependReactor("delete", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) { // as garbage is collected
+	c.PrependReactor("delete", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) { // like garbage collection
 		_ = c.Tracker.Delete(corev1.SchemeGroupVersion.WithResource("pods"), "default", a.(clienttesting.DeleteAction).GetName()+"-x")
 		return false, nil, nil
 	})
@@ -240,7 +240,7 @@ func add(t *testing.T, c *kubetest.Cluster, o runtime.Object) {
 	check.Error(t, c.Tracker.Add(o), "")
 }
 
-// left lists the objects with the label of a run.
+// left lists all objects that have the label of a run.
 func left(t *testing.T, c *kubetest.Cluster) (all []string) {
 	t.Helper()
 	list := metav1.ListOptions{LabelSelector: engine.RunLabel}
@@ -264,7 +264,7 @@ func left(t *testing.T, c *kubetest.Cluster) (all []string) {
 	return all
 }
 
-func TestWhateverBecomesOfANodeIsToldWithItsReasonAndTheOthersFinish(t *testing.T) {
+func TestNodeFailuresAreReportedAndOthersFinish(t *testing.T) {
 	t.Cleanup(func() { os.Remove(filepath.Join(os.TempDir(), "sent-"+strconv.Itoa(os.Getpid()))) })
 	synctest.Test(t, func(t *testing.T) {
 		f, c := world(t, fates)
@@ -283,20 +283,20 @@ func TestWhateverBecomesOfANodeIsToldWithItsReasonAndTheOthersFinish(t *testing.
 				t.Errorf("%s: record: %q", r.Node, r.Path)
 			case fate.record:
 				got, err := os.ReadFile(filepath.Join(f.Dir, r.Node+".jsonl"))
-				check.That(t, err == nil && bytes.Equal(got, sent), "%s: %d bytes came of %d, %v", r.Node, len(got), len(sent), err)
+				check.That(t, err == nil && bytes.Equal(got, sent), "%s: got %d bytes of %d, %v", r.Node, len(got), len(sent), err)
 			}
 		}
 		parts, _ := filepath.Glob(filepath.Join(f.Dir, "*.part"))
-		check.That(t, len(parts) == 0 && len(left(t, c)) == 0, "left: %v, %v", parts, left(t, c))
+		check.That(t, len(parts) == 0 && len(left(t, c)) == 0, "not removed: %v, %v", parts, left(t, c))
 	})
 }
 
-func TestAnInterruptedRunRemovesWhatItMadeAndBeginsNoFurtherNode(t *testing.T) {
+func TestInterruptedRunRemovesItsObjectsAndStartsNoNode(t *testing.T) {
 	running := func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodRunning
 		p.Status.Conditions = conditions(corev1.PodReady, corev1.ConditionTrue, "", "")
 	}
-	for name, stuck := range map[string]bool{"all goes": false, "a pod stays, on a node that is dead": true} {
+	for name, stuck := range map[string]bool{"all objects are removed": false, "a pod on a dead node stays": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, c := world(t, map[string]fate{"a": {pod: running}, "b": {pod: running}})
@@ -314,14 +314,14 @@ func TestAnInterruptedRunRemovesWhatItMadeAndBeginsNoFurtherNode(t *testing.T) {
 				if stuck {
 					want = []string{"pod tare-abcdefgh-a-x", "lease tare-abcdefgh"}
 				}
-				check.Equal(t, "left", left(t, c), want)
+				check.Equal(t, "remaining objects", left(t, c), want)
 				check.That(t, (err != nil) == stuck && (!stuck || strings.Contains(err.Error(), "tare clean --kube removes it later")), "%v", err)
 			})
 		})
 	}
 }
 
-func TestEveryRightThatIsMissingIsNamedBeforeAnythingIsMade(t *testing.T) {
+func TestMissingPermissionsAreListedBeforeAnyObjectIsCreated(t *testing.T) {
 	f, c := world(t, nil)
 	c.PrependReactor("create", "selfsubjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		r := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
@@ -332,10 +332,10 @@ func TestEveryRightThatIsMissingIsNamedBeforeAnythingIsMade(t *testing.T) {
 	_, err := f.Run(t.Context(), []string{"a"})
 	check.Error(t, err, ": delete jobs.batch, get pods/exec, create pods/exec;")
 	got := left(t, c)
-	check.That(t, got == nil, "made: %q", got)
+	check.That(t, got == nil, "created objects: %q", got)
 }
 
-func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
+func TestOnlyObjectsOfDeadRunsAreLeftovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c := world(t, nil)
 		client := f.Client
@@ -354,33 +354,33 @@ func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
 		must.OK(t, dead.Release(t.Context(), true))
 		leave("dead", nil, kube.Labels("dead"))
 		leave("theirs", owner, kube.Labels("theirs"))
-		leave("applied", nil, map[string]string{engine.RunLabel: "applied"}) // by others
+		leave("applied", nil, map[string]string{engine.RunLabel: "applied"}) // applied by a user
 		leave("unknown", nil, kube.Labels("unknown"))
-		time.Sleep(usual.silent) // a live run waits as long for an unresponsive API server
+		time.Sleep(usual.silent) // a live run may wait this long for an unresponsive API server
 		all, live, err := Leftovers(t.Context(), client)
 		must.That(t, err == nil && slices.Equal(live, []string{"dead", "lives"}) && len(all) == 1 && all[0].RunID == "unknown" && !all[0].Leased,
-			"while it may wait: %v, live %v, %v", all, live, err)
+			"within the waiting time: %v, live %v, %v", all, live, err)
 		time.Sleep(time.Minute)
 		all, live, err = Leftovers(t.Context(), client)
 		must.That(t, err == nil && slices.Equal(live, []string{"lives"}) && len(all) == 2 && all[0].Leased &&
 			slices.Equal(all[0].Objects, []string{"job/tare-dead-a", "configmap/tare-dead", "lease/tare-dead"}), "a minute later: %+v, live %v, %v", all, live, err)
 		must.OK(t, all[0].Remove(t.Context()))
 		for _, name := range left(t, c) {
-			check.Lacks(t, "left", name, "dead")
+			check.Lacks(t, "remaining object", name, "dead")
 		}
 		got := left(t, c)
-		check.That(t, len(got) == 4*3+1, "of others there are %q", got)
+		check.That(t, len(got) == 4*3+1, "remaining objects: %q", got)
 		must.OK(t, lives.Release(t.Context(), false))
 	})
 }
 
-func TestALaptopWhoseClockIsWrongIsAliveAsLongAsItsHeartBeats(t *testing.T) {
+func TestWrongClockDoesNotMakeALiveRunDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c := world(t, nil)
 		beat := must.Get(kube.Hold(t.Context(), f.Client, "default", "abcdefgh"))(t)
 		c.PrependReactor("list", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			all, err := c.Tracker.List(a.GetResource(), coordinationv1.SchemeGroupVersion.WithKind("Lease"), "default")
-			for i := range all.(*coordinationv1.LeaseList).Items { // which its own clock wrote
+			for i := range all.(*coordinationv1.LeaseList).Items { // as written with a wrong clock
 				renewed := all.(*coordinationv1.LeaseList).Items[i].Spec.RenewTime
 				renewed.Time = renewed.Add(-10 * time.Minute)
 			}
@@ -390,11 +390,11 @@ func TestALaptopWhoseClockIsWrongIsAliveAsLongAsItsHeartBeats(t *testing.T) {
 		check.That(t, err == nil && alive["abcdefgh"], "%v %v", alive, err)
 		_ = beat.Release(t.Context(), true)
 		alive, err = kube.Beats(t.Context(), f.Client, "default")
-		check.That(t, err == nil && !alive["abcdefgh"], "dead: %v %v", alive, err)
+		check.That(t, err == nil && !alive["abcdefgh"], "after the release: %v %v", alive, err)
 	})
 }
 
-func TestWhatANodeLogsIsTakenInBoundsOfTimeAndLength(t *testing.T) {
+func TestPodLogIsBoundedInTimeAndLength(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]int{"endless": 4096, "mute": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -417,7 +417,7 @@ func TestWhatANodeLogsIsTakenInBoundsOfTimeAndLength(t *testing.T) {
 				f.patience = 6 * time.Second // enough to reach the server
 			}
 			got := f.says(t.Context(), "p")
-			check.That(t, len(got) == says && <-left, "%d bytes were taken, of an answer that was heard to its end", len(got))
+			check.That(t, len(got) == says && <-left, "read %d bytes, or did not close the connection", len(got))
 		})
 	}
 }

@@ -21,9 +21,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// A plan gets only the node resources that it needs; flags have the same meaning as
-// kubectl's.
-func TestWhatFlagsAndPlansAskFor(t *testing.T) {
+// Each line of the golden file has a flag and its value, or the measures of a plan.
+func TestFlagsAndNeedsAreParsed(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/asked.txt", func(t *testing.T, line string) (any, error) {
 		what, text, _ := strings.Cut(line, ": ")
@@ -37,7 +36,7 @@ func TestWhatFlagsAndPlansAskFor(t *testing.T) {
 		case "schedule":
 			s := spec()
 			s.Schedule, s.Results = text, Results{Bucket: "s3://bench/nightly", Secret: "keys"}
-			return "taken", s.Check()
+			return "valid", s.Check()
 		}
 		var needs Needs
 		for measure := range strings.SplitSeq(text, "; ") {
@@ -52,28 +51,28 @@ func spec() *Spec {
 	return &Spec{RunID: "abcdefgh", Namespace: "bench", Image: "localhost/tare:x", PlanName: "../my plan.yaml", Plan: []byte("version: 1\n"), Deadline: time.Hour}
 }
 
-func TestNamesAreRightWhateverNodesAndPlansAreCalled(t *testing.T) {
+func TestGeneratedNamesAreValidAndUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, node := range []string{"a", "ip-10-0-0-1.eu.example", "ip-10-0-0-1-eu.example", strings.Repeat("long.", 40), "../../etc/passwd", "a\x1b[2J", "-x", ".", "A", "a_b"} {
 		job, file := jobName("abcdefgh", node), FileName(node)
 		errs := validation.IsDNS1123Label(job)
-		check.That(t, errs == nil && len(job) <= 52, "%q: %s: %v", node, job, errs) // accepted by the API server for a CronJob
+		check.That(t, errs == nil && len(job) <= 52, "%q: %s: %v", node, job, errs) // a CronJob name may have 52 characters
 		check.That(t, !strings.ContainsAny(file, "/\x1b") && file[0] != '.' && file[0] != '-' && len(file) <= 255, "%q: %q", node, file)
-		check.That(t, seen[job] == "" && seen[file] == "", "%q is called as another: %s, %s", node, job, file)
+		check.That(t, seen[job] == "" && seen[file] == "", "%q has the name of another node: %s, %s", node, job, file)
 		seen[job], seen[file] = node, node
 	}
-	check.Equal(t, "a name that is harmless is not kept", FileName("ip-10-0-0-1.eu.example"), "ip-10-0-0-1.eu.example.jsonl")
+	check.Equal(t, "file name of a safe node name", FileName("ip-10-0-0-1.eu.example"), "ip-10-0-0-1.eu.example.jsonl")
 	for key := range spec().ConfigMap().Data {
 		errs := validation.IsConfigMapKey(key)
 		check.That(t, errs == nil, "%s: %v", key, errs)
 	}
 }
 
-// The golden files show: a pod with only the host target is restricted and has no token,
-// its output goes to volumes, no folder of the node is mounted, and the records of a
-// schedule do not collide.
-func TestManifestsAreAsReviewedAndReadBack(t *testing.T) {
+// Reviewed properties of the golden files: A pod with only the host target meets the
+// restricted Pod Security level and has no token. It writes to volumes and mounts no
+// folder of the node. The records of a schedule have unique names.
+func TestManifestsMatchTheGoldenFilesAndDecode(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(s *Spec){
 		"restricted": func(*Spec) {},
@@ -98,11 +97,11 @@ func TestManifestsAreAsReviewedAndReadBack(t *testing.T) {
 		want := s.Job("b")
 		delete(want.Labels, kube.ManagedBy)
 		delete(want.Spec.Template.Labels, kube.ManagedBy)
-		check.That(t, reflect.DeepEqual(&job, want), "read back:\n%+v\nwritten:\n%+v", job, want)
+		check.That(t, reflect.DeepEqual(&job, want), "decoded:\n%+v\nwant:\n%+v", job, want)
 	}
 }
 
-func TestASelectorMeansNodesByLabelsAndByName(t *testing.T) {
+func TestNodesAreSelectedByLabelAndByName(t *testing.T) {
 	t.Parallel()
 	c := must.Get(kubetest.New())(t)
 	for name, pool := range map[string]string{"b": "bench", "a": "bench", "c": "other"} {

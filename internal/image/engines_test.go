@@ -21,13 +21,13 @@ func TestMain(m *testing.M) { engines.Main(m) }
 
 const testName = "localhost/tare-image-test:1"
 
-// archive is the tar file of an image with this tree's tare and a fake tare for the other
-// architecture.
+// archive builds the tar file of an image. It contains the current tare, and a fake tare
+// for the other architecture.
 func archive(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	own, path := filepath.Join(dir, "tare"), filepath.Join(dir, "tare.tar")
-	build := exec.Command("go", "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", own, command) // the flags of scripts/go-test, so that it is compiled only once
+	build := exec.Command("go", "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", own, command) // the flags of scripts/go-test, to share its build cache
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	must.That(t, err == nil, "%v\n%s", err, out)
@@ -55,20 +55,20 @@ func says(t *testing.T, words string, fails bool, argv ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput()
 	check.That(t, (err != nil) == fails && strings.Contains(string(out), words),
-		"%s: %v, want what says %q:\n%s", strings.Join(argv, " "), err, words, out)
+		"%s: %v, want output with %q:\n%s", strings.Join(argv, " "), err, words, out)
 }
 
-func TestTareRunsInItsImageOnEachEngine(t *testing.T) {
+func TestImageRunsOnEachEngine(t *testing.T) {
 	docker, podman, containerd := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V2)
 	tar := archive(t)
 
-	// Docker's store has no index, so the image of this architecture has its own name.
+	// Docker's image store has no index, so each architecture has its own image name.
 	d := []string{docker.Command, "-H", docker.Host}
 	name := testName + "-" + runtime.GOARCH
 	says(t, "Loaded image: "+name, false, append(d, "load", "-i", tar)...)
 	in := append(d, "run", "--rm", "--network", "none")
 	weigh := []string{name, "lifecycle", "host", "floor", "--ops", "run", "--rounds", "1", "--warmup", "0", "-o", "/tmp/r.jsonl"}
-	// The capabilities of --privileged, some of which this machine may not have.
+	// These replace --privileged, because this machine may lack some of its capabilities.
 	rights := []string{"--cap-add", "SYS_ADMIN", "--cap-add", "SYS_PTRACE", "--cap-add", "NET_ADMIN", "--security-opt", "seccomp=unconfined",
 		"--security-opt", "apparmor=unconfined", "--pid", "host"}
 	groups := []string{"-v", "/sys/fs/cgroup:/sys/fs/cgroup"}
@@ -83,7 +83,7 @@ func TestTareRunsInItsImageOnEachEngine(t *testing.T) {
 	says(t, "tare ", false, podman.Command, "run", "--rm", "--network", "none", testName, "version")
 
 	c := []string{containerd.Ctr, "-a", containerd.Address, "-n", "image"}
-	// Its progress output may end before its last message.
+	// ctr may exit before it prints its last progress message.
 	says(t, "", false, append(c, "images", "import", tar)...)
 	says(t, testName, false, append(c, "images", "ls", "-q")...)
 	says(t, "tare ", false, append(c, "run", "--rm", testName, "version", Program, "version")...)

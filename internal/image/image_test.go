@@ -60,7 +60,7 @@ func both(t *testing.T, o Options) *Image {
 	return must.Get(New(o, program(t, "arm64", nil), program(t, "amd64", nil)))(t)
 }
 
-// written is the index as read from the folder by another library.
+// written writes the image layout, and reads its index with another library.
 func written(t *testing.T, i *Image) ggcr.ImageIndex {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tare.oci")
@@ -68,7 +68,7 @@ func written(t *testing.T, i *Image) ggcr.ImageIndex {
 	return must.Get(layout.ImageIndexFromPath(dir))(t)
 }
 
-func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
+func TestFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
 	t.Parallel()
 	i := both(t, Options{Name: "registry.example/tare"})
 	index := must.Get(written(t, i).ImageIndex(hash(i.Index)))(t)
@@ -94,7 +94,7 @@ func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
 		check.Equal(t, fmt.Sprintf("%s: files", arch), unpacked(t, one), []string{"tmp/ 1777", "tare 755"})
 	}
 	check.That(t, i.Name == "registry.example/tare:v1.2.3-dirty" && i.Signed == "registry.example/tare@"+i.Index.Digest.String(),
-		"it is called %s, signed as %s", i.Name, i.Signed)
+		"name %s, signed as %s", i.Name, i.Signed)
 }
 
 func hash(d v1.Descriptor) ggcr.Hash {
@@ -122,15 +122,15 @@ func unpacked(t *testing.T, i ggcr.Image) (files []string) {
 	}
 }
 
-func TestTheTarIsWhatEnginesLoad(t *testing.T) {
+func TestTarHasTheIndexesThatEnginesLoad(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		binaries []*Binary
 		tags     []string
 	}{
-		{"of one architecture, under its name", []*Binary{program(t, "arm64", nil)}, []string{"localhost/tare:v1.2.3-dirty"}},
-		{"of both, under a name for each without an index", []*Binary{program(t, "amd64", nil), program(t, "arm64", nil)},
+		{"one architecture has the image name", []*Binary{program(t, "arm64", nil)}, []string{"localhost/tare:v1.2.3-dirty"}},
+		{"two architectures have a name each", []*Binary{program(t, "amd64", nil), program(t, "arm64", nil)},
 			[]string{"localhost/tare:v1.2.3-dirty-amd64", "localhost/tare:v1.2.3-dirty-arm64"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -157,14 +157,14 @@ func TestTheTarIsWhatEnginesLoad(t *testing.T) {
 			for _, s := range saved {
 				tags = append(tags, s.RepoTags...)
 				check.That(t, files[s.Config] != nil && len(s.Layers) == 1 && files[s.Layers[0]] != nil,
-					"manifest.json names files that are not there: %+v", s)
+					"manifest.json refers to missing files: %+v", s)
 			}
 			check.Equal(t, "tags", tags, c.tags)
 		})
 	}
 }
 
-func TestTheSameProgramsGiveTheSameImage(t *testing.T) {
+func TestImageIsReproducible(t *testing.T) {
 	t.Parallel()
 	one := both(t, Options{})
 	later := must.Get(New(Options{}, program(t, "amd64", nil), program(t, "arm64", nil)))(t)
@@ -175,12 +175,12 @@ func TestTheSameProgramsGiveTheSameImage(t *testing.T) {
 		check.That(t, one.Bills[n].Digest == later.Bills[n].Digest, "two bills of materials differ: %v, %v", one.Bills[n], later.Bills[n])
 	}
 	dated := both(t, Options{Created: time.Unix(1, 0)})
-	check.That(t, dated.Index.Digest != one.Index.Digest, "an image of another date has the same digest")
+	check.That(t, dated.Index.Digest != one.Index.Digest, "the date does not change the digest")
 	elsewhere := both(t, Options{Name: "registry.example/a:b"})
-	check.That(t, elsewhere.Index.Digest == one.Index.Digest, "an image of another name has another digest")
+	check.That(t, elsewhere.Index.Digest == one.Index.Digest, "the name changes the digest")
 }
 
-func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
+func TestBillsOfMaterialsReferToTheIndex(t *testing.T) {
 	t.Parallel()
 	i := both(t, Options{})
 	all := written(t, i)
@@ -193,7 +193,7 @@ func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
 		must.That(t, m.Subject != nil && m.Subject.Digest == i.Index.Digest && m.Subject.Size == i.Index.Size && m.ArtifactType == billType &&
 			m.Config.MediaType == v1.MediaTypeEmptyJSON && len(m.Layers) == 1, "%s", raw)
 		layers := must.Get(one.Layers())(t)
-		content, err := layers[0].Compressed() // without decompression
+		content, err := layers[0].Compressed() // the content is not compressed
 		must.OK(t, err)
 		text := must.Get(io.ReadAll(content))(t)
 		validBill(t, text)
@@ -202,20 +202,20 @@ func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
 			`"purl": "pkg:golang/stdlib@1.26.6"`, `"purl": "pkg:golang/example.com/a@v1.0.0%2Bincompatible"`, `"name": "example.com/c"`,
 			`"content": "` + digest.FromBytes(imagetest.Binary(machines[arch], imagetest.Info(arch))).Encoded() + `"`,
 		} {
-			check.That(t, bytes.Contains(text, []byte(says)), "%s: the bill of materials does not say %s:\n%s", arch, says, text)
+			check.That(t, bytes.Contains(text, []byte(says)), "%s: the bill of materials lacks %s:\n%s", arch, says, text)
 		}
-		check.That(t, !bytes.Contains(text, []byte("example.com/b")), "%s: a module that is replaced is listed:\n%s", arch, text)
+		check.That(t, !bytes.Contains(text, []byte("example.com/b")), "%s: the bill of materials contains a replaced module:\n%s", arch, text)
 	}
 }
 
-func TestThePushedImageIsFoundByItsNameAndItsBillsByItsDigest(t *testing.T) {
+func TestPushedImageHasItsTagAndReferrers(t *testing.T) {
 	t.Parallel()
-	for name, referrers := range map[string]bool{"by the referrers API": true, "by a tag, without the API": false} {
+	for name, referrers := range map[string]bool{"referrers API": true, "referrers tag": false} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(registry.New(registry.WithReferrersSupport(referrers), registry.Logger(log.New(io.Discard, "", 0))))
 			t.Cleanup(server.Close)
 			i := both(t, Options{Name: strings.TrimPrefix(server.URL, "http://") + "/some/tare:v1"})
-			for range 2 { // and again, when all is there
+			for range 2 { // the second push finds everything in place
 				must.OK(t, i.Push(t.Context()))
 			}
 			pushed(t, i)
@@ -230,19 +230,19 @@ func pushed(t *testing.T, i *Image) {
 	tag := must.Get(name.NewTag(i.Name))(t)
 	index := must.Get(remote.Index(tag))(t)
 	if digest, err := index.Digest(); err != nil || digest != hash(i.Index) {
-		t.Errorf("%s is %v, want %s, %v", tag, digest, i.Index.Digest, err)
+		t.Errorf("%s has the digest %v, want %s, %v", tag, digest, i.Index.Digest, err)
 	}
 	must.OK(t, validate.Index(index))
 	found := must.Get(remote.Referrers(tag.Digest(i.Index.Digest.String())))(t)
 	manifest, err := found.IndexManifest()
-	must.That(t, err == nil && len(manifest.Manifests) == 2, "what refers to it: %+v, %v", manifest, err)
+	must.That(t, err == nil && len(manifest.Manifests) == 2, "referrers: %+v, %v", manifest, err)
 	for _, b := range i.Bills {
 		check.That(t, slices.ContainsFunc(manifest.Manifests, func(m ggcr.Descriptor) bool { return m.Digest == hash(b) }),
-			"%s does not refer to it: %+v", b.Digest, manifest)
+			"%s is not a referrer: %+v", b.Digest, manifest)
 	}
 }
 
-func TestWhatIsNoTareOrWouldNotStartIsRefused(t *testing.T) {
+func TestUnsuitableProgramIsRefused(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*debug.BuildInfo)) []byte {
 		info := imagetest.Info("amd64")
@@ -253,19 +253,19 @@ func TestWhatIsNoTareOrWouldNotStartIsRefused(t *testing.T) {
 		content []byte
 		says    string
 	}{
-		"no ELF":                 {[]byte("#!/bin/sh\n"), "not an ELF program"},
-		"an ELF header alone":    {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:64], "not an ELF program"},
-		"cut off":                {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:150], "no Go build information"},
-		"of another machine":     {imagetest.Binary(elf.EM_RISCV, imagetest.Info("riscv64")), "tare supports amd64 and arm64"},
-		"linked dynamically":     {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"), elf.PT_INTERP), "CGO_ENABLED=0"},
-		"another program":        {with(func(i *debug.BuildInfo) { i.Path = "example.com/\x1b[31m" }), "not tare"},
-		"a header that lies":     {imagetest.Binary(elf.EM_AARCH64, imagetest.Info("amd64")), "its ELF header is for arm64"},
-		"for another system":     {with(func(i *debug.BuildInfo) { i.Settings[1].Value = "freebsd" }), "built for freebsd/amd64"},
-		"without build settings": {with(func(i *debug.BuildInfo) { i.Settings = nil }), "built for /"},
+		"not ELF":                {[]byte("#!/bin/sh\n"), "not an ELF program"},
+		"ELF header only":        {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:64], "not an ELF program"},
+		"truncated":              {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:150], "no Go build information"},
+		"unsupported machine":    {imagetest.Binary(elf.EM_RISCV, imagetest.Info("riscv64")), "tare supports amd64 and arm64"},
+		"dynamically linked":     {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"), elf.PT_INTERP), "CGO_ENABLED=0"},
+		"other program":          {with(func(i *debug.BuildInfo) { i.Path = "example.com/\x1b[31m" }), "not tare"},
+		"wrong ELF header":       {imagetest.Binary(elf.EM_AARCH64, imagetest.Info("amd64")), "its ELF header is for arm64"},
+		"other operating system": {with(func(i *debug.BuildInfo) { i.Settings[1].Value = "freebsd" }), "built for freebsd/amd64"},
+		"no build settings":      {with(func(i *debug.BuildInfo) { i.Settings = nil }), "built for /"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(stored(t, c.content))
-			check.That(t, err != nil && strings.Contains(err.Error(), c.says), "got %v, want what says %q", err, c.says)
+			check.That(t, err != nil && strings.Contains(err.Error(), c.says), "got the error %v, want %q", err, c.says)
 		})
 	}
 	for _, path := range []string{"/dev/zero", t.TempDir(), "/nowhere"} {
@@ -274,7 +274,7 @@ func TestWhatIsNoTareOrWouldNotStartIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
+func TestInvalidImageOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	of := func(change func(*debug.BuildInfo)) *Binary { return program(t, "arm64", change) }
 	amd := program(t, "amd64", nil)
@@ -289,24 +289,24 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 		binaries []*Binary
 		says     string
 	}{
-		"two of one architecture":         {Options{}, []*Binary{amd, program(t, "amd64", nil)}, "both for amd64"},
-		"two commits":                     {Options{}, []*Binary{amd, of(func(i *debug.BuildInfo) { i.Settings[2].Value = "fedc" })}, "from one tree"},
-		"two versions":                    {Options{}, []*Binary{amd, of(func(i *debug.BuildInfo) { i.Main.Version = "v1" })}, "from one tree"},
-		"a name of two lines":             {Options{Name: "a\nb"}, []*Binary{amd}, "name"},
-		"a digest for a name":             {Options{Name: "a/b:c@sha256:" + strings.Repeat("0", 64)}, []*Binary{amd}, "REPOSITORY:TAG"},
-		"a version that no tag can have":  {Options{}, []*Binary{program(t, "amd64", func(i *debug.BuildInfo) { i.Main.Version = "v1 \x1b" })}, "name"},
-		"certificates that are none":      {Options{Certificates: "image_test.go"}, []*Binary{amd}, "no PEM certificate"},
-		"certificates with their key":     {Options{Certificates: stored(t, withKey.Bytes())}, []*Binary{amd}, "it contains a private key"},
-		"certificates that are not there": {Options{Certificates: "/nowhere"}, []*Binary{amd}, "/nowhere"},
+		"same architecture twice":   {Options{}, []*Binary{amd, program(t, "amd64", nil)}, "both for amd64"},
+		"different commits":         {Options{}, []*Binary{amd, of(func(i *debug.BuildInfo) { i.Settings[2].Value = "fedc" })}, "from one tree"},
+		"different versions":        {Options{}, []*Binary{amd, of(func(i *debug.BuildInfo) { i.Main.Version = "v1" })}, "from one tree"},
+		"name with a line break":    {Options{Name: "a\nb"}, []*Binary{amd}, "name"},
+		"name with a digest":        {Options{Name: "a/b:c@sha256:" + strings.Repeat("0", 64)}, []*Binary{amd}, "REPOSITORY:TAG"},
+		"version that is not a tag": {Options{}, []*Binary{program(t, "amd64", func(i *debug.BuildInfo) { i.Main.Version = "v1 \x1b" })}, "name"},
+		"invalid certificates":      {Options{Certificates: "image_test.go"}, []*Binary{amd}, "no PEM certificate"},
+		"certificates with a key":   {Options{Certificates: stored(t, withKey.Bytes())}, []*Binary{amd}, "it contains a private key"},
+		"missing certificates":      {Options{Certificates: "/nowhere"}, []*Binary{amd}, "/nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(c.o, c.binaries...)
-			check.That(t, err != nil && strings.Contains(err.Error(), c.says), "got %v, want what says %q", err, c.says)
+			check.That(t, err != nil && strings.Contains(err.Error(), c.says), "got the error %v, want %q", err, c.says)
 		})
 	}
 }
 
-// validBill validates a bill of materials against the CycloneDX schema in its library.
+// validBill validates a bill of materials against the schema in the CycloneDX library.
 func validBill(t *testing.T, text []byte) {
 	t.Helper()
 	dir := must.Get(exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output())(t)

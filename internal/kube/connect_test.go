@@ -24,7 +24,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestWhatAServerHoldsBackIsCounted(t *testing.T) {
+func TestThrottledRequestsAreCounted(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -44,11 +44,11 @@ func TestWhatAServerHoldsBackIsCounted(t *testing.T) {
 	v, err := c.ServerVersion(t.Context())
 	must.That(t, err == nil && v.GitVersion == "v1.34.4", "%v, %v", v, err)
 	if n := c.Throttled.Load(); n != 2 || c.Context != "lab" || c.Namespace != "own" || c.Config.QPS >= 0 {
-		t.Errorf("held back %d times, context %q, namespace %q, limit %v", n, c.Context, c.Namespace, c.Config.QPS)
+		t.Errorf("throttled %d times, context %q, namespace %q, limit %v", n, c.Context, c.Namespace, c.Config.QPS)
 	}
 }
 
-func TestARefusalIsExplainedByWhoRefused(t *testing.T) {
+func TestRefusalNamesItsSource(t *testing.T) {
 	t.Parallel()
 	forbidden := func(why string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New(why))
@@ -62,10 +62,10 @@ func TestARefusalIsExplainedByWhoRefused(t *testing.T) {
 		got := Explain(err, "create the pod")
 		check.That(t, errors.Is(got, err) && strings.HasPrefix(got.Error(), "create the pod: ") && strings.Contains(got.Error(), want), "%v, want %q", got, want)
 	}
-	check.That(t, Explain(nil, "nothing") == nil, "nothing is an error")
+	check.That(t, Explain(nil, "nothing") == nil, "Explain(nil) returned an error")
 }
 
-func TestEachCallIsTheRequestThatKubernetesDocuments(t *testing.T) {
+func TestCallsMatchTheKubernetesAPI(t *testing.T) {
 	t.Parallel()
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,6 +110,6 @@ func TestEachCallIsTheRequestThatKubernetesDocuments(t *testing.T) {
 		},
 	} {
 		err := call(t.Context())
-		check.That(t, err == nil && asked == want, "%s, %v, not %s", asked, err, want)
+		check.That(t, err == nil && asked == want, "got request %s (%v), want %s", asked, err, want)
 	}
 }

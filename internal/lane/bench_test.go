@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// BenchmarkOutsideTheWindow reports the time of an operation outside the measured window:
-// from the call to the lane's start, and from the command's end to the return.
+// BenchmarkOutsideTheWindow reports the time of an operation outside the measured window.
+// That is the time before the lane starts and the time after the command ends.
 func BenchmarkOutsideTheWindow(b *testing.B) {
 	defer Settle()()
 	p := must.Get(NewPool(Options{Lanes: 1}))(b)

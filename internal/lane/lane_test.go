@@ -44,7 +44,7 @@ func installProbe(t *testing.T) string {
 	return filepath.Join(dir, probe.Name)
 }
 
-func TestLayoutIsThatOfTheLanesOwnSource(t *testing.T) {
+func TestSlotLayoutMatchesTheCSource(t *testing.T) {
 	var s slot
 	for name, c := range map[string][2]uintptr{
 		"start":  {unsafe.Offsetof(s.Start), 32},
@@ -54,10 +54,10 @@ func TestLayoutIsThatOfTheLanesOwnSource(t *testing.T) {
 	} {
 		check.Equal(t, name, c[0], c[1])
 	}
-	check.That(t, unsafe.Sizeof(s) <= slotSize, "a slot takes %d bytes, more than %d", unsafe.Sizeof(s), slotSize)
+	check.That(t, unsafe.Sizeof(s) <= slotSize, "a slot has %d bytes, want at most %d", unsafe.Sizeof(s), slotSize)
 }
 
-func TestACommandIsTimedFromForkToExit(t *testing.T) {
+func TestCommandIsTimedFromForkToExit(t *testing.T) {
 	p := newPool(t, 1)
 	before := machine.Now()
 	r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/sleep", "0.05"}})
@@ -70,32 +70,31 @@ func TestACommandIsTimedFromForkToExit(t *testing.T) {
 	check.That(t, r.MaxRSS != 0, "no peak memory of the command")
 }
 
-func TestFailuresAreToldAndNotTimed(t *testing.T) {
+func TestFailuresAreReportedWithoutWaiting(t *testing.T) {
 	p := newPool(t, 1)
 	r := do(t, p, Order{Kind: Exec, Args: []string{"/no/such/program"}})
 	var e *Error
-	check.That(t, errors.As(r.Err, &e) && e.Step == StepExec && e.Errno == unix.ENOENT, "a missing program gave %v", r.Err)
+	check.That(t, errors.As(r.Err, &e) && e.Step == StepExec && e.Errno == unix.ENOENT, "missing program: %v", r.Err)
 	r = do(t, p, Order{Kind: Exec, Args: []string{"/bin/sh", "-c", "echo out; echo bad >&2; exit 127"}})
 	check.That(t, r.Err == nil && r.Status.ExitStatus() == 127 && r.Stdout == "out\n" && r.Stderr == "bad\n",
 		"exit 127: err %v, status %d, stdout %q, stderr %q", r.Err, r.Status.ExitStatus(), r.Stdout, r.Stderr)
 	r = do(t, p, Order{Kind: Exec, Args: []string{"/bin/sh", "-c", "exit 3"}, Need: NeedReady, Token: "never"})
 	check.That(t, r.Status.ExitStatus() == 3 && time.Duration(r.Returned-r.Start) <= 30*time.Second,
-		"a failed command is still waited for: %v", time.Duration(r.Returned-r.Start))
+		"waited %v for a failed command", time.Duration(r.Returned-r.Start))
 	r = do(t, p, Order{Kind: Kill, Watch: 1 << 22, Need: NeedExit})
-	check.That(t, errors.As(r.Err, &e) && e.Step == StepGone, "a workload that is gone gave %v", r.Err)
+	check.That(t, errors.As(r.Err, &e) && e.Step == StepGone, "ended workload: %v", r.Err)
 }
 
-func TestATimeOutKillsTheWholeProcessGroup(t *testing.T) {
+func TestTimeoutKillsTheProcessGroup(t *testing.T) {
 	p := newPool(t, 1)
 	mark := filepath.Join(t.TempDir(), "pid")
 	var pid []byte
-	// A command that had not started its child at the timeout is repeated with a longer
-	// one.
+	// Repeat with a longer timeout if the command had not started its child in time.
 	for timeout := 2 * time.Second; len(pid) == 0; timeout *= 2 {
 		r := do(t, p, Order{Kind: Exec, Timeout: timeout,
 			Args: []string{"/bin/sh", "-c", "sleep 600 & echo $! > " + mark + "; wait"}})
 		e, ok := errors.AsType[*Error](r.Err)
-		must.That(t, ok && e.Step == StepTimeout && e.Missing == NeedCall && timeout <= time.Minute, "got %v", r.Err)
+		must.That(t, ok && e.Step == StepTimeout && e.Missing == NeedCall && timeout <= time.Minute, "got the error %v", r.Err)
 		pid, _ = os.ReadFile(mark)
 	}
 	must.Eventually(t, func() string {
@@ -107,7 +106,7 @@ func TestATimeOutKillsTheWholeProcessGroup(t *testing.T) {
 	})
 }
 
-func TestInterruptEndsEveryLaneAndThePoolGoesOn(t *testing.T) {
+func TestInterruptAbortsEveryLaneAndThePoolStaysUsable(t *testing.T) {
 	p := newPool(t, 3)
 	orders := make([]Order, 3)
 	for i := range orders {
@@ -120,30 +119,30 @@ func TestInterruptEndsEveryLaneAndThePoolGoesOn(t *testing.T) {
 	must.OK(t, err)
 	for _, r := range results {
 		e, ok := errors.AsType[*Error](r.Err)
-		check.That(t, ok && e.Step == StepAbort, "got %v", r.Err)
+		check.That(t, ok && e.Step == StepAbort, "got the error %v", r.Err)
 	}
 	r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/true"}})
 	check.That(t, r.Err == nil, "after an interrupt: %v", r.Err)
 }
 
-func TestTheHostsWorkloadReportsAndEndsAsTold(t *testing.T) {
+func TestHostWorkloadReportsAndStops(t *testing.T) {
 	p := newPool(t, 1)
 	path := installProbe(t)
 	r := do(t, p, Order{Kind: Spawn, Args: []string{path, "tok-1"}, Need: NeedReady, Token: "tok-1"})
 	must.That(t, r.Err == nil, "%v", r.Err)
 	first, ok := r.ProbeTime("tok-1")
 	check.That(t, ok && first >= r.Start && first <= r.Seen, "first instruction at %d (%v), started %d, seen %d", first, ok, r.Start, r.Seen)
-	check.That(t, p.Owns(r.Pid) && !p.Owns(os.Getpid()) && !p.Owns(1) && !p.Owns(0), "the lane owns other processes")
+	check.That(t, p.Owns(r.Pid) && !p.Owns(os.Getpid()) && !p.Owns(1) && !p.Owns(0), "the lane does not own its process, or owns others")
 	end := do(t, p, Order{Kind: Kill, Watch: r.Pid, Need: NeedExit})
 	check.That(t, end.Err == nil && end.WorkloadKnown && end.Workload.Exited() && end.Workload.ExitStatus() == 0 && end.Exited != 0,
 		"stop: %+v", end)
 }
 
-func TestHowAWorkloadEndedThatDidSoAtOnceIsKnownUntilTheNextOrder(t *testing.T) {
+func TestExitStatusIsReadableUntilTheNextOrder(t *testing.T) {
 	p := newPool(t, 1)
 	mark := filepath.Join(t.TempDir(), "pid")
 	r := do(t, p, Order{Kind: Exec, Need: NeedReady, Token: "tok-1", Args: []string{"/bin/sh", "-c", `
-		# It ends after its parent, which would reap it.
+		# The parent must exit first. Otherwise it would reap this process.
 		(sh -c "until [ -e $0.orphan ]; do sleep 0.01; done; echo tare-probe/1 tok-1 1; exit 3" & echo $! > $0)
 		touch $0.orphan
 		until grep -q "^State:.Z" /proc/$(cat $0)/status; do sleep 0.01; done`, mark}})
@@ -156,10 +155,10 @@ func TestHowAWorkloadEndedThatDidSoAtOnceIsKnownUntilTheNextOrder(t *testing.T) 
 	check.That(t, err == nil && stat.Ended() && stat.Exit == 3, "%+v, %v", stat, err)
 	do(t, p, Order{Kind: Exec, Args: []string{"/bin/true"}})
 	stat, err = procs.StatOf(pid)
-	check.That(t, err != nil, "after the next order it is still there: %+v", stat)
+	check.That(t, err != nil, "still a zombie after the next order: %+v", stat)
 }
 
-func TestOutputIsBoundedAndTheRestCounted(t *testing.T) {
+func TestOutputIsBoundedAndDroppedBytesAreCounted(t *testing.T) {
 	p := newPool(t, 1)
 	r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/sh", "-c", "head -c 200000 /dev/zero"}})
 	check.That(t, len(r.Stdout) == outSize && r.Dropped == 200000-outSize, "kept %d, dropped %d", len(r.Stdout), r.Dropped)
@@ -185,7 +184,7 @@ func TestLanesAreReleasedTogether(t *testing.T) {
 	t.Logf("skew of 50 lanes: %v, priority %v", time.Duration(last-first), p.priority())
 }
 
-func TestAProbeLineIsReadStrictlyAndQuotesSurviveAShell(t *testing.T) {
+func TestProbeLinesAreParsedAndArgumentsQuoted(t *testing.T) {
 	golden.Lines(t, "testdata/lines.txt", func(t *testing.T, line string) (any, error) {
 		if args, quoted := strings.CutPrefix(line, "quote "); quoted {
 			return Quote(strings.Split(args, " | ")), nil
@@ -205,7 +204,7 @@ func FuzzProbeTime(f *testing.F) {
 	})
 }
 
-func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
+func TestClosedPoolKillsBackgroundProcesses(t *testing.T) {
 	p := must.Get(NewPool(Options{Lanes: 1}))(t)
 	mark := filepath.Join(t.TempDir(), "pid")
 	r, err := p.Do(t.Context(), 0, Order{Kind: Exec, Timeout: time.Minute,
@@ -216,7 +215,7 @@ func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	p.Close()
 	text := must.Get(os.ReadFile(mark))(t)
-	must.Eventually(t, func() string { // a killed process may wait for a CPU to end on
+	must.Eventually(t, func() string { // a killed process needs a CPU to exit
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
 		if err != nil || strings.Contains(string(stat), ") Z ") {
 			return ""
@@ -225,8 +224,8 @@ func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 	})
 }
 
-// Otherwise a pool would run out of descriptors after many runs.
-func TestOutputThatCannotBeKeptLeavesNoDescriptors(t *testing.T) {
+// A leak would use up the descriptors of the pool after many runs.
+func TestFailedKeepClosesItsDescriptors(t *testing.T) {
 	open := func() int {
 		entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 		return len(entries)
@@ -240,6 +239,6 @@ func TestOutputThatCannotBeKeptLeavesNoDescriptors(t *testing.T) {
 	}
 	before := open()
 	err := p.keep(0, filepath.Join(t.TempDir(), "said"), "")
-	must.That(t, err != nil, "it is kept")
-	check.Equal(t, "descriptors before", open(), before)
+	must.That(t, err != nil, "keep succeeded")
+	check.Equal(t, "open descriptors", open(), before)
 }

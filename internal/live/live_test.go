@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// terminal opens a pseudo-terminal, see pts(4), and returns both sides.
+// terminal opens a pseudo-terminal and returns both ends. See pts(4).
 func terminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
@@ -41,7 +41,7 @@ func terminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// until reads the drawn output up to a text.
+// until reads the output until it contains text, and returns it.
 func until(t *testing.T, person *os.File, text string) string {
 	t.Helper()
 	_ = person.SetReadDeadline(time.Now().Add(time.Minute))
@@ -50,14 +50,14 @@ func until(t *testing.T, person *os.File, text string) string {
 	for !bytes.Contains(seen, []byte(text)) {
 		n, err := person.Read(buffer)
 		seen = append(seen, buffer[:n]...)
-		must.That(t, err == nil, "%q is not drawn: %v: %q", text, err, seen)
+		must.That(t, err == nil, "no %q on the screen: %v: %q", text, err, seen)
 	}
 	return string(seen)
 }
 
-// sheet is a view that shows its size, the number of readings and the pressed keys. The
-// number is spelled so that no letter stays the same, because unchanged text is not
-// redrawn. q quits, p fails and n requests a reading.
+// sheet returns a view of its size and the number of readings. It sends pressed keys to
+// told. Successive numbers have no letter in common, because unchanged text is not
+// redrawn. q quits, p panics and n requests a reading.
 func sheet(told chan<- string, read func(context.Context) (int, error)) *Watch[int] {
 	reads := 0
 	return &Watch[int]{
@@ -74,7 +74,7 @@ func sheet(told chan<- string, read func(context.Context) (int, error)) *Watch[i
 		Press: func(k tea.Key) (time.Duration, bool) {
 			switch k.Keystroke() {
 			case "p":
-				panic("as a test wants it")
+				panic("requested by the test")
 			case "n":
 				return 0, false
 			}
@@ -86,26 +86,26 @@ func sheet(told chan<- string, read func(context.Context) (int, error)) *Watch[i
 
 func once(context.Context) (int, error) { return 1, nil }
 
-func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
+func TestTerminalIsRestoredOnEveryPath(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	for name, c := range map[string]struct {
 		key string
 		err error
 	}{
-		"a key":          {"q", nil},
-		"a context":      {"", context.Canceled},
-		"a fault of its": {"p", tea.ErrProgramPanic},
+		"a key":              {"q", nil},
+		"a canceled context": {"", context.Canceled},
+		"a panic":            {"p", tea.ErrProgramPanic},
 	} {
 		t.Run(name, func(t *testing.T) {
 			person, program := terminal(t)
 			before := must.Get(unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS))(t)
-			check.That(t, Possible(program), "a terminal is not taken for one")
+			check.That(t, Possible(program), "the terminal is not recognized")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)
 			go func() { ended <- sheet(make(chan string, 8), once).Run(ctx, program) }()
-			check.Contains(t, "the alternate screen is not taken", until(t, person, "its-size"), "\x1b[?1049h")
-			check.Equal(t, "not raw", must.Get(unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS))(t).Lflag&(unix.ECHO|unix.ICANON|unix.ISIG), 0)
+			check.Contains(t, "no alternate screen", until(t, person, "its-size"), "\x1b[?1049h")
+			check.Equal(t, "local flags of raw mode", must.Get(unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS))(t).Lflag&(unix.ECHO|unix.ICANON|unix.ISIG), 0)
 			if c.key == "" {
 				cancel()
 			} else if _, err := person.WriteString(c.key); err != nil {
@@ -113,14 +113,14 @@ func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 			}
 			until(t, person, "\x1b[?1049l")
 			err := <-ended
-			check.That(t, errors.Is(err, c.err), "it ended with %v, want %v", err, c.err)
+			check.That(t, errors.Is(err, c.err), "Run returned %v, want %v", err, c.err)
 			after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-			check.That(t, err == nil && *after == *before, "the terminal's mode is %+v (%v), was %+v", after, err, before)
+			check.That(t, err == nil && *after == *before, "the terminal mode is %+v (%v), want %+v", after, err, before)
 		})
 	}
 }
 
-func TestKeysComeFromTheTerminalThatIsDrawnOn(t *testing.T) {
+func TestKeysAreReadFromTheOutputTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	person, program := terminal(t)
 	ended, told := make(chan error, 1), make(chan string, 8)
@@ -134,17 +134,17 @@ func TestKeysComeFromTheTerminalThatIsDrawnOn(t *testing.T) {
 	must.OK(t, <-ended)
 }
 
-func TestWhatHasNoCursorIsNoScreen(t *testing.T) {
+func TestOutputWithoutCursorIsNotAScreen(t *testing.T) {
 	_, program := terminal(t)
 	for _, kind := range []string{"dumb", ""} {
 		t.Setenv("TERM", kind)
-		check.That(t, !Possible(program), "TERM=%q is drawn on", kind)
+		check.That(t, !Possible(program), "TERM=%q passes for a screen", kind)
 	}
 	t.Setenv("TERM", "xterm")
-	check.That(t, !Possible(&bytes.Buffer{}), "a buffer is drawn on")
+	check.That(t, !Possible(&bytes.Buffer{}), "a buffer passes for a screen")
 }
 
-func TestAReadingIsWantedAndWaitedFor(t *testing.T) {
+func TestQuitWaitsForTheReadingInProgress(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	person, program := terminal(t)
 	n, begun, closed := 0, make(chan bool), false
@@ -167,10 +167,10 @@ func TestAReadingIsWantedAndWaitedFor(t *testing.T) {
 	<-begun
 	must.Get(person.WriteString("q"))(t)
 	err := <-ended
-	check.That(t, err == nil && closed, "%v; the reading has ended: %t", err, closed)
+	check.That(t, err == nil && closed, "error %v, reading ended: %t", err, closed)
 }
 
-func TestAReadingThatFailsEndsTheView(t *testing.T) {
+func TestFailedReadingEndsTheView(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	_, program := terminal(t)
 	err := sheet(nil, func(context.Context) (int, error) { return 0, os.ErrClosed }).Run(t.Context(), program)

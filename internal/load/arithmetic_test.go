@@ -15,18 +15,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestBinsFollowEachOtherAndAreNarrow(t *testing.T) {
+func TestBinsAreContiguousAndNarrow(t *testing.T) {
 	for i := range allBins {
 		got := binOf(upper(i))
-		must.That(t, got == i, "the upper bound of bin %d lies in bin %d", i, got)
-		must.That(t, i == 0 || binOf(upper(i-1)+1) == i, "bin %d does not begin after bin %d", i, i-1)
-		must.That(t, i == 0 || float64(upper(i)-upper(i-1)) <= max(1, float64(upper(i))/128), "bin %d is from %d to %d", i, upper(i-1), upper(i))
+		must.That(t, got == i, "the upper bound of bin %d is in bin %d", i, got)
+		must.That(t, i == 0 || binOf(upper(i-1)+1) == i, "bin %d does not start after bin %d", i, i-1)
+		must.That(t, i == 0 || float64(upper(i)-upper(i-1)) <= max(1, float64(upper(i))/128), "bin %d is too wide: %d to %d", i, upper(i-1), upper(i))
 	}
 	got := binOf(1 << 62)
-	check.That(t, got == allBins-1, "a time beyond all lies in bin %d of %d", got, allBins)
+	check.That(t, got == allBins-1, "a huge latency is in bin %d of %d", got, allBins)
 }
 
-func TestQuantilesOfClientsTogetherAreThoseOfAllTimes(t *testing.T) {
+func TestMergedQuantilesMatchAllLatencies(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []int64
 	var parts []Result
@@ -47,23 +47,23 @@ func TestQuantilesOfClientsTogetherAreThoseOfAllTimes(t *testing.T) {
 	r := Merge(parts)
 	for q, got := range map[float64]int64{0.5: r.P50, 0.9: r.P90, 0.99: r.P99, 0.999: r.P999} {
 		want := all[int(q*float64(len(all)))-1]
-		check.That(t, got >= want && float64(got) <= float64(want)*(1+1./128)+1, "quantile %g is %d, not %d", q, got, want)
+		check.That(t, got >= want && float64(got) <= float64(want)*(1+1./128)+1, "quantile %g is %d, want %d", q, got, want)
 	}
 	var sum int64
 	for _, ns := range all {
 		sum += ns
 	}
 	want := sum / int64(len(all))
-	check.That(t, r.Mean >= want-2 && r.Mean <= want+2, "the mean is %d, not %d", r.Mean, want)
+	check.That(t, r.Mean >= want-2 && r.Mean <= want+2, "the mean is %d, want %d", r.Mean, want)
 	check.That(t, r.Requests == 10004 && r.Errors == 4 && r.QPS == 10000 && r.Max == all[len(all)-1] && r.Sockets == 8 && r.CPU == 40 &&
 		r.Elapsed == 3 && r.OpenLoop && r.Failures["status 503"] == 4 && total(r.Histogram) == 10000, "%+v", r.Sent)
-	check.That(t, strings.HasPrefix(r.Client, "fortio"), "sent by %q", r.Client)
+	check.That(t, strings.HasPrefix(r.Client, "fortio"), "client %q, want fortio", r.Client)
 	got := Merge(nil)
-	check.That(t, got.P50 == 0 && got.Mean == 0 && got.Histogram != nil, "nothing together is %+v", got)
+	check.That(t, got.P50 == 0 && got.Mean == 0 && got.Histogram != nil, "merging nothing gave %+v", got)
 }
 
-// Nine of ten requests were answered immediately, the tenth never.
-func TestWhatWasNeverAnsweredIsInTheQuantilesOfClientsTogether(t *testing.T) {
+// Nine of ten requests were answered immediately. The tenth never was.
+func TestMergedQuantilesIncludeUnansweredRequests(t *testing.T) {
 	one := Result{
 		Sent:      record.Sent{Requests: 95, Errors: 5, OpenLoop: true, Unsent: 5, Mean: 109, Max: 1000},
 		Histogram: []Bin{{To: 10, Count: 90}}, Missing: []Bin{{To: 1000, Count: 10}},
@@ -73,7 +73,7 @@ func TestWhatWasNeverAnsweredIsInTheQuantilesOfClientsTogether(t *testing.T) {
 		"%+v", r)
 }
 
-func TestClientsTogetherHaveNoMoreReasonsOfFailureThanOne(t *testing.T) {
+func TestMergedFailureReasonsAreBounded(t *testing.T) {
 	var all []Result
 	for i := range 20 {
 		kinds := map[string]int64{}
@@ -90,7 +90,7 @@ func TestClientsTogetherHaveNoMoreReasonsOfFailureThanOne(t *testing.T) {
 	check.That(t, len(r.Failures) == kinds+1 && sum == 200, "%d reasons, %d failures", len(r.Failures), sum)
 }
 
-func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {
+func TestFailuresAreCountedByReasonAndBounded(t *testing.T) {
 	var f failures
 	for _, line := range []string{
 		`{"level":"err","msg":"Unable to connect","err":"dial tcp 127.0.0.1:1: connect: connection refused"}`,
@@ -107,28 +107,28 @@ func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {
 		"no connection: connect: connection refused": 2, "no answer: read: connection reset by peer": 1,
 		"no answer in time": 1,
 	}
-	check.That(t, maps.Equal(got, want) && unconnected == 2, "%v, %d without a connection", got, unconnected)
+	check.That(t, maps.Equal(got, want) && unconnected == 2, "got %v, and %d failed connections", got, unconnected)
 	for i := range 1000 {
 		b, _ := json.Marshal(map[string]string{"msg": "Read error", "err": strings.Repeat("y", i)})
 		_, _ = f.Write(b)
 	}
 	got = f.snapshot()
-	check.That(t, len(got) == kinds+1 && got["other"] != 0, "%d kinds, %d other", len(got), got["other"])
+	check.That(t, len(got) == kinds+1 && got["other"] != 0, "%d reasons, %d other failures", len(got), got["other"])
 	for why := range got {
 		check.That(t, len(why) <= 200, "a reason of %d bytes", len(why))
 	}
 }
 
-func TestAnAnswerIsWholeOrSaidNotToBe(t *testing.T) {
+func TestIncompleteAnswersAreReported(t *testing.T) {
 	golden.Lines(t, "testdata/answers.txt", func(t *testing.T, line string) (any, error) {
 		return string(judge([]byte(line))), nil
 	})
-	check.Equal(t, "an answer that fills the buffer", judge([]byte("HTTP/1.1 200 OK\r\n\r\n"+strings.Repeat("x", buffer))), answerLarge)
+	check.Equal(t, "answer that fills the buffer", judge([]byte("HTTP/1.1 200 OK\r\n\r\n"+strings.Repeat("x", buffer))), answerLarge)
 }
 
-// Each line has the kernel's ip_local_port_range, ip_local_reserved_ports and somaxconn,
+// Each line has the settings ip_local_port_range, ip_local_reserved_ports and somaxconn,
 // and the Need as JSON.
-func TestPortsAndQueuesTooSmallAreSaidWithTheCommand(t *testing.T) {
+func TestTooFewPortsAndShortQueuesAreReportedWithTheFix(t *testing.T) {
 	golden.Lines(t, "testdata/needs.txt", func(t *testing.T, line string) (any, error) {
 		s, cells := system{t.TempDir()}, strings.Split(line, "; ")
 		for i, file := range []string{"ipv4/ip_local_port_range", "ipv4/ip_local_reserved_ports", "core/somaxconn"} {
@@ -144,10 +144,10 @@ func TestPortsAndQueuesTooSmallAreSaidWithTheCommand(t *testing.T) {
 	})
 }
 
-func TestMainLeavesTheArgumentsOfOthersAlone(t *testing.T) {
+func TestMainIgnoresOtherArguments(t *testing.T) {
 	for _, args := range [][]string{nil, {}, {"--help"}, {"bpf", verbClient}, {"load-client"}} {
 		code, handled := Main(args)
-		check.That(t, !handled && code == 0, "%q is handled: %d", args, code)
+		check.That(t, !handled && code == 0, "%q was handled, with exit code %d", args, code)
 	}
 	want := []string{"PATH=/bin", "HOME=/"}
 	check.Equal(t, "environment", environment([]string{"PATH=/bin", "LOGGER_LEVEL=debug", "HOME=/"}), want)

@@ -17,7 +17,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// raw is a server that calls a function for each connection, counted from 1.
+// raw starts a server that calls with for each connection and its number, from 1. It
+// returns the URL.
 func raw(t *testing.T, with func(net.Conn, int64)) string {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -35,7 +36,7 @@ func raw(t *testing.T, with func(net.Conn, int64)) string {
 	return "http://" + l.Addr().String() + "/"
 }
 
-// says sends the same response to every request and closes the connection.
+// says returns a handler that sends text to every connection and closes it.
 func says(text string) func(net.Conn, int64) {
 	return func(c net.Conn, _ int64) {
 		_, _ = c.Read(make([]byte, 4096))
@@ -44,32 +45,32 @@ func says(text string) func(net.Conn, int64) {
 	}
 }
 
-func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
-	// The port is in use by a connection, but nothing listens on it.
+func TestUnansweredRequestsFailEarlyWithAReason(t *testing.T) {
+	// A connection uses this port, and nothing listens on it.
 	taken := must.Get(net.Dial("tcp4", strings.Trim(strings.TrimPrefix(raw(t, func(net.Conn, int64) {}), "http:"), "/")))(t)
 	t.Cleanup(func() { taken.Close() })
 	closed := "http://" + taken.LocalAddr().String()
-	// A busy machine must not cause a timeout in the other cases.
+	// Only the short timeout may expire, even on a busy machine.
 	const short, long = 300 * time.Millisecond, 20 * time.Second
 	for name, c := range map[string]struct {
 		url, want string
 		timeout   time.Duration
 	}{
-		"closed port":              {closed, "connection refused", long},
-		"it accepts and is silent": {raw(t, func(net.Conn, int64) {}), "no answer in time", short},
-		"it never accepts":         {full(t), "no connection: i/o timeout", short},
-		"it hangs up":              {raw(t, says("")), "no answer: ", long},
-		"it has an error":          {raw(t, says("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")), "status 503 Service Unavailable", long},
-		"it sends somewhere else":  {raw(t, says("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2/\r\n\r\n")), "status 302 Found", long},
-		"it cuts the answer off":   {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")), "cut off", long},
-		"it cuts the headers off":  {raw(t, says("HTTP/1.1 200 OK\r\nContent-Len")), "cut off", long},
-		"it speaks something else": {raw(t, says("220 mail ESMTP ready for you\r\n")), "not HTTP", long},
-		"it says one byte":         {raw(t, says("H")), "cut off", long},
-		"it says two others":       {raw(t, says("hi")), "not HTTP", long},
-		"its status is a word":     {raw(t, says("HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n")), "not HTTP", long},
-		"its length is negative":   {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nok")), "invalid length", long},
-		"its answer is too large":  {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n"+strings.Repeat("x", 300000))), "more than 128 KiB", long},
-		"it never ends its answer": {raw(t, func(c net.Conn, _ int64) {
+		"closed port":       {closed, "connection refused", long},
+		"no answer":         {raw(t, func(net.Conn, int64) {}), "no answer in time", short},
+		"not accepted":      {full(t), "no connection: i/o timeout", short},
+		"closed connection": {raw(t, says("")), "no answer: ", long},
+		"error status":      {raw(t, says("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")), "status 503 Service Unavailable", long},
+		"redirect":          {raw(t, says("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2/\r\n\r\n")), "status 302 Found", long},
+		"truncated body":    {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")), "cut off", long},
+		"truncated headers": {raw(t, says("HTTP/1.1 200 OK\r\nContent-Len")), "cut off", long},
+		"other protocol":    {raw(t, says("220 mail ESMTP ready for you\r\n")), "not HTTP", long},
+		"one byte of HTTP":  {raw(t, says("H")), "cut off", long},
+		"two other bytes":   {raw(t, says("hi")), "not HTTP", long},
+		"invalid status":    {raw(t, says("HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n")), "not HTTP", long},
+		"negative length":   {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nok")), "invalid length", long},
+		"oversized answer":  {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n"+strings.Repeat("x", 300000))), "more than 128 KiB", long},
+		"endless answer": {raw(t, func(c net.Conn, _ int64) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
 			for {
 				if _, err := c.Write([]byte{'x'}); err != nil {
@@ -90,17 +91,17 @@ func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
 				r, err := sent(t, o)
 				check.That(t, errors.Is(err, ErrNoAnswer) && strings.Contains(err.Error(), c.want), "%v", err)
 				d := time.Since(begun)
-				check.That(t, d <= o.Duration/2, "after %s of %s", d, o.Duration)
+				check.That(t, d <= o.Duration/2, "failed after %s of %s", d, o.Duration)
 				check.That(t, r.Errors != 0 && r.Errors == r.Requests && len(r.Histogram) == 0 && r.P99 == 0, "%+v", r)
 			})
 		}
 	}
 }
 
-// full returns the URL of a server with a full queue of connections.
+// full returns the URL of a server whose listen queue is full.
 func full(t *testing.T) string {
 	t.Helper()
-	// A listener that does not accept, with a full backlog.
+	// This listener never accepts connections.
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	raw := shrink(t, l.(*net.TCPListener))
@@ -110,7 +111,7 @@ func full(t *testing.T) string {
 		if err := raw.Control(func(fd uintptr) { info, failed = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); err != nil || failed != nil {
 			t.Fatal(err, failed)
 		}
-		if info.Unacked > info.Sacked { // how many there are, and may be, in the queue: tcp_get_info in net/ipv4/tcp.c
+		if info.Unacked > info.Sacked { // current and maximum length of the queue: tcp_get_info in net/ipv4/tcp.c
 			return "http://" + l.Addr().String() + "/"
 		}
 		if c, err := net.DialTimeout("tcp", l.Addr().String(), time.Second); err == nil {
@@ -119,9 +120,9 @@ func full(t *testing.T) string {
 	}
 }
 
-func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
-	// Number of answers before the server stalls. It is small, because a busy machine
-	// answers few within the duration and its timeouts.
+func TestStalledServerDoesNotBlockTheLoad(t *testing.T) {
+	// The server stalls after this number of answers. A busy machine can answer only a few
+	// within the duration.
 	const answered, duration, timeout = 8, 2 * time.Second, 6 * time.Second
 	for name, o := range map[string]ClientOptions{
 		"closed": {Connections: 4, KeepAlive: true},
@@ -142,7 +143,7 @@ func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
 			begun := time.Now()
 			r := must.Get(sent(t, o))(t)
 			d := time.Since(begun)
-			check.That(t, d <= time.Minute, "after %s", d)
+			check.That(t, d <= time.Minute, "ended after %s", d)
 			check.That(t, r.Requests-r.Errors == answered && r.Errors >= 4 && r.Failures[late] == r.Errors,
 				"%d requests, %d errors: %v", r.Requests, r.Errors, r.Failures)
 			check.That(t, o.QPS <= 0 || r.Requests+r.Unsent == 400, "%d requests and %d unsent of 400", r.Requests, r.Unsent)
@@ -150,7 +151,7 @@ func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
 	}
 }
 
-func TestSomeErrorsAreCountedBesideTheAnswers(t *testing.T) {
+func TestErrorsAndAnswersAreCountedSeparately(t *testing.T) {
 	s := echo(t)
 	r, err := sent(t, ClientOptions{
 		URL: s.URL() + "?status=503:20", Connections: 4, QPS: 1000, KeepAlive: true, Duration: 500 * time.Millisecond, Timeout: time.Minute,
@@ -159,10 +160,10 @@ func TestSomeErrorsAreCountedBesideTheAnswers(t *testing.T) {
 	got := r.Failures["status 503 Service Unavailable"]
 	check.That(t, r.Requests == 500 && r.Errors >= 50 && r.Errors <= 160 && got == r.Errors && total(r.Histogram) == 500-r.Errors,
 		"%d requests, %d errors, %d latencies: %v", r.Requests, r.Errors, total(r.Histogram), r.Failures)
-	check.That(t, s.CPU() > 0, "the server took %d ns of CPU time", s.CPU())
+	check.That(t, s.CPU() > 0, "the server used %d ns of CPU time", s.CPU())
 }
 
-// shrink sets the queue of a listener to its minimum length.
+// shrink sets the queue of a listener to its minimum length and returns its socket.
 func shrink(t *testing.T, l *net.TCPListener) syscall.RawConn {
 	t.Helper()
 	raw := must.Get(l.SyscallConn())(t)

@@ -20,17 +20,17 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestClientAndServerCountTheSame(t *testing.T) {
+func TestClientAndServerCountsAgree(t *testing.T) {
 	for name, o := range map[string]ClientOptions{
-		"kept connections":                  {Connections: 5, KeepAlive: true},
-		"a connection for each request":     {Connections: 5},
-		"a connection each, fixed rate":     {Connections: 5, QPS: 500},
-		"four clients, kept, at fixed rate": {Connections: 10, KeepAlive: true, Instances: 4, QPS: 1000},
-		"an odd rate, an odd number":        {Connections: 7, Instances: 3, QPS: 333},
-		"a thousand connections":            {Connections: 1000, KeepAlive: true},
-		"a host that has a name":            {Connections: 2, URL: "localhost"},
-		"a name that is looked up for each": {Connections: 2, URL: "localhost", ResolveEach: true},
-		"an answer with a body, in parts":   {Connections: 2, KeepAlive: true, URL: "?size=100000"},
+		"keep-alive":                     {Connections: 5, KeepAlive: true},
+		"one connection per request":     {Connections: 5},
+		"one per request, fixed rate":    {Connections: 5, QPS: 500},
+		"four clients, fixed rate":       {Connections: 10, KeepAlive: true, Instances: 4, QPS: 1000},
+		"uneven rate and connections":    {Connections: 7, Instances: 3, QPS: 333},
+		"1000 connections":               {Connections: 1000, KeepAlive: true},
+		"host name":                      {Connections: 2, URL: "localhost"},
+		"host name resolved per request": {Connections: 2, URL: "localhost", ResolveEach: true},
+		"chunked body":                   {Connections: 2, KeepAlive: true, URL: "?size=100000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,37 +42,37 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 				o.URL = s.URL + "/" + o.URL
 			}
 			if o.QPS == 0 {
-				o.Duration = time.Second // long enough for a client that waits for a CPU to send a request
+				o.Duration = time.Second // a client may wait for a CPU before it sends a request
 			}
 			r := must.Get(sent(t, o))(t)
 			if n := s.requests.Load(); n != r.Requests || r.Errors != 0 {
-				t.Errorf("the server has %d requests, the client %d with %d errors: %v", n, r.Requests, r.Errors, r.Failures)
+				t.Errorf("server: %d requests; client: %d requests, %d errors: %v", n, r.Requests, r.Errors, r.Failures)
 			}
 			want := r.Requests
-			if o.KeepAlive { // one on which no request was begun in time was not made
+			if o.KeepAlive { // a connection without a request in time is not opened
 				want = min(int64(o.Connections), r.Sockets)
 			}
 			n := s.connections.Load()
-			check.That(t, n == want && r.Sockets == want, "the server has %d connections, the client %d, and there should be %d", n, r.Sockets, want)
+			check.That(t, n == want && r.Sockets == want, "server: %d connections; client: %d; want %d", n, r.Sockets, want)
 			if want := int64(0.4*o.QPS + 0.999); r.OpenLoop != (o.QPS > 0) || o.QPS > 0 && (r.Requests != want || r.QPS > 1.01*o.QPS) {
-				t.Errorf("%d requests in 0.4 s, %g a second, at a rate of %g (open loop: %v)", r.Requests, r.QPS, o.QPS, r.OpenLoop)
+				t.Errorf("%d requests in 0.4 s, %g per second, at a rate of %g (open loop: %v)", r.Requests, r.QPS, o.QPS, r.OpenLoop)
 			}
 			check.That(t, r.CPU > 0 && r.Mean > 0 && r.Mean <= r.Max && r.P50 <= r.P90 && r.P90 <= r.P99 && r.P99 <= r.P999 && r.P999 <= r.Max,
-				"figures that cannot be: %+v", r.Sent)
+				"inconsistent results: %+v", r.Sent)
 		})
 	}
 }
 
-// Requests are delayed by the server and by other work on the machine. A reference load
-// on a server with a uniform short delay runs at the same time and has only the latter.
+// The server and other work on the machine delay requests. A reference load runs at the
+// same time on a server with a short uniform delay, and shows the effect of other work.
 // Disturbances of a single load appear in its maximum.
-func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
+func TestQuantilesMatchTheServerDelay(t *testing.T) {
 	const long, short, off = 300 * time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond
 	for name, c := range map[string]struct {
-		every         int64         // which of the requests takes long
+		every         int64         // every n-th request takes long
 		p50, p90, p99 time.Duration // minimum
 	}{
-		"always the same":         {1, long, long, long},
+		"every request is long":   {1, long, long, long},
 		"every fifth is long":     {5, short, long, long},
 		"every twentieth is long": {20, short, short, long},
 	} {
@@ -87,10 +87,10 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 				for what, v := range map[string][2]time.Duration{
 					"p50": {time.Duration(r.P50), c.p50}, "p90": {time.Duration(r.P90), c.p90}, "p99": {time.Duration(r.P99), c.p99},
 				} {
-					// If answers are late by more than the long delay, the delays are
-					// indistinguishable.
+					// If other work delays answers by more than the long delay, the two
+					// delays cannot be distinguished.
 					if v[0] < v[1] || others < long && v[0] > v[1]+others+off && what != "p99" {
-						t.Errorf("%s is %s, and was %s, where others took up to %s", what, v[0], v[1], others)
+						t.Errorf("%s is %s, want %s; other work took up to %s", what, v[0], v[1], others)
 					}
 				}
 			})
@@ -98,11 +98,12 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 	}
 }
 
-// delayed sends a load to a server that delays the first and then every n-th request.
+// delayed sends a load to a server. It answers the first and then every n-th request
+// after the long delay, and others after the short one.
 func delayed(t *testing.T, o ClientOptions, every int64, long, short time.Duration) Result {
 	var n atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		if (n.Add(1)-1)%every == 0 { // however few there are
+		if (n.Add(1)-1)%every == 0 { // includes the first request
 			time.Sleep(long)
 		} else {
 			time.Sleep(short)
@@ -120,9 +121,9 @@ func delayed(t *testing.T, o ClientOptions, every int64, long, short time.Durati
 	return r
 }
 
-// A server stalls for a while. In a closed loop each connection sees the stall once. In
-// an open loop half of the requests see it.
-func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
+// The server stalls once. In a closed loop each connection has at most one delayed
+// request. In an open loop half of all requests are delayed.
+func TestOpenLoopMeasuresAFullStall(t *testing.T) {
 	const connections, standstill = 4, 500 * time.Millisecond
 	for name, c := range map[string]struct {
 		qps   float64
@@ -153,9 +154,9 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 			must.OK(t, err)
 			whole := time.Since(begun)
 			check.That(t, r.Requests == n.Load() && (c.qps <= 0 || r.Requests == 1000) && r.Unsent == 0 && r.Errors == 0,
-				"%d requests of %d that came, %d not sent, %d errors", r.Requests, n.Load(), r.Unsent, r.Errors)
+				"%d requests, %d received, %d unsent, %d errors", r.Requests, n.Load(), r.Unsent, r.Errors)
 			if longest := stood.Load(); r.Max < longest || longest < int64(standstill) || r.Max > int64(whole) {
-				t.Errorf("the longest is %s, the server kept one for %s, and all took %s", time.Duration(r.Max), time.Duration(longest), whole)
+				t.Errorf("maximum %s, longest on the server %s, total %s", time.Duration(r.Max), time.Duration(longest), whole)
 			}
 			slow := int64(0)
 			for _, b := range r.Histogram {
@@ -164,24 +165,26 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 				}
 			}
 			if c.qps == 0 {
-				// The waits of one connection are sequential. If they included unsent
-				// requests, they would exceed the run time.
+				// The waits of one connection do not overlap. With unsent requests their
+				// sum would exceed the run time.
 				if sum := time.Duration(r.Mean * r.Requests); held.Load() > connections || total(r.Missing) > 0 || sum > connections*time.Duration(r.Elapsed) {
-					t.Errorf("%d requests of %d met the standstill, and all waited for %s in %s", held.Load(), r.Requests, sum, time.Duration(r.Elapsed))
+					t.Errorf("%d of %d requests met the stall; waits add up to %s in %s", held.Load(), r.Requests, sum, time.Duration(r.Elapsed))
 				}
 				return
 			}
-			// The 200th request arrived after at least 0.2 s, when at most 203 had been
-			// answered. 1000 requests per second were due then and in the next 0.5 s.
+			// The stall starts with the 200th request, after at least 0.2 s. At most 203
+			// requests were answered by then, and 1000 per second were due in the next
+			// 0.5 s.
 			if p90, p999 := time.Duration(r.P90), time.Duration(r.P999); slow < 240 || p90 < 300*time.Millisecond || p999 < 480*time.Millisecond {
-				t.Errorf("%d of %d requests took 250ms and more, p90 is %s and p99.9 %s, of a standstill of %s", slow, r.Requests, p90, p999, standstill)
+				t.Errorf("%d of %d requests took at least 250ms; p90 %s, p99.9 %s; the stall took %s", slow, r.Requests, p90, p999, standstill)
 			}
 		})
 	}
 }
 
-// A server keeps up if it answers all due requests, however late the last answer is.
-func TestARateIsThatOfWhatWasAskedHoweverLateTheLastAnswer(t *testing.T) {
+// A server keeps up if it answers all due requests. A late last answer must not lower the
+// measured rate.
+func TestLateLastAnswerDoesNotLowerTheRate(t *testing.T) {
 	t.Parallel()
 	const takes = time.Second
 	s := serving(t, func(http.ResponseWriter, *http.Request) { time.Sleep(takes) })
@@ -189,13 +192,13 @@ func TestARateIsThatOfWhatWasAskedHoweverLateTheLastAnswer(t *testing.T) {
 	r, err := sent(t, ClientOptions{URL: s.URL, Connections: 60, QPS: 100, KeepAlive: true, Duration: 400 * time.Millisecond, Timeout: time.Minute})
 	must.OK(t, err)
 	check.That(t, r.Requests == 40 && r.Errors == 0 && math.Abs(r.QPS*float64(r.Elapsed)/1e9-40) <= 1e-6 && time.Duration(r.Elapsed) <= time.Since(begun)-takes,
-		"%d requests, %d errors, %g a second in %s", r.Requests, r.Errors, r.QPS, time.Duration(r.Elapsed))
+		"%d requests, %d errors, %g per second in %s", r.Requests, r.Errors, r.QPS, time.Duration(r.Elapsed))
 }
 
-// The second request is sent long after the duration ends. Its answer is awaited for a
-// full timeout after that. Each request has its own connection, because fortio retries
-// unanswered requests on a reused one.
-func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
+// The second request is sent long after the duration ends, and has a full timeout from
+// then. Each request has its own connection, because fortio retries unanswered requests
+// on a reused one.
+func TestLateRequestHasItsFullTimeout(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second
 	begun := time.Now()
@@ -212,13 +215,14 @@ func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 	})
 	r := must.Get(sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: 20, Duration: 500 * time.Millisecond, Timeout: timeout}))(t)
 	must.That(t, r.Requests == 2 && n.Load() == 2 && r.Failures[late] == 1 && r.Errors == 1 && r.Unsent == 8,
-		"%d requests of %d that came, %d errors, %d unsent: %v", r.Requests, n.Load(), r.Errors, r.Unsent, r.Failures)
+		"%d requests, %d received, %d errors, %d unsent: %v", r.Requests, n.Load(), r.Errors, r.Unsent, r.Failures)
 	waited := <-gone
-	check.That(t, waited >= timeout, "it was sent after the first was answered, and given up %s after that", waited)
+	check.That(t, waited >= timeout, "the second request timed out %s after the first answer", waited)
 }
 
-// fortio retries the request on another connection and gets an immediate answer.
-func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
+// fortio retries a timed-out request on another connection and gets an immediate answer.
+// The request still counts as an error.
+func TestAnswerAfterTheTimeoutIsAnError(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second
 	for name, qps := range map[string]float64{"closed": 0, "open": 50} {
@@ -232,12 +236,12 @@ func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
 		s.Close()
 		must.OK(t, err)
 		check.That(t, r.Failures[late] >= 1 && r.Errors == r.Failures[late] && n.Load() > r.Requests,
-			"%s: %d requests of %d that came, %d errors: %v", name, r.Requests, n.Load(), r.Errors, r.Failures)
-		check.That(t, r.OpenLoop == (r.Max >= int64(timeout)), "%s: the longest was waited for %s", name, time.Duration(r.Max))
+			"%s: %d requests, %d received, %d errors: %v", name, r.Requests, n.Load(), r.Errors, r.Failures)
+		check.That(t, r.OpenLoop == (r.Max >= int64(timeout)), "%s: the longest wait was %s", name, time.Duration(r.Max))
 	}
 }
 
-func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
+func TestExcessRequestsAreReportedAsUnsent(t *testing.T) {
 	t.Parallel()
 	const connections, takes, timeout = 2, 500 * time.Millisecond, 6 * time.Second
 	s := serving(t, func(http.ResponseWriter, *http.Request) { time.Sleep(takes) })
@@ -247,24 +251,25 @@ func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 	must.OK(t, err)
 	could := connections * (r.Elapsed/int64(takes) + 1)
 	check.That(t, r.Requests+r.Unsent == 200 && r.Unsent >= 150 && r.Requests-r.Errors <= could,
-		"%d requests, %d errors, %d unsent, where %d can be answered", r.Requests, r.Errors, r.Unsent, could)
-	// The last request was due one timeout before the end, and nine of ten before that.
+		"%d requests, %d errors, %d unsent; at most %d can be answered", r.Requests, r.Errors, r.Unsent, could)
+	// The last request was due one timeout before the end. The others were due earlier, so
+	// they waited longer.
 	p := time.Duration(r.P50)
-	check.That(t, p >= timeout+100*time.Millisecond, "p50 is %s, and most requests were waited for longer", p)
+	check.That(t, p >= timeout+100*time.Millisecond, "p50 is %s, but most requests waited longer", p)
 	p = time.Duration(r.P90)
-	check.That(t, p >= timeout+300*time.Millisecond, "p90 is %s, and a tenth of all requests was waited for longer", p)
+	check.That(t, p >= timeout+300*time.Millisecond, "p90 is %s, but a tenth of the requests waited longer", p)
 }
 
-// An unanswered request took at least as long as the wait. A closed loop has no such
-// time, because it would not have sent a request in that time.
-func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
-	const timeout = 6 * time.Second // longer than any answer takes on a busy machine
+// In an open loop an unanswered request counts with the time that it waited. In a closed
+// loop it has no latency, because the load sends no other request during the wait.
+func TestOpenLoopCountsTimedOutRequests(t *testing.T) {
+	const timeout = 6 * time.Second // longer than an answer takes on a busy machine
 	for name, c := range map[string]struct {
 		qps float64
 		min time.Duration // minimum of p90
 	}{
-		"open, timed out":           {100, timeout},
-		"closed, and so not in any": {0, 0},
+		"open loop: counted":       {100, timeout},
+		"closed loop: not counted": {0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -277,32 +282,32 @@ func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 			r := must.Get(sent(t, ClientOptions{URL: s.URL, Connections: 100, QPS: c.qps, Duration: time.Second, Timeout: timeout}))(t)
 			must.That(t, r.Errors != 0 && r.Failures[late] == r.Errors, "%d errors: %v", r.Errors, r.Failures)
 			if want := r.Errors; c.qps > 0 && total(r.Missing) != want || c.qps == 0 && total(r.Missing) != 0 {
-				t.Errorf("%d of %d errors have a time", total(r.Missing), want)
+				t.Errorf("%d of %d errors have a latency", total(r.Missing), want)
 			}
 			p := time.Duration(r.P90)
-			check.That(t, p >= c.min, "p90 is %s, and every third request was waited for for %s", p, timeout)
+			check.That(t, p >= c.min, "p90 is %s, but every third request waited %s", p, timeout)
 			p = time.Duration(r.P50)
-			check.That(t, p < timeout, "p50 is %s, and two of three requests were answered", p)
+			check.That(t, p < timeout, "p50 is %s, but two of three requests were answered", p)
 		})
 	}
 }
 
-func TestAServerBehindAnotherAddressIsAskedByItsOwnName(t *testing.T) {
+func TestHostHeaderIsConfigurable(t *testing.T) {
 	var host atomic.Value
 	s := serving(t, func(_ http.ResponseWriter, r *http.Request) { host.Store(r.Host + r.URL.RequestURI()) })
 	must.Get(sent(t, ClientOptions{URL: s.URL + "/a?b=c", Host: "shop.example:8080", Connections: 1, QPS: 20, Duration: 50 * time.Millisecond}))(t)
 	got := host.Load()
-	check.That(t, got == "shop.example:8080/a?b=c", "the server was asked for %v", got)
+	check.That(t, got == "shop.example:8080/a?b=c", "the server received %v", got)
 	s.Close()
 	_, err := sent(t, ClientOptions{URL: s.URL, Host: "shop.example:8080", Connections: 1, QPS: 20, Duration: 50 * time.Millisecond})
 	check.That(t, errors.Is(err, ErrNoAnswer) && strings.HasSuffix(err.Error(), "curl -v http://shop.example:8080"), "%v", err)
 	for _, bad := range []string{"a\r\nX: y", "a b", "a/b", "x@y", strings.Repeat("a", 300)} {
 		_, err := Start(t.Context(), ClientOptions{URL: s.URL, Host: bad, Connections: 1, Duration: time.Second})
-		check.That(t, err != nil && strings.Contains(err.Error(), "the load's host"), "%q is a host: %v", bad, err)
+		check.That(t, err != nil && strings.Contains(err.Error(), "the load's host"), "host %q was accepted: %v", bad, err)
 	}
 }
 
-func TestWhereALoadIsSentIsFoundByItsURL(t *testing.T) {
+func TestFindResolvesTheURL(t *testing.T) {
 	for text, want := range map[string]string{
 		"http://127.0.0.1/":         "127.0.0.1:80",
 		"http://127.0.0.1:8080/a":   "127.0.0.1:8080",
@@ -316,11 +321,11 @@ func TestWhereALoadIsSentIsFoundByItsURL(t *testing.T) {
 		":":                         "",
 	} {
 		got, err := Find(t.Context(), text)
-		check.That(t, (err == nil) == (want != "") && (err != nil || got.String() == want), "%s is at %v, %v; not at %s", text, got, err, want)
+		check.That(t, (err == nil) == (want != "") && (err != nil || got.String() == want), "%s: got %v, %v; want %s", text, got, err, want)
 	}
 }
 
-func TestAKilledClientEndsTheLoadWithAnError(t *testing.T) {
+func TestKilledClientFailsTheLoad(t *testing.T) {
 	s := echo(t)
 	c := started(t, ClientOptions{URL: s.URL(), Connections: 9, Duration: time.Minute, Instances: 3})
 	victim := pids(c)[1]
@@ -330,8 +335,8 @@ func TestAKilledClientEndsTheLoadWithAnError(t *testing.T) {
 	gone(t, pids(c)...)
 }
 
-// The client is scheduled only after its planned duration has passed.
-func TestAClientThatBeginsLateLoadsAsLong(t *testing.T) {
+// The client is stopped for longer than its duration.
+func TestLateClientRunsForTheFullDuration(t *testing.T) {
 	t.Parallel()
 	const duration = 300 * time.Millisecond
 	s := echo(t)
@@ -344,8 +349,8 @@ func TestAClientThatBeginsLateLoadsAsLong(t *testing.T) {
 	check.That(t, err == nil && r.Requests != 0 && r.Errors == 0 && took >= duration, "%d requests, %d errors in %s: %v", r.Requests, r.Errors, took, err)
 }
 
-func TestTheEndOfTheContextEndsEverything(t *testing.T) {
-	for name, after := range map[string]time.Duration{"at once": 0, "midway": 200 * time.Millisecond} {
+func TestCanceledContextEndsClientsAndServer(t *testing.T) {
+	for name, after := range map[string]time.Duration{"immediately": 0, "during the load": 200 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -357,50 +362,50 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 			gone(t, append(pids(c), s.child.cmd.Process.Pid)...)
 			check.Error(t, errors.Join(c.Close(), s.Close()), "")
 			_, err = Start(ctx, ClientOptions{URL: s.URL(), Connections: 1, Duration: time.Second})
-			check.That(t, errors.Is(err, context.Canceled), "Start after that: %v", err)
+			check.That(t, errors.Is(err, context.Canceled), "Start with a canceled context: %v", err)
 		})
 	}
 }
 
-func TestClientsThatAreNotWantedEnd(t *testing.T) {
+func TestClosedClientsExit(t *testing.T) {
 	c := must.Get(Start(t.Context(), ClientOptions{URL: "http://127.0.0.1:1/", Connections: 4, Duration: time.Minute, Instances: 2}))(t)
 	must.OK(t, c.Close())
 	gone(t, pids(c)...)
 }
 
-func TestClientsWaitUntilTheyAreTold(t *testing.T) {
+func TestClientsAreIdleUntilRun(t *testing.T) {
 	s := newCounting(t)
 	c := started(t, ClientOptions{URL: s.URL, Connections: 4, QPS: 100, Duration: 50 * time.Millisecond, Instances: 2, Timeout: time.Minute})
 	time.Sleep(100 * time.Millisecond)
 	used, since := c.all[0].cpu(), time.Now()
 	time.Sleep(100 * time.Millisecond)
 	used = c.all[0].cpu() - used
-	if n := s.connections.Load(); n != 0 || used > time.Since(since).Nanoseconds()/2 { // one that spins takes all of it
-		t.Errorf("before the order to begin: %d connections, %d ns of CPU time", n, used)
+	if n := s.connections.Load(); n != 0 || used > time.Since(since).Nanoseconds()/2 { // a busy loop uses all of it
+		t.Errorf("before Run: %d connections, %d ns of CPU time", n, used)
 	}
 	r, err := c.Run(t.Context())
 	check.That(t, err == nil && r.Requests != 0, "%+v, %v", r, err)
 }
 
-func TestALoadThatCannotBeIsRefused(t *testing.T) {
+func TestInvalidLoadIsRefused(t *testing.T) {
 	good := ClientOptions{URL: "http://127.0.0.1/", Connections: 1, Duration: time.Second}
 	for name, change := range map[string]func(*ClientOptions){
-		"no URL":                     func(o *ClientOptions) { o.URL = "" },
-		"a URL of a file":            func(o *ClientOptions) { o.URL = "file:///etc/passwd" },
-		"a URL without a host":       func(o *ClientOptions) { o.URL = "http:///x" },
-		"a URL with a line break":    func(o *ClientOptions) { o.URL = "http://127.0.0.1/\r\nHost: other" },
-		"a URL with a password":      func(o *ClientOptions) { o.URL = "http://me:secret@127.0.0.1/" },
-		"no connections":             func(o *ClientOptions) { o.Connections = 0 },
-		"a million connections":      func(o *ClientOptions) { o.Connections = 1e6 },
-		"less connections than ones": func(o *ClientOptions) { o.Instances = 2 },
-		"a negative rate":            func(o *ClientOptions) { o.QPS = -1 },
-		"more requests than count":   func(o *ClientOptions) { o.QPS = 1e300 },
-		"not one request":            func(o *ClientOptions) { o.QPS = 0.5 },
-		"no time":                    func(o *ClientOptions) { o.Duration = 0 },
-		"a time-out of nothing":      func(o *ClientOptions) { o.Timeout = -time.Second },
-		"too many cgroups":           func(o *ClientOptions) { o.Groups = [][]string{{}, {}} },
-		"a cgroup that is none":      func(o *ClientOptions) { o.Groups = [][]string{{"/tmp"}} },
-		"a cgroup that isn't there":  func(o *ClientOptions) { o.Groups = [][]string{{"/sys/fs/cgroup/nowhere"}} },
+		"no URL":                         func(o *ClientOptions) { o.URL = "" },
+		"file URL":                       func(o *ClientOptions) { o.URL = "file:///etc/passwd" },
+		"URL without host":               func(o *ClientOptions) { o.URL = "http:///x" },
+		"URL with line break":            func(o *ClientOptions) { o.URL = "http://127.0.0.1/\r\nHost: other" },
+		"URL with password":              func(o *ClientOptions) { o.URL = "http://me:secret@127.0.0.1/" },
+		"no connections":                 func(o *ClientOptions) { o.Connections = 0 },
+		"too many connections":           func(o *ClientOptions) { o.Connections = 1e6 },
+		"fewer connections than clients": func(o *ClientOptions) { o.Instances = 2 },
+		"negative rate":                  func(o *ClientOptions) { o.QPS = -1 },
+		"too many requests":              func(o *ClientOptions) { o.QPS = 1e300 },
+		"less than one request":          func(o *ClientOptions) { o.QPS = 0.5 },
+		"no duration":                    func(o *ClientOptions) { o.Duration = 0 },
+		"negative timeout":               func(o *ClientOptions) { o.Timeout = -time.Second },
+		"too many cgroups":               func(o *ClientOptions) { o.Groups = [][]string{{}, {}} },
+		"not a cgroup":                   func(o *ClientOptions) { o.Groups = [][]string{{"/tmp"}} },
+		"missing cgroup":                 func(o *ClientOptions) { o.Groups = [][]string{{"/sys/fs/cgroup/nowhere"}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := good
@@ -408,22 +413,22 @@ func TestALoadThatCannotBeIsRefused(t *testing.T) {
 			c, err := Start(t.Context(), o)
 			if err == nil {
 				c.Close()
-				t.Fatal("it was started")
+				t.Fatal("the load was started")
 			}
-			check.That(t, !strings.Contains(err.Error(), "secret"), "the password is in it: %v", err)
+			check.That(t, !strings.Contains(err.Error(), "secret"), "the error contains the password: %v", err)
 		})
 	}
 }
 
-func TestLoadIsDividedWithNothingLost(t *testing.T) {
+func TestSharesAddUpToTheWhole(t *testing.T) {
 	for range 200 {
 		of := 1 + rand.IntN(50)
 		n, sum := of+rand.IntN(3000), 0
 		for i := range of {
 			part := share(n, i, of)
-			must.That(t, part >= n/of && part <= n/of+1, "part %d of %d by %d is %d", i, n, of, part)
+			must.That(t, part >= n/of && part <= n/of+1, "share %d of %d among %d is %d", i, n, of, part)
 			sum += part
 		}
-		must.That(t, sum == n, "%d by %d is %d together", n, of, sum)
+		must.That(t, sum == n, "the shares of %d among %d add up to %d", n, of, sum)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// The test binary is executed again. These verbs are for tests that need a process with
+// TestMain runs a verb if the test binary executes itself. Some tests need a process with
 // its own limits or lifetime.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
@@ -36,10 +36,10 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // they mostly wait
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait
 	code := m.Run()
 	if left := children(); left != "" && code == 0 {
-		fmt.Fprintln(os.Stderr, "processes are left running:", left)
+		fmt.Fprintln(os.Stderr, "processes still running:", left)
 		code = 1
 	}
 	os.Exit(code)
@@ -60,12 +60,12 @@ var testVerbs = map[string]func([]string){
 		})
 		fmt.Println(err)
 	},
-	// imports prints the state before any of our code has run.
+	// -imports prints the number of goroutines and the flags after importing the package.
 	"-imports": func([]string) {
 		fmt.Println(runtime.NumGoroutine())
 		flag.VisitAll(func(f *flag.Flag) { fmt.Println(f.Name) })
 	},
-	// -orphans prints the processes it has started and waits to be killed.
+	// -orphans prints the pids of its server and clients, and waits to be killed.
 	"-orphans": func([]string) {
 		s, err := Serve(context.Background())
 		if err != nil {
@@ -81,7 +81,7 @@ var testVerbs = map[string]func([]string){
 		_, err = c.Run(context.Background())
 		fmt.Println(err)
 	},
-	// These print what no client prints.
+	// These do not follow the protocol of a client.
 	"-nonsense": func([]string) { say("x\n") },
 	"-flood":    func([]string) { say(strings.Repeat(" ", 2*longestLine)) },
 	"-silent":   func([]string) { time.Sleep(time.Minute) },
@@ -89,7 +89,7 @@ var testVerbs = map[string]func([]string){
 		fmt.Fprintln(os.Stderr, "it is\x1b[31m broken")
 		os.Exit(3)
 	},
-	// -few-ports provides 100 ports and sends thousands of requests through them.
+	// -few-ports opens many more connections than there are local ports.
 	"-few-ports": func([]string) {
 		s, err := Serve(context.Background())
 		if err != nil {
@@ -114,7 +114,7 @@ func say(text string) {
 	time.Sleep(time.Minute)
 }
 
-// itself runs one of those verbs and returns its output.
+// itself runs one of testVerbs and returns its output.
 func itself(t *testing.T, attr *syscall.SysProcAttr, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
@@ -124,7 +124,7 @@ func itself(t *testing.T, attr *syscall.SysProcAttr, args ...string) string {
 	return string(out)
 }
 
-// children returns all children of this process, including zombies.
+// children returns the pids of all children of this process, including zombies.
 func children() string {
 	var all []string
 	tasks, _ := os.ReadDir("/proc/self/task")
@@ -143,7 +143,7 @@ func pids(c *Clients) (out []int) {
 	return out
 }
 
-// gone waits for the end of processes.
+// gone waits until the processes have ended.
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -152,12 +152,12 @@ func gone(t *testing.T, pids ...int) {
 			if err != nil || bytes.Contains(b, []byte(") Z ")) {
 				break
 			}
-			must.That(t, !time.Now().After(end), "process %d is still there", pid)
+			must.That(t, !time.Now().After(end), "process %d is still running", pid)
 		}
 	}
 }
 
-// echo is a server for one test.
+// echo starts a server process for one test.
 func echo(t *testing.T) *Server {
 	t.Helper()
 	s := must.Get(Serve(t.Context()))(t)
@@ -165,7 +165,7 @@ func echo(t *testing.T) *Server {
 	return s
 }
 
-// started returns the clients of one test.
+// started starts clients and closes them at the end of the test.
 func started(t *testing.T, o ClientOptions) *Clients {
 	t.Helper()
 	c := must.Get(Start(t.Context(), o))(t)
@@ -173,7 +173,7 @@ func started(t *testing.T, o ClientOptions) *Clients {
 	return c
 }
 
-// sent sends one load.
+// sent runs one load and returns its result.
 func sent(t *testing.T, o ClientOptions) (Result, error) {
 	t.Helper()
 	c := started(t, o)
@@ -206,7 +206,7 @@ func newCounting(t *testing.T) *counting {
 	return c
 }
 
-// serving is a server for one test.
+// serving starts a server in this process for one test.
 func serving(t *testing.T, f http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(f)

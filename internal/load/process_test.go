@@ -25,7 +25,7 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-func TestTheyDieWithTare(t *testing.T) {
+func TestProcessesDieWithTheirParent(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe", "-orphans")
 	out := must.Get(cmd.StdoutPipe())(t)
 	must.OK(t, cmd.Start())
@@ -39,7 +39,7 @@ func TestTheyDieWithTare(t *testing.T) {
 	gone(t, pids[:]...)
 }
 
-func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
+func TestClientsStartInTheirCgroups(t *testing.T) {
 	var roots []string
 	for _, root := range []string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
 		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err == nil {
@@ -61,7 +61,7 @@ func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
 					}
 					time.Sleep(10 * time.Millisecond)
 				}
-				t.Errorf("%s is left", dir)
+				t.Errorf("%s was not removed", dir)
 			})
 			all = append(all, dir)
 		}
@@ -74,24 +74,24 @@ func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
 	for pid, groups := range map[int][]string{pids(c)[0]: one, pids(c)[1]: two} {
 		for _, dir := range groups {
 			b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-			check.That(t, err == nil && strings.TrimSpace(string(b)) == strconv.Itoa(pid), "%s has %q, not %d: %v", dir, b, pid, err)
+			check.That(t, err == nil && strings.TrimSpace(string(b)) == strconv.Itoa(pid), "%s contains %q, want %d: %v", dir, b, pid, err)
 		}
 	}
-	// Killing the cgroup kills them.
+	// Killing one client fails the load.
 	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(pids(c)[0], unix.SIGKILL) })
 	_, err := c.Run(t.Context())
-	check.That(t, err != nil, "a load with an emptied cgroup has no error")
+	check.That(t, err != nil, "a load with a killed client has no error")
 }
 
-func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
+func TestProcessWithInvalidOutputIsKilled(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb, want string
 		within     time.Duration
 	}{
-		"no JSON":         {"-nonsense", "malformed answer", patience},
-		"a line too long": {"-flood", "a line of more than 1024 KiB", patience},
-		"nothing":         {"-silent", "timed out and was killed", 100 * time.Millisecond},
-		"an error":        {"-fails", `it is\x1b[31m broken`, patience},
+		"no JSON":       {"-nonsense", "malformed answer", patience},
+		"overlong line": {"-flood", "a line of more than 1024 KiB", patience},
+		"no output":     {"-silent", "timed out and was killed", 100 * time.Millisecond},
+		"error":         {"-fails", `it is\x1b[31m broken`, patience},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one, err := begin(t.Context(), c.verb, "a process", nil, nil, struct{}{})
@@ -105,7 +105,7 @@ func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
 	}
 }
 
-func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
+func TestHiddenCommandRefusesInvalidInput(t *testing.T) {
 	client := func(t *testing.T, in string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -113,22 +113,22 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 		cmd.Stdin = strings.NewReader(in)
 		var said strings.Builder
 		cmd.Stderr = &said
-		_ = cmd.Run() // the exit code has the error
+		_ = cmd.Run() // the exit code shows the failure
 		return fmt.Sprintf("exit %d: %s", cmd.ProcessState.ExitCode(), strings.TrimSpace(said.String()))
 	}
 	golden.Cases(t, "testdata/hidden.txt", client)
 	said := client(t, strings.Repeat("[", longestLine+1))
-	check.That(t, strings.HasPrefix(said, "exit 1: ") && strings.Contains(said, "a line of more than"), "a line without end: %s", said)
+	check.That(t, strings.HasPrefix(said, "exit 1: ") && strings.Contains(said, "a line of more than"), "endless line: %s", said)
 }
 
-func TestAServerThatWasKilledIsAnError(t *testing.T) {
+func TestKilledServerIsAnError(t *testing.T) {
 	s := must.Get(Serve(t.Context()))(t)
 	unix.Kill(s.child.cmd.Process.Pid, unix.SIGKILL)
 	gone(t, s.child.cmd.Process.Pid)
 	check.Error(t, s.Close(), "signal: killed")
 }
 
-func TestTooFewFilesAreRaisedOrSaid(t *testing.T) {
+func TestOpenFileLimitIsRaisedOrReported(t *testing.T) {
 	lines := strings.Split(itself(t, nil, "-few-files"), "\n")
 	want := []string{"<nil>", "500", "prlimit --pid $$ --nofile=1064:1064", "1000 connections need 1064 open files in one process, but the limit is 500"}
 	for i, w := range want {
@@ -136,7 +136,7 @@ func TestTooFewFilesAreRaisedOrSaid(t *testing.T) {
 	}
 }
 
-func TestThousandsOfConnectionsGoThroughAHundredPorts(t *testing.T) {
+func TestShortConnectionsReuseLocalPorts(t *testing.T) {
 	need.Root(t)
 	script := `ip link set lo up && echo '40000 40099' > /proc/sys/net/ipv4/ip_local_port_range && ` +
 		`echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec "$0" -few-ports`
@@ -145,22 +145,22 @@ func TestThousandsOfConnectionsGoThroughAHundredPorts(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Skipf("no network of its own: %v: %s", err, out)
+		t.Skipf("cannot create a network namespace: %v: %s", err, out)
 	}
 	lines := strings.Split(string(out), "\n")
 	check.That(t, lines[0] == "<nil>" && lines[1] == "800 0 800 <nil>" && strings.Contains(lines[2], "60 connections need 120 local ports"),
 		"%s", out)
 }
 
-func TestImportingItStartsNothing(t *testing.T) {
+func TestImportHasNoSideEffects(t *testing.T) {
 	for i, line := range strings.Fields(itself(t, nil, "-imports")) {
 		check.That(t, i != 0 || line == "1", "%s goroutines", line)
-		check.That(t, i == 0 || strings.HasPrefix(line, "test.") || line == "update", "a flag: %s", line) // a flag of package golden
+		check.That(t, i == 0 || strings.HasPrefix(line, "test.") || line == "update", "unexpected flag %s", line) // update is a flag of package golden
 	}
 }
 
-// A container's server may listen only on its own loopback.
-func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
+// The server of a container may listen on the container's loopback only.
+func TestRequestsAreSentFromTheServersNetworkNamespace(t *testing.T) {
 	need.Root(t)
 	var inside *os.File
 	var server net.Listener
@@ -184,8 +184,8 @@ func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
 	go s.Serve(server)
 	o := ClientOptions{URL: "http://" + server.Addr().String() + "/", Connections: 2, QPS: 100, Duration: 50 * time.Millisecond}
 	_, err := sent(t, o)
-	check.That(t, errors.Is(err, ErrNoAnswer), "from outside: %v", err)
+	check.That(t, errors.Is(err, ErrNoAnswer), "outside of the namespace: %v", err)
 	o.Net = inside
 	r, err := sent(t, o)
-	check.That(t, err == nil && r.Requests != 0 && r.Errors == 0, "from inside: %+v, %v", r, err)
+	check.That(t, err == nil && r.Requests != 0 && r.Errors == 0, "inside of the namespace: %+v, %v", r, err)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/ports"
 )
 
-func TestAProbeSaysWhenItBeganAndBecomesAProgram(t *testing.T) {
+func TestProbeReportsItsStartAndExecutesAProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"none/tool": 0o644, "some/tool": 0o755} {
@@ -35,14 +35,14 @@ func TestAProbeSaysWhenItBeganAndBecomesAProgram(t *testing.T) {
 		exit    int
 		out, is string
 	}{
-		"by a path":              {[]string{"t-1", "/bin/sh", "-c", "echo $0 $1; exit 7", "a b", "c"}, "", 7, "a b c\n", ""},
-		"found in PATH":          {[]string{"t-1", "tool", "x"}, path, 5, "", "tool x\n"},
-		"without a PATH":         {[]string{"t-1", "sh", "-c", "exit 3"}, "A=1", 3, "", ""},
-		"not there":              {[]string{"t-1", "nonesuch"}, path, 127, "", "tare-probe: cannot run nonesuch: no such program: errno 2\n"},
-		"not there, by a path":   {[]string{"t-1", "/no/such"}, "", 127, "", "tare-probe: cannot run /no/such: no such program: errno 2\n"},
-		"not to be run":          {[]string{"t-1", "tool"}, "PATH=" + dir + "/none", 126, "", "tare-probe: cannot run tool: errno 13\n"},
-		"of no known format":     {[]string{"t-1", "/proc/self/cmdline"}, "", 126, "", "tare-probe: cannot run /proc/self/cmdline: errno 13\n"},
-		"with its signals alone": {[]string{"t-1", "/bin/sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status"}, "", 0, "SigBlk:\t0000000000000000\n" + ignored(t), ""},
+		"path":                    {[]string{"t-1", "/bin/sh", "-c", "echo $0 $1; exit 7", "a b", "c"}, "", 7, "a b c\n", ""},
+		"found in PATH":           {[]string{"t-1", "tool", "x"}, path, 5, "", "tool x\n"},
+		"no PATH":                 {[]string{"t-1", "sh", "-c", "exit 3"}, "A=1", 3, "", ""},
+		"missing program":         {[]string{"t-1", "nonesuch"}, path, 127, "", "tare-probe: cannot run nonesuch: no such program: errno 2\n"},
+		"missing path":            {[]string{"t-1", "/no/such"}, "", 127, "", "tare-probe: cannot run /no/such: no such program: errno 2\n"},
+		"not executable":          {[]string{"t-1", "tool"}, "PATH=" + dir + "/none", 126, "", "tare-probe: cannot run tool: errno 13\n"},
+		"unknown format":          {[]string{"t-1", "/proc/self/cmdline"}, "", 126, "", "tare-probe: cannot run /proc/self/cmdline: errno 13\n"},
+		"default signal handlers": {[]string{"t-1", "/bin/sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status"}, "", 0, "SigBlk:\t0000000000000000\n" + ignored(t), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,13 +57,13 @@ func TestAProbeSaysWhenItBeganAndBecomesAProgram(t *testing.T) {
 			must.That(t, err == nil || errors.As(err, &exit), "%v", err)
 			line, rest, _ := strings.Cut(out.String(), "\n")
 			check.That(t, regexp.MustCompile(`^tare-probe/1 t-1 [0-9]+$`).MatchString(line) && rest == c.out && is.String() == c.is && cmd.ProcessState.ExitCode() == c.exit,
-				"%q, %q and status %d; want the line and %q, %q and %d", out.String(), is.String(), cmd.ProcessState.ExitCode(), c.out, c.is, c.exit)
+				"got %q, %q and status %d; want the probe line and %q, %q and %d", out.String(), is.String(), cmd.ProcessState.ExitCode(), c.out, c.is, c.exit)
 		})
 	}
 }
 
-// ignored lists the ignored signals that a program inherits from here, except SIGINT and
-// SIGTERM. Those belong to the probe, which restores their defaults.
+// ignored returns the SigIgn line of a program started by this test. It lacks SIGINT and
+// SIGTERM, because the probe restores their defaults.
 func ignored(t *testing.T) string {
 	t.Helper()
 	line, err := exec.Command("grep", "^SigIgn:", "/proc/self/status").Output()
@@ -73,7 +73,7 @@ func ignored(t *testing.T) string {
 	return fmt.Sprintf("SigIgn:\t%016x\n", mask&^(1<<(syscall.SIGINT-1)|1<<(syscall.SIGTERM-1)))
 }
 
-func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
+func TestServerDelaysLeaksAndHangsAsRequested(t *testing.T) {
 	t.Parallel()
 	port := ports.Held(t)
 	cmd := command(t, ServeArgs(port, "delay=200", "leak=100000", "hang=201"))
@@ -101,7 +101,7 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	waited := time.Since(began)
-	check.That(t, waited >= 200*time.Millisecond, "it answered after %v", waited)
+	check.That(t, waited >= 200*time.Millisecond, "the first answer came after %v", waited)
 	anonymous := func() int64 {
 		dir := must.Get(new(procs.Reader).Open(cmd.Process.Pid))(t)
 		defer dir.Close()
@@ -113,7 +113,7 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 		must.OK(t, get(ctx))
 	}
 	grown := anonymous() - before
-	check.That(t, grown >= 199*100000-4096 && grown <= 199*100000+4096, "grown by %d, want %d within a page", grown, 199*100000)
+	check.That(t, grown >= 199*100000-4096 && grown <= 199*100000+4096, "memory grew by %d, want %d ± one page", grown, 199*100000)
 	must.OK(t, get(ctx))
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
@@ -122,7 +122,7 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 	must.OK(t, cmd.Wait())
 }
 
-func TestAProgramIsRunInAFolderWithItsArgumentsAndEnvironment(t *testing.T) {
+func TestInRunsAProgramInAFolder(t *testing.T) {
 	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	cmd := command(t, InArgs(dir, "/bin/sh", "-c", `echo "$(pwd -P) $0 $1 $OF_OURS"`, "first", "two words"))
 	cmd.Env = append(os.Environ(), "OF_OURS=kept")
@@ -131,17 +131,17 @@ func TestAProgramIsRunInAFolderWithItsArgumentsAndEnvironment(t *testing.T) {
 	check.That(t, err == nil && string(out) == want, "%q, %v; want %q", out, err, want)
 }
 
-func TestAProgramsExitStatusIsItsOwnAndAFailureToRunItIs127(t *testing.T) {
+func TestInReturnsTheExitStatusOr127(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		exit int
 		says string
 	}{
-		"its own":            {InArgs("/", "/bin/sh", "-c", "exit 7"), 7, ""},
-		"a folder not there": {InArgs("/no/such/folder", "/bin/sh"), 127, "tare-probe: in: the folder: errno 2\n"},
-		"a file as a folder": {InArgs("/proc/self/stat", "/bin/sh"), 127, "tare-probe: in: the folder: errno 20\n"},
-		"a program missing":  {InArgs("/", "/no/such/program"), 127, "tare-probe: in: the program: errno 2\n"},
-		"no program":         {InArgs("/"), 2, "tare-probe: in FOLDER PROGRAM ARGUMENT...\n"},
+		"exit status of the program": {InArgs("/", "/bin/sh", "-c", "exit 7"), 7, ""},
+		"missing folder":             {InArgs("/no/such/folder", "/bin/sh"), 127, "tare-probe: in: the folder: errno 2\n"},
+		"file instead of a folder":   {InArgs("/proc/self/stat", "/bin/sh"), 127, "tare-probe: in: the folder: errno 20\n"},
+		"missing program":            {InArgs("/", "/no/such/program"), 127, "tare-probe: in: the program: errno 2\n"},
+		"no program":                 {InArgs("/"), 2, "tare-probe: in FOLDER PROGRAM ARGUMENT...\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := command(t, tc.args)

@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// TestEmbeddedProgramsMatchTheirSources rebuilds the probe and the
-// lane and compares them byte by byte.
+// TestEmbeddedProgramsMatchTheirSources rebuilds the probe and the lane. The results must
+// be identical to the embedded files.
 func TestEmbeddedProgramsMatchTheirSources(t *testing.T) {
 	for arch, compiler := range map[string]string{"amd64": "x86_64-linux-gnu-gcc-12", "arm64": "aarch64-linux-gnu-gcc-12"} {
 		t.Run(arch, func(t *testing.T) {
@@ -30,19 +30,19 @@ func TestEmbeddedProgramsMatchTheirSources(t *testing.T) {
 	}
 }
 
-func TestAProbeReportsAndLeavesWhenAsked(t *testing.T) {
+func TestProbeReportsAndExitsOnRequest(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, Install(dir))
 	out, err := exec.Command(filepath.Join(dir, Name), "--exit", "token").Output()
 	check.That(t, err == nil && strings.HasPrefix(string(out), "tare-probe/1 token ") && strings.HasSuffix(string(out), "\n"),
 		"%q %v", out, err)
 	err = exec.Command(filepath.Join(dir, Name), strings.Repeat("x", 200)).Run()
-	check.That(t, err != nil, "a token of 200 characters was taken")
+	check.That(t, err != nil, "a token of 200 characters was accepted")
 }
 
-func TestWhatHoldsAPodSaysNothingAndStaysUntilItIsTold(t *testing.T) {
+func TestPausePrintsNothingAndStaysUntilSIGTERM(t *testing.T) {
 	t.Parallel()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0) // every write fails, as in gVisor's sandboxes
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0) // every write fails, as in a gVisor sandbox
 	must.OK(t, err)
 	defer full.Close()
 	for _, args := range [][]string{{"/probe", "pause"}, {"/pause"}} {
@@ -60,7 +60,7 @@ func TestWhatHoldsAPodSaysNothingAndStaysUntilItIsTold(t *testing.T) {
 	check.That(t, workload.ProcessState.ExitCode() == 3, "an unknown workload: %v", err)
 }
 
-// caught returns the signals that a process handles.
+// caught returns the set of signals for which a process has a handler.
 func caught(t *testing.T, pid int) (set uint64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -70,13 +70,13 @@ func caught(t *testing.T, pid int) (set uint64) {
 	return set
 }
 
-// Kata's agent sends SIGKILL instead of SIGTERM to a first process without the signal in
-// SigCgt. A process that only waits for it, without a handler, lacks it.
-func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
+// Kata's agent sends SIGKILL instead of SIGTERM if the first process has no handler for
+// it in SigCgt. A process that only waits for the signal has no handler.
+func TestWaitingProbeHandlesSIGTERM(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		cmd := exec.Command(filepath.Join(installed, Name), "token")
-		if os.Geteuid() == 0 { // as in a container, where only what is handled arrives
+		if os.Geteuid() == 0 { // as in a container, where PID 1 only gets signals that it handles
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 		}
 		out := must.Get(cmd.StdoutPipe())(t)
@@ -90,10 +90,9 @@ func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
 	}
 }
 
-// command runs the real program with the arguments of a load.
-// installed is the path of the probe used by all tests. It is written before any test
-// starts: a file written while another test forks stays open in the child for a moment
-// and cannot be executed (ETXTBSY).
+// installed is the folder of the probe used by all tests. TestMain writes it, because a
+// test that writes it might get ETXTBSY: a concurrent fork keeps the file open for a
+// moment.
 var installed string
 
 func TestMain(m *testing.M) {
@@ -116,8 +115,8 @@ func command(t *testing.T, args []string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), filepath.Join(installed, args[0]), args[1:]...)
 }
 
-// The kernel counts the pages of the mapping while they are in use.
-func TestExactlyTheMemoryThatWasAskedForIsHeld(t *testing.T) {
+// The kernel counts the pages while the probe holds them.
+func TestHoldUsesExactlyTheRequestedMemory(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{1, 1 << 20, 64<<20 + 4096} {
 		out, errs, exit := run(t, HoldArgs(bytes, time.Millisecond))
@@ -132,25 +131,24 @@ func TestExactlyTheMemoryThatWasAskedForIsHeld(t *testing.T) {
 		_, after, _ := strings.Cut(string(status), "\nRssAnon:")
 		got, want := int64(0), (bytes+4095)/4096*4
 		if _, e := fmt.Sscan(after, &got); err != nil || e != nil || got < want || got > want+64 {
-			t.Errorf("%d KiB of anonymous memory, want %d and a few for the stack: %v %v", got, want, err, e)
+			t.Errorf("%d KiB of anonymous memory, want %d and a small stack: %v %v", got, want, err, e)
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
 }
 
-// Other processes may use the CPU. The probe only guarantees that it uses at most the
-// requested time and reports the used time.
-func TestTheCPUThatWasUsedIsTold(t *testing.T) {
+// Other processes may use the CPU. The probe only guarantees to use at most the requested
+// time, and to report the used time.
+func TestSpinReportsTheUsedCPU(t *testing.T) {
 	for _, cpus := range []float64{0.25, 1} {
 		const d = 500 * time.Millisecond
 		spun, used := spin(t, cpus, d)
-		// One more piece of work may be added; the kernel also counts the exec and the
-		// exit.
+		// The probe may use one slice more. The kernel also counts the exec and the exit.
 		most := time.Duration(1.01*cpus*float64(spun.Wall)) + time.Millisecond
 		check.That(t, spun.Wall >= d && spun.CPU <= most, "%v of a CPU: %+v", cpus, spun)
 		more := used - spun.CPU
-		check.That(t, more >= 0 && more <= 50*time.Millisecond, "%v of a CPU: the kernel counts %v, the probe %v", cpus, used, spun.CPU)
+		check.That(t, more >= 0 && more <= 50*time.Millisecond, "%v of a CPU: the kernel counts %v, the probe reports %v", cpus, used, spun.CPU)
 	}
 }
 
@@ -162,7 +160,7 @@ func spin(t *testing.T, cpus float64, d time.Duration) (Spun, time.Duration) {
 	return spun, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
-func TestALoadEndsOnSIGTERM(t *testing.T) {
+func TestLoadEndsOnSIGTERM(t *testing.T) {
 	for _, args := range [][]string{HoldArgs(1<<20, time.Hour), HoldArgs(1<<34, time.Hour), SpinArgs(0.5, time.Hour), SpinArgs(1, time.Hour)} {
 		cmd := command(t, args)
 		must.OK(t, cmd.Start())

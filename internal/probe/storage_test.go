@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// run runs the real program until it exits.
+// run runs the probe until it exits.
 func run(t *testing.T, args []string) (out, errs string, exit int) {
 	t.Helper()
 	cmd := command(t, args)
@@ -43,7 +43,7 @@ func fill(t *testing.T, bytes int64, files ...string) {
 		"%q %q %d: %+v %v", out, errs, exit, f, err)
 }
 
-func TestFilesAreLaidOutToTheByteInAFolderThatIsMade(t *testing.T) {
+func TestFillCreatesFoldersAndFilesOfExactSize(t *testing.T) {
 	for _, size := range []int64{1, 4096, 1<<20 - 1, 1 << 20, 2<<20 + 7} {
 		t.Run(strconv.FormatInt(size, 10), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
@@ -57,8 +57,8 @@ func TestFilesAreLaidOutToTheByteInAFolderThatIsMade(t *testing.T) {
 	}
 }
 
-// Root in a container with a user namespace is an unprivileged user.
-func TestFilesThatAreLaidOutAreForEveryoneToWrite(t *testing.T) {
+// Root in a container with a user namespace is an unprivileged user outside of it.
+func TestFilledFilesAreWorldWritable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a")
 	before := unix.Umask(0o077)
 	defer unix.Umask(before)
@@ -66,7 +66,7 @@ func TestFilesThatAreLaidOutAreForEveryoneToWrite(t *testing.T) {
 	check.Equal(t, "Mode", must.Get(os.Stat(file))(t).Mode(), 0o666)
 }
 
-func TestALinkIsNotFollowedToBeLaidOut(t *testing.T) {
+func TestFillRefusesSymlinks(t *testing.T) {
 	dir := t.TempDir()
 	other, link := filepath.Join(dir, "other"), filepath.Join(dir, "link")
 	must.OK(t, errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, link)))
@@ -74,18 +74,18 @@ func TestALinkIsNotFollowedToBeLaidOut(t *testing.T) {
 	var at *FileError
 	_, err := ParseFilled(out)
 	check.That(t, exit == 1 && errors.As(err, &at) && at.Errno == unix.ELOOP, "%q %d", out, exit)
-	check.Equal(t, "result", string(must.Get(os.ReadFile(other))(t)), "theirs")
+	check.Equal(t, "target of the link", string(must.Get(os.ReadFile(other))(t)), "theirs")
 }
 
-func TestALargerFileIsCutToWhatIsLaidOut(t *testing.T) {
+func TestFillTruncatesALargerFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a")
 	fill(t, 8192, file)
 	fill(t, 100, file)
 	check.Equal(t, "Size", must.Get(os.Stat(file))(t).Size(), 100)
 }
 
-// The data is incompressible, also together with other files and files of earlier runs.
-func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
+// The data does not repeat within a file, in other files, or in later runs.
+func TestFilledDataIsIncompressible(t *testing.T) {
 	dir := t.TempDir()
 	var all bytes.Buffer
 	for run := range 2 {
@@ -105,7 +105,7 @@ func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 	w, _ := flate.NewWriter(&packed, flate.BestSpeed)
 	_, err := io.Copy(w, bytes.NewReader(all.Bytes()))
 	must.That(t, err == nil && w.Close() == nil, "%v", err)
-	check.That(t, packed.Len() >= all.Len(), "%d bytes are packed into %d", all.Len(), packed.Len())
+	check.That(t, packed.Len() >= all.Len(), "%d bytes were compressed to %d", all.Len(), packed.Len())
 }
 
 // resident returns the number of pages of a file in the page cache.
@@ -125,25 +125,25 @@ func resident(t *testing.T, path string) (n int) {
 	return n
 }
 
-func TestThePageCacheLetsGoOfFiles(t *testing.T) {
+func TestEvictRemovesFilesFromThePageCache(t *testing.T) {
 	dir := t.TempDir()
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil || fs.Type == unix.TMPFS_MAGIC {
-		t.Skip("what is in tmpfs is nowhere but in the page cache: set TMPDIR to a disk", err)
+		t.Skip("tmpfs only exists in the page cache: set TMPDIR to a disk", err)
 	}
 	file := filepath.Join(dir, "a")
 	fill(t, 4<<20, file)
-	check.Equal(t, "after it was laid out", resident(t, file), 0)
+	check.Equal(t, "cached pages after fill", resident(t, file), 0)
 	must.OK(t, os.WriteFile(file, make([]byte, 4<<20), 0o600)) // dirty pages
 	n := resident(t, file)
-	must.That(t, n >= 1024, "after a write only %d pages are cached", n)
+	must.That(t, n >= 1024, "only %d pages are cached after a write", n)
 	out, errs, exit := run(t, EvictArgs(file, file))
 	n, err := ParseEvicted(out)
 	check.That(t, n == 2 && err == nil && exit == 0 && errs == "", "%q %q %d: %d %v", out, errs, exit, n, err)
-	check.Equal(t, "after it was evicted", resident(t, file), 0)
+	check.Equal(t, "cached pages after evict", resident(t, file), 0)
 }
 
-func TestWhatStopsTheProbeAtAFileIsToldByItsErrno(t *testing.T) {
+func TestFileErrorsHaveTheErrno(t *testing.T) {
 	dir := t.TempDir()
 	deep, absent := filepath.Join(dir, "a", "b", "c"), filepath.Join(dir, "a b\\ü")
 	file := filepath.Join(dir, "file")
@@ -153,15 +153,15 @@ func TestWhatStopsTheProbeAtAFileIsToldByItsErrno(t *testing.T) {
 		parse func(string) error
 		want  FileError
 	}{
-		"a full device":                     {FillArgs(4096, file, "/dev/full"), filled, FileError{"fill", "/dev/full", syscall.ENOSPC}},
-		"two folders that are not there":    {FillArgs(1, deep), filled, FileError{"fill", deep, syscall.ENOENT}},
-		"a device that is not there":        {FillArgs(1, "/dev/tare-absent"), filled, FileError{"fill", "/dev/tare-absent", syscall.ENOENT}},
-		"a folder":                          {FillArgs(1, dir), filled, FileError{"fill", dir, syscall.EISDIR}},
-		"a file in a file":                  {FillArgs(1, file+"/x"), filled, FileError{"fill", file + "/x", syscall.ENOTDIR}},
-		"evicting what is not there":        {EvictArgs(file, absent), evicted, FileError{"evict", absent, syscall.ENOENT}},
-		"evicting a device":                 {EvictArgs("/dev/null"), nil, FileError{}},
-		"reading directly what isn't there": {DirectArgs(absent), directed, FileError{"direct", absent, syscall.ENOENT}},
-		"reading a folder directly":         {DirectArgs(dir), directed, FileError{"direct", dir, syscall.EISDIR}},
+		"fill a full device":       {FillArgs(4096, file, "/dev/full"), filled, FileError{"fill", "/dev/full", syscall.ENOSPC}},
+		"fill in missing folders":  {FillArgs(1, deep), filled, FileError{"fill", deep, syscall.ENOENT}},
+		"fill a missing device":    {FillArgs(1, "/dev/tare-absent"), filled, FileError{"fill", "/dev/tare-absent", syscall.ENOENT}},
+		"fill a folder":            {FillArgs(1, dir), filled, FileError{"fill", dir, syscall.EISDIR}},
+		"fill a file below a file": {FillArgs(1, file+"/x"), filled, FileError{"fill", file + "/x", syscall.ENOTDIR}},
+		"evict a missing file":     {EvictArgs(file, absent), evicted, FileError{"evict", absent, syscall.ENOENT}},
+		"evict a device":           {EvictArgs("/dev/null"), nil, FileError{}},
+		"read a missing file":      {DirectArgs(absent), directed, FileError{"direct", absent, syscall.ENOENT}},
+		"read a folder":            {DirectArgs(dir), directed, FileError{"direct", dir, syscall.EISDIR}},
 	} {
 		out, errs, exit := run(t, c.args)
 		if c.parse == nil {
@@ -174,7 +174,7 @@ func TestWhatStopsTheProbeAtAFileIsToldByItsErrno(t *testing.T) {
 		check.Equal(t, name, fmt.Sprintf("tare-probe: %s: %s: errno %d\n", c.want.Verb, c.want.Path, c.want.Errno), errs)
 	}
 	_, err := os.Stat("/dev/tare-absent")
-	check.That(t, err != nil, "a file was made in the place of a device")
+	check.That(t, err != nil, "a file was created instead of the device")
 }
 
 func filled(out string) error   { _, err := ParseFilled(out); return err }
@@ -191,7 +191,7 @@ func mounted(t *testing.T, options string) string {
 	return dir
 }
 
-func TestAFileThatDoesNotFitGivesItsRoomBack(t *testing.T) {
+func TestFileThatDoesNotFitIsTruncated(t *testing.T) {
 	dir := mounted(t, "size=4m")
 	file := filepath.Join(dir, "a")
 	out, _, exit := run(t, FillArgs(5<<20, file))
@@ -200,7 +200,7 @@ func TestAFileThatDoesNotFitGivesItsRoomBack(t *testing.T) {
 	check.Equal(t, "Size", must.Get(os.Stat(file))(t).Size(), 0)
 }
 
-func TestNothingIsLaidOutWhereNothingCanBeWritten(t *testing.T) {
+func TestFillFailsOnAReadOnlyFileSystem(t *testing.T) {
 	dir := mounted(t, "size=4m")
 	must.OK(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	for _, file := range []string{"a", "new/a"} {
@@ -210,7 +210,7 @@ func TestNothingIsLaidOutWhereNothingCanBeWritten(t *testing.T) {
 	}
 }
 
-func TestAFileSystemIsWhatStatfsSays(t *testing.T) {
+func TestFileSystemsMatchStatfs(t *testing.T) {
 	dir := mounted(t, "size=64m")
 	out, errs, exit := run(t, FileSystemArgs(dir, "/proc", dir+"/a b", "/"))
 	list, err := ParseFileSystems(out)
@@ -224,12 +224,12 @@ func TestAFileSystemIsWhatStatfsSays(t *testing.T) {
 	var root unix.Statfs_t
 	must.OK(t, unix.Statfs("/", &root))
 	got := list[3]
-	check.That(t, got.Type == uint64(root.Type) && got.Size == int64(root.Blocks)*root.Frsize && got.Free <= got.Size, "%+v, the kernel says %+v", got, root)
+	check.That(t, got.Type == uint64(root.Type) && got.Size == int64(root.Blocks)*root.Frsize && got.Free <= got.Size, "got %+v, statfs returned %+v", got, root)
 }
 
-func TestADirectReadIsTakenOrRefused(t *testing.T) {
+func TestDirectReadSucceedsOrHasAnErrno(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a")
-	for _, size := range []int64{1, 4096, 8192} { // shorter than the read, as long, longer
+	for _, size := range []int64{1, 4096, 8192} { // shorter than the read, equal, longer
 		fill(t, size, file)
 		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
 		if err == nil {
@@ -246,7 +246,7 @@ func TestADirectReadIsTakenOrRefused(t *testing.T) {
 	check.That(t, err == nil && got == (Direct{Errno: syscall.EINVAL}) && exit == 0, "%q %d: %+v %v", out, exit, got, err)
 }
 
-func TestACommandThatCannotBeIsRefusedInOneLine(t *testing.T) {
+func TestInvalidCommandIsRefusedInOneLine(t *testing.T) {
 	long := "/" + strings.Repeat("x", 1024)
 	for _, args := range [][]string{
 		{"fill", "1"}, {"fill", "0", "a"}, {"fill", "-1", "a"}, {"fill", "1k", "a"}, {"fill", "", "a"}, {"fill", "1.5", "a"},
@@ -263,7 +263,7 @@ func TestACommandThatCannotBeIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
-// readers parse the probe's output, by their names in testdata/reports.txt.
+// readers are the parsers, by their names in testdata/reports.txt.
 var readers = map[string]func(out string) (any, error){
 	"held":    func(out string) (any, error) { return ParseHeld(out) },
 	"spun":    func(out string) (any, error) { return ParseSpun(out) },
@@ -272,13 +272,13 @@ var readers = map[string]func(out string) (any, error){
 	"direct":  func(out string) (any, error) { return ParseDirect(out) },
 }
 
-func TestReportsAreReadStrictly(t *testing.T) {
+func TestReportsAreParsedStrictly(t *testing.T) {
 	golden.Lines(t, "testdata/reports.txt", func(t *testing.T, line string) (any, error) {
 		reader, quoted, _ := strings.Cut(line, " ")
 		out := must.Get(strconv.Unquote(quoted))(t)
 		got, err := readers[reader](out)
 		fe, is := errors.AsType[*FileError](err)
-		check.That(t, !is, "%q was taken for %+v", out, fe)
+		check.That(t, !is, "%q was parsed as the error %+v", out, fe)
 		return got, err
 	})
 }
@@ -289,7 +289,7 @@ func FuzzReports(f *testing.F) {
 	f.Add("tare-hold/1 4096 12\ntare-held/1 99\n")
 	f.Fuzz(func(t *testing.T, out string) {
 		list, err := ParseFileSystems(out)
-		check.That(t, err != nil || len(list) != 0, "%q gave nothing", out)
+		check.That(t, err != nil || len(list) != 0, "%q gave no file systems and no error", out)
 		for _, fs := range list {
 			check.That(t, fs.Path != "" && fs.Size >= 0 && fs.Free >= 0 && (fs.Errno == 0 || fs.Size == 0), "%q gave %+v", out, fs)
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// part turns a record into that of a plan's measure, some days later.
+// part returns a change of a header: days later, and as a measure of a plan if plan is
+// not empty.
 func part(plan string, measure, days int) func(*record.Header) {
 	return func(h *record.Header) {
 		h.Started = h.Started.AddDate(0, 0, days)
@@ -22,7 +23,7 @@ func part(plan string, measure, days int) func(*record.Header) {
 	}
 }
 
-func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
+func TestMetricsShowTheLatestEndedRunOfEachPlan(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole(t, dir, "old.jsonl", "a", part("nightly", 1, 0))
@@ -53,15 +54,15 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 		`tare_run="b"`, "# EOF\n",
 	)
 	for _, id := range []string{"a", "g"} {
-		check.That(t, !strings.Contains(body, `tare_run="`+id+`"`), "there is one of run %s", id)
+		check.That(t, !strings.Contains(body, `tare_run="`+id+`"`), "metrics contain run %s", id)
 	}
-	// Unchanged records are not judged again; changed ones are.
+	// Only changed records are judged again.
 	kept := v.site.metered["new.jsonl"].documents
 	_, again, _ := v.get("/metrics")
-	check.That(t, again == body && &v.site.metered["new.jsonl"].documents[0] == &kept[0], "it was judged again")
+	check.That(t, again == body && &v.site.metered["new.jsonl"].documents[0] == &kept[0], "an unchanged record was judged again")
 	whole(t, dir, "newer.jsonl", "h", part("nightly", 1, 3))
 	v.again()
 	if _, body, _ := v.get("/metrics"); !strings.Contains(body, `tare_run="h"`) || strings.Contains(body, `tare_run="b"`) || len(v.site.metered) != 6 {
-		t.Errorf("later, of %d files:\n%s", len(v.site.metered), body)
+		t.Errorf("after a newer run, with %d files:\n%s", len(v.site.metered), body)
 	}
 }

@@ -37,7 +37,7 @@ import (
 
 const secret = "a token for tests"
 
-// visitor is a browser connected to the server of a folder.
+// visitor is an HTTP client with a cookie jar for a test server.
 type visitor struct {
 	*testing.T
 	site   *site
@@ -45,7 +45,7 @@ type visitor struct {
 	client *http.Client
 }
 
-// options returns the options of a server for a folder with the given live runs.
+// options returns server options for a folder. The runs in alive count as running.
 func options(t testing.TB, dir string, alive ...string) Options {
 	t.Helper()
 	lines := must.Get(all.Instruments.Lines())(t)
@@ -53,19 +53,19 @@ func options(t testing.TB, dir string, alive ...string) Options {
 		Alive: func(id string) bool { return slices.Contains(alive, id) }}
 }
 
-// visit serves a folder to a logged-in browser.
+// visit serves a folder and returns an authenticated client.
 func visit(t *testing.T, dir string, alive ...string) *visitor {
 	t.Helper()
 	root := must.Get(os.OpenRoot(dir))(t)
 	t.Cleanup(func() { root.Close() })
 	s := newSite(options(t, dir, alive...), root)
-	s.patience = time.Hour // enough for a busy machine
+	s.patience = time.Hour // a busy machine may be slow
 	v := &visitor{T: t, site: s, server: httptest.NewServer(s.guarded("node7", 1))}
 	t.Cleanup(v.server.Close)
 	jar, _ := cookiejar.New(nil) // never fails
 	v.client = &http.Client{Jar: jar}
 	status, _, _ := v.get("/?token=" + url.QueryEscape(secret))
-	must.That(t, status == http.StatusOK, "not let in: %d", status)
+	must.That(t, status == http.StatusOK, "the login failed: %d", status)
 	return v
 }
 
@@ -89,13 +89,12 @@ func (v *visitor) says(at string, status int, parts ...string) string {
 	got, body, _ := v.get(at)
 	lacks := func(part string) bool { return !strings.Contains(body, part) }
 	if got != status || slices.ContainsFunc(parts, lacks) {
-		v.Errorf("%s: %d; wanted %d and %q\n%.3000s", at, got, status, parts, body)
+		v.Errorf("%s: got %d; want %d and %q\n%.3000s", at, got, status, parts, body)
 	}
 	return body
 }
 
-// asked returns the response to an unauthenticated request for the list, with some
-// changes to the request.
+// asked changes an unauthenticated request for the list and returns the response.
 func (v *visitor) asked(change func(r *http.Request)) *httptest.ResponseRecorder {
 	v.Helper()
 	r := httptest.NewRequestWithContext(v.Context(), http.MethodGet, "/", nil)
@@ -106,10 +105,11 @@ func (v *visitor) asked(change func(r *http.Request)) *httptest.ResponseRecorder
 	return w
 }
 
-// again makes the next page read the folder, which happens at most once per second.
+// again makes the next page read the folder, although that happens at most once per
+// second.
 func (v *visitor) again() { v.site.index.walked = time.Time{} }
 
-// written is a record that a test writes line by line.
+// written is a record that a test writes.
 type written struct {
 	*testing.T
 	*record.Writer
@@ -166,9 +166,10 @@ func whole(t *testing.T, dir, name, id string, change func(*record.Header)) stri
 	return w.path
 }
 
-// Each line of the golden file has an address and a cookie, a Host name, or a scraper's
-// header. SECRET is the token, and TOKEN is the token in an address.
-func TestOnlyWhoHasTheTokenAndNamesTheServerIsLetIn(t *testing.T) {
+// Each line of the golden file has an address and a cookie, a Host header, or the
+// Authorization header of a scraper. SECRET is the token, and TOKEN is the URL-encoded
+// token.
+func TestAccessNeedsTheTokenAndTheHostName(t *testing.T) {
 	t.Parallel()
 	v := visit(t, t.TempDir())
 	golden.Lines(t, "testdata/asked.txt", func(t *testing.T, line string) (any, error) {
@@ -196,7 +197,7 @@ func TestOnlyWhoHasTheTokenAndNamesTheServerIsLetIn(t *testing.T) {
 }
 
 // The golden file has the status and the security headers of each response.
-func TestPagesAreReadAndNothingElseIsDoneWithThem(t *testing.T) {
+func TestPagesAreReadOnlyWithSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole(t, dir, "a.jsonl", "a", nil)
@@ -218,7 +219,7 @@ func TestPagesAreReadAndNothingElseIsDoneWithThem(t *testing.T) {
 	})
 }
 
-func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
+func TestFilesOutsideTheFolderAreNotServed(t *testing.T) {
 	t.Parallel()
 	outside, dir := t.TempDir(), t.TempDir()
 	elsewhere := whole(t, outside, "secret.jsonl", "s", nil)
@@ -230,7 +231,7 @@ func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
 	must.Write(t, filepath.Join(dir, "notes.txt"), "secret")
 	v := visit(t, dir)
 	if _, body, _ := v.get("/"); !strings.Contains(body, "in/a.jsonl") || strings.Contains(body, "link.jsonl") || strings.Contains(body, "secret") || strings.Contains(body, "pipe") {
-		t.Errorf("the list has what is not a file of the folder:\n%s", body)
+		t.Errorf("the list contains more than the files of the folder:\n%s", body)
 	}
 	for _, name := range []string{"../" + filepath.Base(outside) + "/secret.jsonl", elsewhere, "link.jsonl", "folder/secret.jsonl", "within.jsonl", "pipe.jsonl", "notes.txt",
 		"in/../in/a.jsonl", "./in/a.jsonl", "in", ".", "", "..", "/etc/passwd", "in/a.jsonl\x00"} {
@@ -239,7 +240,7 @@ func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
 			check.That(t, status == http.StatusNotFound && !strings.Contains(body, "run s"), "%s of %q: %d", at, name, status)
 		}
 	}
-	// Between the list and the report the file is replaced by a link or a pipe.
+	// A link or a pipe replaces the file after it was listed.
 	for name, swap := range map[string]func(string) error{
 		"a link": func(path string) error { return os.Symlink(elsewhere, path) },
 		"a pipe": func(path string) error { return unix.Mkfifo(path, 0o600) },
@@ -252,7 +253,7 @@ func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
 	}
 }
 
-func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T) {
+func TestListIsSortedByDateAndReportsInvalidFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, day := range map[string]int{"old.jsonl": 1, "sub/new.jsonl.zst": 20, "middle.jsonl": 10} {
@@ -265,20 +266,20 @@ func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T)
 	v := visit(t, dir)
 	body := v.says("/", http.StatusOK, "docker/runc", "AMD EPYC × 2", "6.18.0", "lifecycle", "not a tare record", "newer schema", "8 files", "2026-03-21 12:00", "<td class=\"n\">3</td>")
 	places := []int{strings.Index(body, "sub/new.jsonl.zst"), strings.Index(body, "middle.jsonl"), strings.Index(body, "old.jsonl")}
-	check.That(t, slices.IsSorted(places) && places[0] >= 0, "they stand at %v", places)
-	check.Equal(t, "are no records", strings.Count(body, "<td>cannot be read<br>"), 5)
+	check.That(t, slices.IsSorted(places) && places[0] >= 0, "positions %v, want ascending", places)
+	check.Equal(t, "unreadable files", strings.Count(body, "<td>cannot be read<br>"), 5)
 	long := regexp.MustCompile(`<span class="bad" title="[^"]{60,}">[^<]{59}…</span>`)
-	check.That(t, long.MatchString(body), "no long reason is cut, with all of it as a title")
+	check.That(t, long.MatchString(body), "no long reason is truncated with the full text as its title")
 	body = v.says("/?q=EPYC+2026-03-11", http.StatusOK, "middle.jsonl")
 	check.That(t, !strings.Contains(body, "old.jsonl") && !strings.Contains(body, "garbled"), "filtered:\n%s", body)
-	// The files are authoritative.
+	// The list follows the files.
 	must.OK(t, os.Remove(filepath.Join(dir, "middle.jsonl")))
 	whole(t, dir, "more.jsonl", "m", nil)
 	v.again()
-	check.Lacks(t, "later", v.says("/", http.StatusOK, "more.jsonl"), "middle.jsonl")
+	check.Lacks(t, "list after a removal", v.says("/", http.StatusOK, "more.jsonl"), "middle.jsonl")
 }
 
-func TestNamesOfOthersAreText(t *testing.T) {
+func TestUntrustedNamesAreEscaped(t *testing.T) {
 	t.Parallel()
 	const hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{.}}&\u202e\x1b[2J"
 	dir := t.TempDir()
@@ -302,7 +303,7 @@ func TestNamesOfOthersAreText(t *testing.T) {
 	}
 }
 
-func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
+func TestReportMatchesTheRecordInEveryFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must.OK(t, os.CopyFS(dir, os.DirFS("../../record/testdata/v1")))
@@ -313,7 +314,7 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 		records := must.Get(v.site.Lines.LoadAll(filepath.Join(dir, name)))(t)
 		j := must.Get(all.Instruments.Judge(records[0]))(t)
 		formats := v.site.Instruments.FormatNames(records[0].Header.Experiment)
-		if name != "lifecycle.jsonl" { // one shows it of the formats that all have
+		if name != "lifecycle.jsonl" { // one record is enough for the common formats
 			formats = slices.DeleteFunc(formats, func(format string) bool { _, of := export.FormatOf(format); return of || format == "html" })
 		}
 		for _, format := range formats {
@@ -322,16 +323,16 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 			status, body, header := v.get("/report?r=" + name + "&format=" + format)
 			if refused != nil {
 				check.That(t, status == http.StatusUnprocessableEntity && strings.Contains(html.UnescapeString(body), refused.Error()),
-					"%s as %s, which is refused: %d\n%s", name, format, status, body)
+					"%s as %s: want a refusal, got %d\n%s", name, format, status, body)
 				continue
 			}
-			if format == "html" { // but for the way back
+			if format == "html" { // except for the navigation
 				before, after, _ := strings.Cut(body, `<nav class="beside"`)
 				_, after, _ = strings.Cut(after, "</nav>\n")
 				body = before + after
 				if policy := header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'sha256-") || !strings.HasSuffix(policy, "; frame-ancestors 'none'") ||
 					!strings.Contains(html.UnescapeString(before), strings.TrimSuffix(policy, "; frame-ancestors 'none'")) {
-					t.Errorf("%s: the policy is %q", name, policy)
+					t.Errorf("%s: wrong policy %q", name, policy)
 				}
 			}
 			check.That(t, status == http.StatusOK && (format == "parquet" || body == want.String()),
@@ -341,12 +342,12 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 		}
 		text := must.Read(t, filepath.Join(dir, name))
 		status, body, _ := v.get("/record?r=" + name)
-		check.That(t, status == http.StatusOK && body == text, "%s itself: %d, %d bytes", name, status, len(body))
+		check.That(t, status == http.StatusOK && body == text, "%s, the record: %d, %d bytes", name, status, len(body))
 	}
 }
 
-// TestWhileAPageIsMadeOthersAreAnswered blocks the rendering of a slow page.
-func TestWhileAPageIsMadeOthersAreAnswered(t *testing.T) {
+// TestSlowPageDoesNotBlockOthers blocks the generation of a slow page.
+func TestSlowPageDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole(t, dir, "a.jsonl", "aaaaaaaa", nil)
@@ -370,10 +371,10 @@ func TestWhileAPageIsMadeOthersAreAnswered(t *testing.T) {
 			t.Errorf("%s: %d\n%s", page, status, body)
 		}
 	}
-	check.Equal(t, "pages that are still kept", len(v.site.makings), 1) // the page of /history, which was not requested again
+	check.Equal(t, "pages still kept", len(v.site.makings), 1) // the page of /history, which was not requested again
 }
 
-func TestOnlySoManyPagesAreMadeAtOnce(t *testing.T) {
+func TestConcurrentlyGeneratedPagesAreLimited(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole(t, dir, "a.jsonl", "aaaaaaaa", nil)
@@ -387,16 +388,16 @@ func TestOnlySoManyPagesAreMadeAtOnce(t *testing.T) {
 	<-v.site.long
 }
 
-func TestAPageThatPanicsIsAnError(t *testing.T) {
+func TestPanicInAPageIsAnError(t *testing.T) {
 	t.Parallel()
 	v := visit(t, t.TempDir())
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", nil)
 	_, err := v.site.produce(r, v.site.long, func(context.Context, *bytes.Buffer) error { panic("no") })
 	check.Error(t, err, "internal error: no")
-	check.Equal(t, "the place is held", len(v.site.long), 0)
+	check.Equal(t, "slots in use", len(v.site.long), 0)
 }
 
-func TestNumbersOfAddressesAreBounded(t *testing.T) {
+func TestNumbersInAddressesAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole(t, dir, "a.jsonl", "aaaaaaaa", nil)
@@ -408,7 +409,7 @@ func TestNumbersOfAddressesAreBounded(t *testing.T) {
 	}
 }
 
-func TestTwoRecordsAreComparedAsTareCompareDoes(t *testing.T) {
+func TestCompareMatchesTheCompareCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole(t, dir, "a.jsonl", "a", nil)
@@ -420,19 +421,19 @@ func TestTwoRecordsAreComparedAsTareCompareDoes(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"two of one circumstance":           {"a=a.jsonl&b=sub/a.jsonl", http.StatusOK, []string{"lifecycle", "latency"}},
-		"unlike ones are refused":           {"a=a.jsonl&b=c.jsonl", http.StatusUnprocessableEntity, []string{"unlike", "5.10", "/compare?a=a.jsonl&amp;b=c.jsonl&amp;unlike=1"}},
-		"unless they are wanted":            {"a=a.jsonl&b=c.jsonl&unlike=1", http.StatusOK, []string{"5.10", "latency"}},
-		"a record and itself":               {"a=a.jsonl&b=a.jsonl", http.StatusUnprocessableEntity, []string{"same run"}},
-		"one that is not there":             {"a=a.jsonl&b=d.jsonl", http.StatusNotFound, []string{"no such record"}},
-		"one alone":                         {"a=a.jsonl", http.StatusUnprocessableEntity, []string{"choose an old record and a new one"}},
-		"one with nothing to be read in it": {"a=a.jsonl&b=..", http.StatusNotFound, nil},
+		"comparable records":         {"a=a.jsonl&b=sub/a.jsonl", http.StatusOK, []string{"lifecycle", "latency"}},
+		"unlike records are refused": {"a=a.jsonl&b=c.jsonl", http.StatusUnprocessableEntity, []string{"unlike", "5.10", "/compare?a=a.jsonl&amp;b=c.jsonl&amp;unlike=1"}},
+		"unlike records on request":  {"a=a.jsonl&b=c.jsonl&unlike=1", http.StatusOK, []string{"5.10", "latency"}},
+		"same record twice":          {"a=a.jsonl&b=a.jsonl", http.StatusUnprocessableEntity, []string{"same run"}},
+		"missing record":             {"a=a.jsonl&b=d.jsonl", http.StatusNotFound, []string{"no such record"}},
+		"only one record":            {"a=a.jsonl", http.StatusUnprocessableEntity, []string{"choose an old record and a new one"}},
+		"folder instead of a record": {"a=a.jsonl&b=..", http.StatusNotFound, nil},
 	} {
 		t.Run(name, func(t *testing.T) { v.says("/compare?"+test.query, test.status, test.says...) })
 	}
 }
 
-func TestTheHistoryIsOfTheRecordsThatAreShown(t *testing.T) {
+func TestHistoryCoversTheFilteredRecords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, month := range map[string]int{"a": 1, "b": 2, "other": 3} {
@@ -448,7 +449,7 @@ func TestTheHistoryIsOfTheRecordsThatAreShown(t *testing.T) {
 	}
 }
 
-func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
+func TestNodesCoverTheFilteredRecordsWithoutCopies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b", "other"} {
@@ -456,7 +457,7 @@ func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
 		whole(t, dir, "again/"+name+".jsonl", name, nil)
 	}
 	text := must.Get(os.ReadFile(filepath.Join(dir, "again/b.jsonl")))(t)
-	must.OK(t, os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600)) // damaged, and first in order
+	must.OK(t, os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600)) // a damaged copy that sorts first
 	v := visit(t, dir)
 	for at, says := range map[string]string{"/nodes": "lifecycle over 3 records", "/history": "3 runs", "/nodes?q=b.jsonl": "lifecycle over 1 record"} {
 		v.says(at, http.StatusOK, says, "since they are copies: ")
@@ -466,7 +467,7 @@ func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
 	v.says("/", http.StatusOK, `<a href="/nodes?q=">`)
 }
 
-func TestAHistoryLeavesOutWhatCannotBeJudgedAndSaysSo(t *testing.T) {
+func TestHistoryListsOmittedRecords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole(t, dir, "good.jsonl", "good", nil)
@@ -483,7 +484,7 @@ func TestAHistoryLeavesOutWhatCannotBeJudgedAndSaysSo(t *testing.T) {
 	check.Is(t, v.site.history(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "/history", nil)), context.Canceled)
 }
 
-func TestTheProgressOfAnyNameCanBeAskedFor(t *testing.T) {
+func TestProgressWorksForAnyFileName(t *testing.T) {
 	t.Parallel()
 	from := regexp.MustCompile(`data-from="([^"]*)"`)
 	for _, name := range []string{"docker+cli.jsonl", "a&b.jsonl", "50% #1?.jsonl"} {
@@ -499,7 +500,7 @@ func TestTheProgressOfAnyNameCanBeAskedFor(t *testing.T) {
 	}
 }
 
-func TestARecordThatGrewStaysKnownWhenThereIsNoTimeToReadIt(t *testing.T) {
+func TestCanceledListKeepsTheKnownState(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := begin(t, dir, "run.jsonl", "alive", nil)
@@ -515,14 +516,14 @@ func TestARecordThatGrewStaysKnownWhenThereIsNoTimeToReadIt(t *testing.T) {
 		known[r.Name] = r
 	}
 	got := known["run.jsonl"]
-	check.That(t, got.Samples == "2" && got.Wrong == "", "what was known: %+v", got)
+	check.That(t, got.Samples == "2" && got.Wrong == "", "known record: %+v", got)
 	got = known["new.jsonl"]
-	check.That(t, got.Wrong == "not read yet", "what was not: %+v", got)
+	check.That(t, got.Wrong == "not read yet", "new record: %+v", got)
 	got = v.progress("run.jsonl")
-	check.That(t, got.Samples == "4", "read on: %+v", got)
+	check.That(t, got.Samples == "4", "after reading the new lines: %+v", got)
 }
 
-// progress asks how far a run is.
+// progress returns the progress of a run.
 func (v *visitor) progress(name string) (r Row) {
 	v.Helper()
 	_, body, _ := v.get("/live.json?r=" + name)
@@ -532,7 +533,7 @@ func (v *visitor) progress(name string) (r Row) {
 	return r
 }
 
-func TestARunUnderWayIsSeenToGrowUntilItEnds(t *testing.T) {
+func TestProgressIsShownUntilTheRunEnds(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"run.jsonl", "run.jsonl.zst"} {
 		dir := t.TempDir()
@@ -540,26 +541,26 @@ func TestARunUnderWayIsSeenToGrowUntilItEnds(t *testing.T) {
 		v := visit(t, dir, "alive")
 		v.says("/", http.StatusOK, "under way")
 		got := v.progress(name)
-		check.That(t, got.State == "under way" && got.Live && got.Samples == "0" && got.Rounds == "", "%s before the first: %+v", name, got)
+		check.That(t, got.State == "under way" && got.Live && got.Samples == "0" && got.Rounds == "", "%s before the first round: %+v", name, got)
 		w.round(0, nil)
 		w.round(1, &record.Failure{Kind: record.FailError, Detail: "no space left"})
 		if got := v.progress(name); got.Rounds != "2 of 3" || got.Samples != "4" || got.Failures != "1" || got.Last != "round 2, docker/runc, create, 2 lanes" || !got.Live {
-			t.Errorf("%s after two: %+v", name, got)
+			t.Errorf("%s after two rounds: %+v", name, got)
 		}
 		v.says("/live?r="+name, http.StatusOK, "The report so far", `src="/live.js"`)
 		w.lines(record.Finding{Code: "steal", Level: "warning", Message: "m", Advice: "a"})
 		w.round(2, nil)
 		w.lines(record.End{Status: "done", Failures: 1})
 		if got := v.progress(name); got.Rounds != "3" || got.Samples != "6" || got.Failures != "1" || got.Findings != "1 warning" || got.State != "done" || got.Live {
-			t.Errorf("%s at its end: %+v", name, got)
+			t.Errorf("%s after its end: %+v", name, got)
 		}
 		_, body, _ := v.get("/live?r=" + name)
-		check.That(t, !strings.Contains(body, "live.js"), "%s is looked at further:\n%s", name, body)
+		check.That(t, !strings.Contains(body, "live.js"), "%s is still polled:\n%s", name, body)
 		w.end()
 	}
 }
 
-func TestManyMayLookAtARunThatGoesOn(t *testing.T) {
+func TestConcurrentReadersOfAGrowingRunAgree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := begin(t, dir, "run.jsonl", "alive", nil)
@@ -582,7 +583,7 @@ func TestManyMayLookAtARunThatGoesOn(t *testing.T) {
 	check.That(t, got.Samples == "80" && got.Findings == "40 notes", "%+v", got)
 }
 
-func TestWhatWasReadIsNotReadAgain(t *testing.T) {
+func TestOnlyNewLinesAreRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := begin(t, dir, "run.jsonl", "alive", nil)
@@ -592,22 +593,22 @@ func TestWhatWasReadIsNotReadAgain(t *testing.T) {
 	must.That(t, got.Samples == "2", "%+v", got)
 	f := must.Get(os.OpenFile(w.path, os.O_RDWR, 0))(t)
 	defer f.Close()
-	// The change is after the head, which identifies a file; a second read would report
-	// it.
+	// The head identifies a file. This damage is after the head, so only a second read
+	// would report it.
 	must.Get(f.WriteAt([]byte("}}}"), 300))(t)
 	w.round(1, nil)
 	must.Get(f.Seek(0, io.SeekEnd))(t)
 	must.Get(f.WriteString(`{"type":"batch","phase":"measure","round":2,`))(t) // an incomplete line
 	got = v.progress("run.jsonl")
 	check.That(t, got.Samples == "4" && got.State == "under way" && got.Rounds == "2 of 3", "%+v", got)
-	// A different file with the same name is another record.
+	// A different file with the same name is a new record.
 	whole(t, dir, "other.jsonl", "other", nil)
 	must.OK(t, os.Rename(filepath.Join(dir, "other.jsonl"), w.path))
 	got = v.progress("run.jsonl")
-	check.That(t, got.Samples == "6" && got.State == "done", "another: %+v", got)
+	check.That(t, got.Samples == "6" && got.State == "done", "replaced file: %+v", got)
 }
 
-func TestARecordWithoutAnEndIsCutOffUnlessItMayGoOn(t *testing.T) {
+func TestOldRecordWithoutEndIsCutOff(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := begin(t, dir, "run.jsonl", "dead", nil)
@@ -621,7 +622,7 @@ func TestARecordWithoutAnEndIsCutOffUnlessItMayGoOn(t *testing.T) {
 	check.That(t, got.State == cutOff && !got.Live, "%+v", got)
 }
 
-func TestOfALongRecordBothEndsAreRead(t *testing.T) {
+func TestBothEndsOfALongRecordAreRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := begin(t, dir, "long.jsonl", "long", nil)
@@ -639,7 +640,7 @@ func TestOfALongRecordBothEndsAreRead(t *testing.T) {
 	check.That(t, got.State == "done" && got.Samples == "≥ 4" && got.Rounds == "2 of 3", "%+v", got)
 }
 
-func TestTheServerEndsWhenItIsTold(t *testing.T) {
+func TestServerStopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	o := options(t, t.TempDir())
 	o.Address = "127.0.0.1:0"
@@ -650,7 +651,7 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 	select {
 	case address = <-at:
 	case err := <-ended:
-		t.Fatalf("it did not begin: %v", err)
+		t.Fatalf("the server did not start: %v", err)
 	}
 	answer, err := http.Get(address) // its connection stays open
 	must.That(t, err == nil && answer.StatusCode == http.StatusForbidden, "%v, %v", answer, err)
@@ -661,7 +662,7 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 	check.Error(t, Serve(t.Context(), o, nil), "name another")
 }
 
-func FuzzAFileIsARowWhateverIsInIt(f *testing.F) {
+func FuzzEveryFileIsListed(f *testing.F) {
 	text := must.Get(os.ReadFile("../../record/testdata/v1/startup-logs.jsonl"))(f)
 	f.Add(text)
 	f.Add(text[:len(text)/2])

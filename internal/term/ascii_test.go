@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestALocaleWithoutUTF8GetsASCII(t *testing.T) {
+func TestLocaleWithoutUTF8GetsASCII(t *testing.T) {
 	for name, c := range map[string]struct {
 		env  map[string]string
 		want string
@@ -27,5 +27,5 @@ func TestALocaleWithoutUTF8GetsASCII(t *testing.T) {
 		check.Equal(t, name, must.Read(t, f.Name()), c.want)
 		check.That(t, n == len("24 µs ±5 % → 1.8×") && Whole(w) == f, "%s: %d bytes", name, n)
 	}
-	check.Equal(t, "what has no spelling", ASCII("容器 é"), "?? ?")
+	check.Equal(t, "characters without an ASCII spelling", ASCII("容器 é"), "?? ?")
 }

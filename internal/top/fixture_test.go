@@ -43,7 +43,7 @@ func newFixture(t *testing.T, v2 bool) *fixture {
 	return f
 }
 
-// stat sets the busy ticks of the node.
+// stat sets the busy CPU time of the node, in ticks.
 func (f *fixture) stat(busy int) {
 	f.write("/proc/stat", fmt.Sprintf("cpu  %d 0 0 %d 0 0 0 0 0 0\n", busy, busy*4))
 }
@@ -60,8 +60,8 @@ func (f *fixture) remove(name string) {
 	must.OK(f.t, os.RemoveAll(filepath.Join(f.root, name)))
 }
 
-// process writes a process, in a nested pid namespace if it has its own cgroup. ticks is
-// its CPU time.
+// process writes the files of a process. It is in a nested PID namespace if it has its own
+// cgroup. ticks is its CPU time.
 func (f *fixture) process(pid, ppid, start int, args, group string, pages, ticks int) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/"
 	words := strings.Fields(args)
@@ -117,7 +117,7 @@ func (f *fixture) group(path string, u charge) {
 	f.write("/sys/fs/cgroup/blkio"+path+"/blkio.throttle.io_service_bytes_recursive", fmt.Sprintf("8:0 Read 0\n8:0 Write %d\n", u.io))
 }
 
-// open returns a collector with the clock of the fixture.
+// open returns a collector that uses the clock of the fixture.
 func (f *fixture) open(cfg config) *collector {
 	f.t.Helper()
 	cfg.Root = machine.Root(f.root)
@@ -129,7 +129,7 @@ func (f *fixture) open(cfg config) *collector {
 	return c
 }
 
-// pass advances the clock and reads again.
+// pass advances the clock and returns the next reading.
 func (f *fixture) pass(c *collector, d time.Duration) *view {
 	f.t.Helper()
 	f.clock = f.clock.Add(d)
@@ -151,8 +151,8 @@ const (
 	hexID2 = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 )
 
-// docker is a machine with one Docker container. The daemon's cgroup is charged for its
-// shim.
+// docker returns a machine with one Docker container, and the cgroup of the container. The
+// shim is charged to the cgroup of the daemon.
 func docker(t *testing.T, v2 bool) (*fixture, string) {
 	f := newFixture(t, v2)
 	group := "/docker/" + hexID

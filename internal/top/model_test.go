@@ -14,13 +14,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
+func TestSandboxIncludesItsGroupsAndShim(t *testing.T) {
 	for _, v2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("v2 %t", v2), func(t *testing.T) {
 			f, group := docker(t, v2)
 			c := f.open(config{})
 			if s := only(t, f.pass(c, 0)); s.CPU.OK || s.Read.OK || !s.Memory.OK {
-				t.Errorf("the first look knows rates, or no memory: %+v", s.Figures)
+				t.Errorf("first reading: rates are known, or memory is not: %+v", s.Figures)
 			}
 			f.group(group, charge{anon: 64 << 20, file: 32 << 20, limit: 256 << 20, cpu: 15e8, io: 3 << 20})
 			f.process(60, 1, 60, "/usr/bin/containerd-shim-runc-v2 -namespace moby -id "+hexID, "/system.slice/containerd.service", 2560, 125)
@@ -29,7 +29,7 @@ func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
 			check.That(t, s.Name == hexID[:12] && s.engine() == "docker" && s.Processes == 2,
 				"%s of %s with %d processes", s.Name, s.engine(), s.Processes)
 			check.That(t, near(s.CPU, 0.375) && near(s.CPUBeside, 0.125) && near(s.CPUOutside, 0),
-				"CPU %+v, beside %+v, outside %+v; want 0.375, 0.125 of it beside", s.CPU, s.CPUBeside, s.CPUOutside)
+				"CPU %+v, beside %+v, outside %+v; want 0.375, 0.125 and 0", s.CPU, s.CPUBeside, s.CPUOutside)
 			check.That(t, s.Memory.V == 64<<20 && s.Cache.V == 32<<20 && s.MemoryOutside == known(int64(0)) &&
 				s.BesideRSS == known(2560*int64(os.Getpagesize())) && !s.BesidePSS.OK, "%+v", s.Figures)
 			check.That(t, near(s.Write, 1<<20) && s.Limit.V == 256<<20 && near(s.Full, 0.25),
@@ -39,12 +39,12 @@ func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
 	}
 }
 
-func TestAZombieIsNoProcessOfItsSandbox(t *testing.T) {
+func TestZombieIsNotCounted(t *testing.T) {
 	for _, v2 := range []bool{false, true} {
 		f, group := docker(t, v2)
 		f.process(62, 60, 62, "sleep 9", group, 0, 0)
 		stat := "62 (sleep) %s 60 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 62 0 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
-		for threads, want := range map[int]int{1: 2, 2: 3} { // with one thread the process has ended; with two it runs without the first
+		for threads, want := range map[int]int{1: 2, 2: 3} { // with one thread the process has ended; with two only its first thread has
 			f.write("/proc/62/stat", fmt.Sprintf(stat, "Z", threads))
 			s := only(t, f.pass(f.open(config{}), 0))
 			check.That(t, s.Processes == want, "v2 %t, %d threads: %d processes, want %d", v2, threads, s.Processes, want)
@@ -52,8 +52,8 @@ func TestAZombieIsNoProcessOfItsSandbox(t *testing.T) {
 	}
 }
 
-// kata is the process tree of a live sandbox on cgroup v1. The overhead group contains
-// the VMM, and the pod's group contains its vCPU thread.
+// kata returns a machine with a recorded Kata sandbox on cgroup v1. The overhead group
+// contains the VMM. The group of the pod contains the vCPU thread.
 func kata(t *testing.T) *fixture {
 	f := newFixture(t, false)
 	must.OK(t, os.CopyFS(filepath.Join(f.root, "proc"), os.DirFS("../node/attribution/testdata/kata/proc")))
@@ -88,7 +88,7 @@ func kata(t *testing.T) *fixture {
 	return f
 }
 
-func TestKatasOverheadIsOutsideThePodsGroup(t *testing.T) {
+func TestKataOverheadIsOutsideThePodGroup(t *testing.T) {
 	f := kata(t)
 	c := f.open(config{Full: true})
 	f.pass(c, 0)
@@ -99,7 +99,7 @@ func TestKatasOverheadIsOutsideThePodsGroup(t *testing.T) {
 	check.That(t, s.Isolation == "kata" && s.Name == "kk", "%q of %q", s.Name, s.engine())
 	check.That(t, s.Memory.V == 376<<20 && s.MemoryOutside.V == 375<<20 && s.Cache.V == 10<<20 && s.CacheOutside.V == 10<<20, "%+v", s.Figures)
 	check.That(t, s.BesideRSS == known(int64(0)) && near(s.CPU, 1.1) && near(s.CPUOutside, 0.2),
-		"%+v: the overhead group is not charged elsewhere", s.Figures)
+		"%+v: the overhead group is counted as beside", s.Figures)
 	check.That(t, s.Limit.V == 512<<20 && s.Full.V <= 0.01, "limit %+v, full %+v", s.Limit, s.Full)
 	found := map[record.Role]Role{}
 	for _, r := range s.Roles {
@@ -115,28 +115,28 @@ func TestKatasOverheadIsOutsideThePodsGroup(t *testing.T) {
 		"%+v", p)
 }
 
-func TestRatesAreNeverWrong(t *testing.T) {
+func TestRateIsUnknownAfterInconsistentCounters(t *testing.T) {
 	shim := "/usr/bin/containerd-shim-runc-v2 -namespace moby -id " + hexID
 	service := "/system.slice/containerd.service"
 	for name, c := range map[string]struct {
 		change func(f *fixture, group string)
 		after  func(t *testing.T, v *view)
 	}{
-		"a group's counter that went back is unknown for one interval": {
+		"decreasing counter of a group": {
 			func(f *fixture, group string) { f.group(group, charge{anon: 1 << 20, cpu: 5e8}) },
 			func(t *testing.T, v *view) {
 				s := only(t, v)
 				check.That(t, !s.CPU.OK && v.Problems.Backwards == 2, "CPU %+v, %+v", s.CPU, v.Problems) // one for CPU and one for I/O
 			},
 		},
-		"a process's counter that went back makes the whole unknown": {
+		"decreasing counter of a process": {
 			func(f *fixture, _ string) { f.process(60, 1, 60, shim, service, 2560, 1) },
 			func(t *testing.T, v *view) {
 				s := only(t, v)
 				check.That(t, !s.CPU.OK && !s.CPUBeside.OK && v.Problems.Backwards == 1, "CPU %+v, %+v", s.CPU, v.Problems)
 			},
 		},
-		"a pid that was given away makes the whole unknown": {
+		"reused PID": {
 			func(f *fixture, _ string) {
 				f.remove("/proc/60")
 				f.process(60, 1, 6000, shim, service, 2560, 900)
@@ -146,7 +146,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 				check.That(t, !s.CPU.OK && v.Problems.Reused != 0, "CPU %+v, %+v", s.CPU, v.Problems)
 			},
 		},
-		"a sandbox that has ended is counted and left out": {
+		"ended sandbox is omitted": {
 			func(f *fixture, group string) {
 				for _, pid := range []string{"60", "61"} {
 					f.remove("/proc/" + pid)
@@ -159,7 +159,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 				check.That(t, v.Count == 0 && len(v.Sandboxes) == 0 && v.Sum.CPU == known(0.0), "%d: %+v", v.Count, v.Sum)
 			},
 		},
-		"no time between two looks gives no rate": {
+		"no time between two readings": {
 			func(f *fixture, group string) {
 				f.clock = f.clock.Add(-10 * time.Second)
 				f.group(group, charge{anon: 1 << 20, cpu: 2e9, io: 2 << 20})
@@ -181,25 +181,25 @@ func TestRatesAreNeverWrong(t *testing.T) {
 			c.after(t, v)
 			if s := v.Sandboxes; len(s) == 1 {
 				later := only(t, f.pass(col, 10*time.Second))
-				check.That(t, near(later.CPU, 0), "an interval later CPU is %+v, want 0", later.CPU)
+				check.That(t, near(later.CPU, 0), "CPU one interval later: %+v, want 0", later.CPU)
 			}
 		})
 	}
 }
 
-func TestASandboxThatComesIsFoundWhenProcessesDo(t *testing.T) {
+func TestNewSandboxIsFoundWhenProcessesAppear(t *testing.T) {
 	f, _ := docker(t, false)
 	c := f.open(config{})
 	f.pass(c, 0)
 	f.process(71, 1, 71, "sleep 5", "/docker/"+hexID2, 100, 0)
 	f.group("/docker/"+hexID2, charge{anon: 1 << 20})
 	v := f.pass(c, time.Second)
-	check.That(t, v.Count == 1, "%d sandboxes within the least time between surveys", v.Count)
+	check.That(t, v.Count == 1, "%d sandboxes before the next survey, want 1", v.Count)
 	v = f.pass(c, soon)
-	check.That(t, v.Count == 2, "%d sandboxes once the number of processes has changed, want 2", v.Count)
+	check.That(t, v.Count == 2, "%d sandboxes after the number of processes changed, want 2", v.Count)
 }
 
-func TestOnlyWhatIsSelectedIsShownInOrder(t *testing.T) {
+func TestSelectionFiltersAndSorts(t *testing.T) {
 	make3 := func() []Sandbox {
 		return []Sandbox{
 			{Name: "a", Engine: "docker", key: "a", text: "a\ndocker", Figures: Figures{Memory: known(int64(1)), CPU: known(3.0), BesideRSS: known(int64(9))}},
@@ -228,7 +228,7 @@ func TestOnlyWhatIsSelectedIsShownInOrder(t *testing.T) {
 	}
 }
 
-func TestHostileNamesReachNoTerminal(t *testing.T) {
+func TestHostileNamesAreEscaped(t *testing.T) {
 	f, _ := docker(t, false)
 	evil := "/docker/\x1b]0;owned\a\u202e" + hexID2[:12] + "\u009b31m"
 	f.process(71, 1, 71, "x\x1b[2Jy", evil, 100, 0)
@@ -246,17 +246,17 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	for what, text := range map[string]string{
 		"text": v.text(&Selection{}, 120, true), "screen": strings.Join(s.frame(120, 60), "\n"), "json": json.String(),
 	} {
-		check.Contains(t, fmt.Sprintf("%s: the path is not there, so that nothing is tried", what), text, "owned")
+		check.Contains(t, fmt.Sprintf("%s: the hostile name must be shown", what), text, "owned")
 		for _, r := range text {
 			if r != '\n' && (r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x202e) {
-				t.Errorf("%s has %U:\n%s", what, r, text)
+				t.Errorf("%s contains %U:\n%s", what, r, text)
 				break
 			}
 		}
 	}
 }
 
-func TestJSONKeepsWhatWasWritten(t *testing.T) {
+func TestJSONPreservesNames(t *testing.T) {
 	name := "a\x1b\u009b\u202e\U000e0041 容器 \"<&>"
 	v := view{Sandboxes: []Sandbox{{Name: name, key: name}}}
 	var b strings.Builder
@@ -270,5 +270,5 @@ func TestJSONKeepsWhatWasWritten(t *testing.T) {
 	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || len(back.Sandboxes) != 1 || back.Sandboxes[0].Name != name || back.Sandboxes[0].CPU != nil {
 		t.Errorf("%v: %+v, want %q: %s", err, back, name, b.String())
 	}
-	check.That(t, strings.Count(b.String(), "\n") == 1 && strings.HasSuffix(b.String(), "\n"), "not one line: %q", b.String())
+	check.That(t, strings.Count(b.String(), "\n") == 1 && strings.HasSuffix(b.String(), "\n"), "want one line: %q", b.String())
 }

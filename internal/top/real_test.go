@@ -24,8 +24,8 @@ import (
 
 const held = 24 << 20
 
-// runc starts a container. Its first process allocates memory, and another process uses a
-// third of a CPU.
+// runc starts a container and returns its ID and cgroup. One process holds memory, and
+// another one uses a third of a CPU.
 func runc(t *testing.T) (id, group string) {
 	t.Helper()
 	need.Runtime(t, "runc")
@@ -51,8 +51,8 @@ func runc(t *testing.T) (id, group string) {
 	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.HoldArgs(held, time.Hour)[1:]...)...)
 	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.SpinArgs(0.3, time.Hour)[1:]...)...)
 	group = "/" + cgroup.Prefix + run + "/" + id
-	// A detached exec returns while its process is still the runtime's, and the first
-	// process has not allocated its memory yet.
+	// A detached exec returns before runc has executed the command. Wait for that, and until
+	// the memory is allocated.
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		own, holds := false, false
 		for _, pid := range cgroup.Procs(hs, group) {
@@ -67,18 +67,18 @@ func runc(t *testing.T) (id, group string) {
 			return id, group
 		}
 	}
-	t.Fatal("the containers' commands did not begin in a minute")
+	t.Fatal("the commands did not start within a minute")
 	return "", ""
 }
 
-func TestOnceFindsARealContainer(t *testing.T) {
+func TestOnceListsARealContainer(t *testing.T) {
 	_, group := runc(t)
 	var out bytes.Buffer
 	interval := time.Second
 	began, before := time.Now(), used(t, group)
 	must.OK(t, Run(t.Context(), &out, Options{Interval: interval, Once: true, JSON: true, Selection: Selection{Filter: group}}))
 	whole := used(t, group) - before
-	// One thread spins, and may have done so during the whole unobserved time.
+	// One thread spins, possibly during all of the unobserved time.
 	unseen := time.Since(began) - interval
 	var v struct {
 		Count     int
@@ -106,7 +106,7 @@ func TestOnceFindsARealContainer(t *testing.T) {
 	s := v.Sandboxes[0]
 	check.That(t, s.Engine == "oci" && s.Processes == 3 && s.Memory >= held && s.Memory <= held+16<<20 && s.Limit != nil, "%+v", s)
 	if seen := time.Duration(s.CPU * float64(interval)); seen < 0 || seen > whole+whole/20 || seen < whole-whole/20-unseen {
-		t.Errorf("CPU time of %v where its cgroup took %v, %v of that time unseen", seen, whole, unseen)
+		t.Errorf("CPU time %v, want %v of the cgroup, minus at most %v unobserved", seen, whole, unseen)
 	}
 	check.That(t, len(s.Groups) == 1 && s.Groups[0].Path == group && s.Groups[0].Charge == "pod", "%+v", s.Groups)
 	must.That(t, len(s.Roles) == 1 && s.Roles[0].Role == "workload" && len(s.Roles[0].Processes) == 3 && s.Roles[0].PSS >= held,
@@ -119,7 +119,7 @@ func TestOnceFindsARealContainer(t *testing.T) {
 	check.That(t, err == nil && strings.Contains(out.String(), filepath.Base(group)[:12]), "%v:\n%s", err, out.String())
 }
 
-// used returns the CPU time of the group from its file.
+// used returns the CPU time of a cgroup.
 func used(t *testing.T, group string) time.Duration {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -131,7 +131,7 @@ func used(t *testing.T, group string) time.Duration {
 			unit, line, path = time.Microsecond, "usage_usec %d", filepath.Join(h.Mount, group, "cpu.stat")
 		}
 		if b, err := os.ReadFile(path); err != nil {
-			continue // belongs to another controller
+			continue // the hierarchy of another controller
 		} else if _, err := fmt.Sscanf(string(b), line, &n); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -141,7 +141,7 @@ func used(t *testing.T, group string) time.Duration {
 	return 0
 }
 
-// twice is a writer that fails after its second block.
+// twice is a writer that calls end after the second block.
 type twice struct {
 	text []byte
 	end  func()
@@ -155,11 +155,11 @@ func (w *twice) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestPlainOutputIsABlockEveryInterval(t *testing.T) {
+func TestPlainOutputHasABlockPerInterval(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out := twice{end: cancel}
 	err := Run(ctx, &out, Options{Interval: 200 * time.Millisecond})
 	check.That(t, errors.Is(err, context.Canceled), "%v:\n%s", err, out.text)
-	check.That(t, !bytes.ContainsRune(out.text, '\x1b'), "an escape character: %q", out.text)
+	check.That(t, !bytes.ContainsRune(out.text, '\x1b'), "the output contains an escape character: %q", out.text)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// sample is a view with three sandboxes and a node.
+// sample returns a view of a node with three sandboxes.
 func sample(t *testing.T) *view {
 	t.Helper()
 	v := new(view)
@@ -37,20 +37,20 @@ func (m *Maybe) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &m.V)
 }
 
-// screenOf returns a screen with a view.
+// screenOf returns a screen that shows a view.
 func screenOf(v *view) *screen {
 	s := newScreen(&Options{Interval: time.Second}, false)
 	s.watch(nil).Show(v)
 	return s
 }
 
-func TestTheScreenFitsEverySize(t *testing.T) {
+func TestScreenFitsEverySize(t *testing.T) {
 	for width, name := range map[int]string{60: "screen-60.txt", 80: "screen-80.txt", 120: "screen-120.txt"} {
 		s := screenOf(sample(t))
 		send(s, "enter")
 		lines := s.frame(width, 24)
 		if last := lines[len(lines)-1]; len(lines) != 24 || !strings.HasPrefix(last, "h help  q quit") || strings.Contains(last, "…") {
-			t.Errorf("%d lines of 24, the last at %d: %q", len(lines), width, last)
+			t.Errorf("%d lines, want 24; the last one at width %d: %q", len(lines), width, last)
 		}
 		golden.Same(t, "testdata/"+name, strings.Join(lines, "\n")+"\n")
 	}
@@ -62,38 +62,38 @@ func TestTheScreenFitsEverySize(t *testing.T) {
 				lines := s.frame(width, height)
 				must.That(t, len(lines) <= height, "%d×%d: %d lines", width, height, len(lines))
 				for _, line := range lines {
-					must.That(t, term.Width(line) <= max(width, narrowest), "%d×%d: %q is wider", width, height, line)
+					must.That(t, term.Width(line) <= max(width, narrowest), "%d×%d: line too wide: %q", width, height, line)
 				}
 			}
 		}
 	}
 }
 
-func TestWhatAWidthHasNoRoomForIsNamed(t *testing.T) {
+func TestHiddenColumnsAreListed(t *testing.T) {
 	for width, want := range map[int]string{80: "wider: LIMIT FULL%", 60: "wider: ENGINE PROCS LIMIT FULL%", 120: ""} {
 		text := strings.Join(screenOf(sample(t)).frame(width, 24), "\n")
 		n := strings.Count(text, "wider: ")
-		check.That(t, n <= 1 && (n == 1) == (want != "") && strings.Contains(text, want), "at %d no %q in:\n%s", width, want, text)
+		check.That(t, n <= 1 && (n == 1) == (want != "") && strings.Contains(text, want), "width %d: no %q in:\n%s", width, want, text)
 	}
 }
 
-func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
+func TestHelpIsCompleteAtAnyWidth(t *testing.T) {
 	want := strings.Join(strings.Fields(strings.Join(helpLines, " ")), " ")
 	for _, width := range []int{30, 40, 60, 80, 120} {
 		s := screenOf(sample(t))
 		send(s, "h")
 		text := strings.Join(s.frame(width, 100), "\n")
 		got := strings.Join(strings.Fields(text), " ")
-		check.That(t, strings.HasPrefix(got, want) && !strings.Contains(got, "… "), "at %d:\n%s", width, text)
+		check.That(t, strings.HasPrefix(got, want) && !strings.Contains(got, "… "), "width %d:\n%s", width, text)
 		short := s.frame(width, 5)
-		check.That(t, len(short) == 5 && short[4] == goesBack, "at %d×5 it does not say how to leave: %q", width, short)
+		check.That(t, len(short) == 5 && short[4] == goesBack, "%d×5: the last line does not explain how to leave: %q", width, short)
 	}
 	s := screenOf(&view{})
 	s.help = true
 	golden.Same(t, "testdata/help-80.txt", strings.Join(s.frame(80, 24), "\n")+"\n")
 }
 
-func TestTheNodesCPUIsInCPUs(t *testing.T) {
+func TestNodeCPUIsShownInCPUs(t *testing.T) {
 	v := sample(t)
 	v.Node.CPU, v.Node.CPUs = known(1.034), 2
 	check.Contains(t, "text", v.text(&Selection{}, 120, false), "CPU 1.03 of 2 CPUs")
@@ -101,7 +101,7 @@ func TestTheNodesCPUIsInCPUs(t *testing.T) {
 	check.Contains(t, "text", v.text(&Selection{}, 120, false), "CPU ? of 2 CPUs")
 }
 
-func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
+func TestTextAndJSONMatchTheGoldenFiles(t *testing.T) {
 	v := sample(t)
 	golden.Same(t, "testdata/once.txt", v.text(&Selection{Sort: SortName}, 120, false))
 	var b strings.Builder
@@ -114,7 +114,7 @@ func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 	check.Contains(t, "text", v.text(&Selection{Engine: "podman"}, 80, false), "No sandbox matches")
 }
 
-func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
+func TestColourIsOptional(t *testing.T) {
 	for _, colour := range []bool{true, false} {
 		s := screenOf(sample(t))
 		s.colour = colour
@@ -122,7 +122,7 @@ func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
 	}
 }
 
-// send presses keys by name and reports whether the last one quits the program.
+// send presses the named keys and reports whether the last one quits.
 func send(s *screen, names string) (quit bool) {
 	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "backspace": tea.KeyBackspace, "up": tea.KeyUp, "down": tea.KeyDown,
 		"left": tea.KeyLeft, "right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd, "f7": tea.KeyF7}
@@ -141,7 +141,7 @@ func send(s *screen, names string) (quit bool) {
 	return quit
 }
 
-func TestKeysDoWhatTheHelpSays(t *testing.T) {
+func TestKeysWorkAsDocumented(t *testing.T) {
 	names := func(s *screen) (out string) {
 		for i, b := range s.shown {
 			mark := ""
@@ -157,7 +157,7 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 		s := screenOf(sample(t))
 		quit := send(s, keys)
 		got := names(s)
-		check.That(t, got == want && quit == quits, "%s: %q gives %s, quit %t; want %s, quit %t", claim, keys, got, quit, want, quits)
+		check.That(t, got == want && quit == quits, "%s: keys %q: got %s, quit %t; want %s, quit %t", claim, keys, got, quit, want, quits)
 	}
 	s := screenOf(sample(t))
 	if send(s, "e + + space"); !s.expanded["kk"] || s.interval != 4*time.Second || !s.paused {
@@ -168,7 +168,7 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 	}
 }
 
-func TestTheMachineIsReadWhenAKeyWantsIt(t *testing.T) {
+func TestKeysDetermineTheNextReading(t *testing.T) {
 	var expanded map[string]bool
 	s := newScreen(&Options{Interval: 10 * time.Second}, false)
 	w := s.watch(func(_ context.Context, keys map[string]bool) (*view, error) {
@@ -180,27 +180,27 @@ func TestTheMachineIsReadWhenAKeyWantsIt(t *testing.T) {
 		w.Show(v)
 	}
 	read()
-	check.Equal(t, "the first rates come after", w.Interval(), 500*time.Millisecond)
+	check.Equal(t, "interval before the first rates", w.Interval(), 500*time.Millisecond)
 	read()
 	d := w.Interval()
-	check.That(t, d == 10*time.Second && len(expanded) == 0, "an interval is %s, with roles of %v", d, expanded)
+	check.That(t, d == 10*time.Second && len(expanded) == 0, "interval %s, roles of %v", d, expanded)
 	for _, c := range []struct {
 		key   rune
 		claim string
 		want  time.Duration
-	}{{'j', "a mark that moves waits", -1}, {'e', "roles are read at once", 0}, {'+', "a new interval begins soon", time.Second}, {'-', "a new interval begins soon", time.Second}} {
+	}{{'j', "moving the cursor does not read", -1}, {'e', "roles are read immediately", 0}, {'+', "a changed interval starts soon", time.Second}, {'-', "a changed interval starts soon", time.Second}} {
 		next, _ := w.Press(tea.Key{Code: c.key, Text: string(c.key)})
 		check.That(t, next == c.want, "%s: %s, want %s", c.claim, next, c.want)
 	}
 	if read(); len(expanded) != 1 {
-		t.Errorf("the roles of %v are read, want those of one", expanded)
+		t.Errorf("read the roles of %v, want those of one sandbox", expanded)
 	}
 	if send(s, "space"); w.Interval() != 0 {
-		t.Error("a view that is held is read")
+		t.Error("a paused view is read")
 	}
 }
 
-func TestFiguresAreShortAndWordsAreRead(t *testing.T) {
+func TestFiguresAreFormattedAndOptionsParsed(t *testing.T) {
 	golden.Lines(t, "testdata/words.txt", func(t *testing.T, line string) (any, error) {
 		what, text, _ := strings.Cut(line, ": ")
 		n, err := strconv.ParseFloat(text, 64)

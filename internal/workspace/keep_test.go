@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/untouched"
 )
 
-func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
+func TestKeptFilesOfADeadRunAreReadable(t *testing.T) {
 	need.Root(t)
 	untouched.Alone(t)
 	roots := roots(t)
@@ -42,26 +42,26 @@ func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Fatalf("%v %v", left, err)
 	}
-	check.Equal(t, "b", string(must.Get(left[0].Kept("engines.json"))(t)), "[]")
+	check.Equal(t, "kept file", string(must.Get(left[0].Kept("engines.json"))(t)), "[]")
 	if b, err := left[0].Kept("other.json"); b != nil || err != nil {
 		t.Errorf("%q %v", b, err)
 	}
 	must.OK(t, os.Symlink("/etc/passwd", filepath.Join(r.dataDir(), "link")))
 	if b, err := left[0].Kept("link"); b != nil || err == nil {
-		t.Error("a link was followed")
+		t.Error("followed a symlink")
 	}
 	must.OK(t, left[0].Remove(false))
 	if b, _ := left[0].Kept("engines.json"); b != nil {
-		t.Error("what was removed is still read")
+		t.Error("the removed file is still readable")
 	}
 	for _, below := range []string{own, other} {
 		if all, _ := filepath.Glob(filepath.Join(below, "tare-*")); len(all) > 0 {
-			t.Errorf("left: %v", all)
+			t.Errorf("not removed: %v", all)
 		}
 	}
 }
 
-// killed is a run that created a folder on a user's disk and was killed.
+// killed returns the folders of a killed run, and its folder on another disk.
 func killed(t *testing.T, disk string) (Roots, string) {
 	t.Helper()
 	roots := roots(t)
@@ -71,7 +71,8 @@ func killed(t *testing.T, disk string) (Roots, string) {
 	return roots, at
 }
 
-// cleaned returns the leftovers found and the result of removing them.
+// cleaned removes the leftovers. It reports whether there were any, and which folders are
+// unreachable.
 func cleaned(t *testing.T, roots Roots, forget bool) (found bool, absent []string, err error) {
 	t.Helper()
 	left, _, err := Leftovers(roots)
@@ -81,7 +82,7 @@ func cleaned(t *testing.T, roots Roots, forget bool) (found bool, absent []strin
 	return true, left[0].Absent, left[0].Remove(forget)
 }
 
-func TestWhatLiesOnADiskThatIsNotMountedIsKeptInMindUntilItIsOrIsForgotten(t *testing.T) {
+func TestFolderOnAnUnmountedDiskIsRememberedUntilRemovedOrForgotten(t *testing.T) {
 	untouched.Alone(t)
 	for _, forget := range []bool{false, true} {
 		disk := filepath.Join(t.TempDir(), "disk")
@@ -101,12 +102,12 @@ func TestWhatLiesOnADiskThatIsNotMountedIsKeptInMindUntilItIsOrIsForgotten(t *te
 			t.Errorf("%v %v", found, err)
 		}
 		if found, _, err := cleaned(t, roots, false); found || err != nil || !forget && exists(at) {
-			t.Errorf("after that: %v %v", found, err)
+			t.Errorf("second clean: %v %v", found, err)
 		}
 	}
 }
 
-func TestAFolderThatIsGoneFromADiskThatIsMountedKeepsNothingInMind(t *testing.T) {
+func TestMissingFolderOnAMountedDiskIsForgotten(t *testing.T) {
 	untouched.Alone(t)
 	roots, at := killed(t, t.TempDir())
 	must.OK(t, os.RemoveAll(at))
@@ -114,11 +115,11 @@ func TestAFolderThatIsGoneFromADiskThatIsMountedKeepsNothingInMind(t *testing.T)
 		t.Errorf("%v %v %v", found, absent, err)
 	}
 	if found, _, err := cleaned(t, roots, false); found || err != nil {
-		t.Errorf("after that: %v %v", found, err)
+		t.Errorf("second clean: %v %v", found, err)
 	}
 }
 
-func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
+func TestFolderThatOthersCouldReplaceIsRefused(t *testing.T) {
 	need.Root(t)
 	r := start(t, roots(t))
 	defer r.Close()
@@ -127,18 +128,18 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 		mode os.FileMode
 		used bool
 	}{
-		"one's own":                        {0, 0o755, true},
-		"one's own, sticky":                {0, 0o777 | os.ModeSticky, true},
-		"one's own that others can write":  {0, 0o777, false},
-		"one's own that a group can write": {0, 0o775, false},
-		"another's":                        {1000, 0o755, false},
-		"another's, sticky":                {1000, 0o777 | os.ModeSticky, false},
-		"another user's private folder":    {1000, 0o700, false},
+		"own":                 {0, 0o755, true},
+		"own, sticky":         {0, 0o777 | os.ModeSticky, true},
+		"own, world-writable": {0, 0o777, false},
+		"own, group-writable": {0, 0o775, false},
+		"other user":          {1000, 0o755, false},
+		"other user, sticky":  {1000, 0o777 | os.ModeSticky, false},
+		"other user, private": {1000, 0o700, false},
 	} {
 		dir := t.TempDir()
 		inner, linked, link := filepath.Join(dir, "inner"), filepath.Join(dir, "linked"), filepath.Join(t.TempDir(), "link")
 		must.OK(t, errors.Join(os.Mkdir(inner, 0o755), os.Mkdir(linked, 0o755), os.Symlink(linked, link), os.Chown(dir, c.uid, c.uid), os.Chmod(dir, c.mode)))
-		for at, below := range map[string]string{"": dir, ", below it": inner, ", by a link": link} {
+		for at, below := range map[string]string{"": dir, ", subfolder": inner, ", symlink": link} {
 			if made, err := r.Elsewhere(below); (err == nil) != c.used || exists(made) != c.used {
 				t.Errorf("%s%s: %q, %v", claim, at, made, err)
 			} else if err == nil {
@@ -146,12 +147,12 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 			} else if !strings.Contains(err.Error(), dir+" belongs to uid "+strconv.Itoa(c.uid)) {
 				t.Errorf("%s%s: %v", claim, at, err)
 			}
-			// The same holds below a folder chosen for runs, and leftovers there are not
-			// searched.
+			// The same applies to the folders of runs. Leftovers are not searched in a
+			// refused folder.
 			roots := Roots{Data: filepath.Join(below, "new", "data"), State: filepath.Join(t.TempDir(), "state")}
 			run, err := New(roots)
 			if (err == nil) != c.used || (Refusal(roots.Data) == nil) != c.used {
-				t.Errorf("%s%s: a run: %v; refusal: %v", claim, at, err, Refusal(roots.Data))
+				t.Errorf("%s%s: New: %v; Refusal: %v", claim, at, err, Refusal(roots.Data))
 			}
 			if err == nil {
 				must.OK(t, run.Close())
@@ -159,7 +160,7 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 			}
 			check.Error(t, err, dir+" belongs to uid "+strconv.Itoa(c.uid)+" with mode ")
 			if exists(filepath.Join(below, "new")) {
-				t.Errorf("%s%s: a folder was made", claim, at)
+				t.Errorf("%s%s: a folder was created", claim, at)
 			}
 			must.OK(t, os.MkdirAll(roots.Data, 0o700))
 			_, _, err = Leftovers(roots)
@@ -168,14 +169,14 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatNoOtherUserReachesMayHaveAnyMode(t *testing.T) {
+func TestPrivateVolumeMayHaveAnyMode(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, os.Chmod(dir, 0o777))
 	t.Setenv("TARE_PRIVATE_DIR", dir)
 	must.OK(t, start(t, Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}).Close())
 }
 
-func TestARunKilledWhileItMakesItsMarkIsFoundAndRemoved(t *testing.T) {
+func TestRunKilledDuringItsStartIsRemoved(t *testing.T) {
 	untouched.Alone(t)
 	roots := roots(t)
 	r := start(t, roots)
@@ -184,15 +185,15 @@ func TestARunKilledWhileItMakesItsMarkIsFoundAndRemoved(t *testing.T) {
 		must.OK(t, os.Rename(filepath.Join(dir, markName), filepath.Join(dir, markName+unfinished)))
 	}
 	if found, _, err := cleaned(t, roots, false); !found || err != nil || exists(r.stateDir()) || exists(r.dataDir()) {
-		t.Errorf("found %v, %v; state is there: %v, data: %v", found, err, exists(r.stateDir()), exists(r.dataDir()))
+		t.Errorf("found %v, %v; state folder exists: %v, data folder: %v", found, err, exists(r.stateDir()), exists(r.dataDir()))
 	}
 }
 
-func TestAFileThatCannotBeKeptLeavesNoPartAndIsKeptLater(t *testing.T) {
+func TestFailedKeepLeavesNoPartialFile(t *testing.T) {
 	r := start(t, roots(t))
 	defer r.Close()
 	inTheWay := filepath.Join(r.dataDir(), "engines.json")
-	must.OK(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700)) // so that the rename fails
+	must.OK(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700)) // makes the rename fail
 	for range 2 {
 		check.Error(t, r.Keep("engines.json", []byte("[]")), "file exists")
 	}
@@ -200,7 +201,7 @@ func TestAFileThatCannotBeKeptLeavesNoPartAndIsKeptLater(t *testing.T) {
 	must.OK(t, r.Keep("engines.json", []byte("[]")))
 }
 
-func TestInAStickyFolderNoOtherUserMovesARunsFolder(t *testing.T) {
+func TestStickyFolderPreventsMovesByOtherUsers(t *testing.T) {
 	need.Root(t)
 	shared := t.TempDir()
 	must.OK(t, errors.Join(os.Chmod(filepath.Dir(shared), 0o755), os.Chmod(shared, 0o777|os.ModeSticky)))
@@ -216,7 +217,7 @@ func TestInAStickyFolderNoOtherUserMovesARunsFolder(t *testing.T) {
 	}
 }
 
-func TestARunsFolderIsNotRemovedOnceOthersCouldSwapIt(t *testing.T) {
+func TestFolderThatOthersCouldReplaceIsNotRemoved(t *testing.T) {
 	need.Root(t)
 	untouched.Alone(t)
 	roots := roots(t)
@@ -225,15 +226,15 @@ func TestARunsFolderIsNotRemovedOnceOthersCouldSwapIt(t *testing.T) {
 	must.OK(t, os.Chown(above, 2002, 2002))
 	check.Error(t, r.Close(), above+" belongs to uid 2002")
 	if !exists(r.dataDir()) {
-		t.Error("the folder was removed all the same")
+		t.Error("the folder was removed")
 	}
 	must.OK(t, os.Chown(above, 0, 0))
 	if found, _, err := cleaned(t, roots, false); !found || err != nil {
-		t.Errorf("cleaned: %v %v", found, err)
+		t.Errorf("clean: %v %v", found, err)
 	}
 }
 
-func TestARunWhoseCgroupsAreNotKnownToBeGoneIsStillFound(t *testing.T) {
+func TestRunWithUnknownCgroupsStaysALeftover(t *testing.T) {
 	need.Root(t)
 	untouched.Alone(t)
 	roots := roots(t)
@@ -244,9 +245,9 @@ func TestARunWhoseCgroupsAreNotKnownToBeGoneIsStillFound(t *testing.T) {
 	check.Error(t, r.Close(), "not now; run: tare clean")
 	hierarchies = real
 	if found, _, err := cleaned(t, roots, false); !found || err != nil {
-		t.Errorf("cleaned: %v %v", found, err)
+		t.Errorf("clean: %v %v", found, err)
 	}
 	if found, _, err := cleaned(t, roots, false); found || err != nil {
-		t.Errorf("after that: %v %v", found, err)
+		t.Errorf("second clean: %v %v", found, err)
 	}
 }

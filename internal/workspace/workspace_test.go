@@ -31,21 +31,21 @@ func start(t *testing.T, r Roots) *Run {
 	return run
 }
 
-func TestOneRunAtATimeHasAStateFolder(t *testing.T) {
+func TestStateFolderAllowsOneRunAtATime(t *testing.T) {
 	r := roots(t)
 	first := start(t, r)
 	_, err := New(r)
 	if busy, ok := errors.AsType[*busyError](err); !ok || !strings.Contains(busy.Holder, first.ID) {
-		t.Errorf("a second run got %v", err)
+		t.Errorf("second run with the same state folder: %v", err)
 	}
-	if err := start(t, roots(t)).Close(); err != nil { // as the documentation says
-		t.Errorf("a run with another state folder: %v", err)
+	if err := start(t, roots(t)).Close(); err != nil { // allowed by the documentation
+		t.Errorf("second run with another state folder: %v", err)
 	}
 	must.OK(t, first.Close())
 	must.OK(t, start(t, r).Close())
 }
 
-func TestARunThatIsAliveIsLeftAloneWhateverItsFolders(t *testing.T) {
+func TestLiveRunIsNotALeftover(t *testing.T) {
 	r := roots(t)
 	run := start(t, r)
 	defer run.Close()
@@ -57,15 +57,15 @@ func TestARunThatIsAliveIsLeftAloneWhateverItsFolders(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	must.OK(t, os.Symlink(r.State, link))
 	if left, live, err := Leftovers(Roots{State: link, Data: r.Data}); err != nil || has(left, run.ID) || !slices.Contains(live, run.ID) {
-		t.Errorf("through a link: left %v, live %v, %v", left, live, err)
+		t.Errorf("symlink: left %v, live %v, %v", left, live, err)
 	}
 }
 
-func TestADeadRunIsNotTakenForALiveOneWhileAnotherLooksAtIt(t *testing.T) {
+func TestConcurrentCheckDoesNotMakeADeadRunAlive(t *testing.T) {
 	r := start(t, roots(t))
 	defer r.Close()
 	if _, alive := marked(r.stateDir(), r.ID); !alive {
-		t.Error("the run is not alive")
+		t.Error("the run counts as dead")
 	}
 	r.release() // as if killed
 	look := func() int {
@@ -78,7 +78,7 @@ func TestADeadRunIsNotTakenForALiveOneWhileAnotherLooksAtIt(t *testing.T) {
 	}
 	defer unix.Close(look())
 	if is, alive := marked(r.stateDir(), r.ID); !is || alive {
-		t.Errorf("is %v, alive %v", is, alive)
+		t.Errorf("marked: %v, alive: %v", is, alive)
 	}
 }
 
@@ -102,9 +102,9 @@ func has(left []Leftover, id string) bool {
 	return slices.ContainsFunc(left, func(l Leftover) bool { return l.RunID == id })
 }
 
-// TestOnlyWhatCarriesADeadRunsIdIsRemoved creates leftovers among files that are not
-// tare's.
-func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
+// TestOnlyObjectsOfADeadRunAreRemoved creates the leftovers of a dead run among
+// other files and processes.
+func TestOnlyObjectsOfADeadRunAreRemoved(t *testing.T) {
 	need.Root(t)
 	r := roots(t)
 	untouched.Alone(t)
@@ -116,7 +116,7 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	}
 	for _, dir := range []string{filepath.Join(r.State, id), filepath.Join(r.Data, id)} {
 		f := must.Get(mark(dir, id))(t)
-		f.Close() // as when its process exits
+		f.Close() // as if its process had exited
 	}
 	must.OK(t, unix.Mount("tare-test", mine[0], "tmpfs", 0, "size=4k"))
 	defer unix.Unmount(mine[0], unix.MNT_DETACH)
@@ -137,11 +137,11 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	for _, h := range cgroup.Using(hs, "memory") {
 		must.Write(t, filepath.Join(h.Mount, cgroup.Prefix+id, "runc", "x", "cgroup.procs"), strconv.Itoa(inside.Process.Pid))
 	}
-	outside := begin(nil, mine[1])                       // names a folder, but is no runtime
-	own := begin([]string{procs.RunVariable + "=" + id}) // a user's process on the host that has only the environment of the run
+	outside := begin(nil, mine[1])                       // names a folder of the run, but is not a runtime
+	own := begin([]string{procs.RunVariable + "=" + id}) // a process on the host that only has the environment of the run
 	other := begin([]string{procs.RunVariable + "=" + id + "x", "X" + procs.RunVariable + "=" + id})
 
-	// A link must not lead the removal through a mount.
+	// The removal must not follow a link into a mount.
 	link := filepath.Join(t.TempDir(), "link")
 	must.OK(t, os.Symlink(r.Data, link))
 	precious := t.TempDir()
@@ -157,35 +157,35 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	must.OK(t, err)
 	at := slices.IndexFunc(left, func(l Leftover) bool { return l.RunID == id })
 	if at < 0 {
-		t.Fatalf("not found among %+v", left)
+		t.Fatalf("the dead run is not among %+v", left)
 	}
 	found := &left[at]
 	if len(found.Processes) != 2 || !slices.Contains(found.Processes, inside.Process.Pid) || !slices.Contains(found.Processes, own.Process.Pid) || len(found.Mounts) != 2 || len(found.Folders) != 2 || len(found.Cgroups) == 0 {
 		t.Errorf("found %+v; the process is %d", found, inside.Process.Pid)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- errors.Join(inside.Wait(), own.Wait()) }() // otherwise it stays a zombie in its cgroup
+	go func() { ended <- errors.Join(inside.Wait(), own.Wait()) }() // otherwise they stay zombies in the cgroup
 	must.OK(t, found.Remove(false))
 	<-ended
 	if err := errors.Join(unix.Kill(outside.Process.Pid, 0), unix.Kill(other.Process.Pid, 0)); err != nil {
-		t.Error("a process that is not the run's was ended")
+		t.Error("killed a process of another owner")
 	}
 	for _, dir := range others {
 		if !exists(dir) {
-			t.Errorf("not tare's, and gone: %s", dir)
+			t.Errorf("removed a folder of another owner: %s", dir)
 		}
 	}
 	for _, h := range hs {
 		if exists(filepath.Join(h.Mount, cgroup.Prefix+id)) {
-			t.Errorf("the run's cgroup in %s is still there", h.Mount)
+			t.Errorf("the cgroup of the run in %s was not removed", h.Mount)
 		}
 	}
 	if exists(filepath.Join(r.Data, id)) {
-		t.Error("the folder is still there")
+		t.Error("the folder of the run was not removed")
 	}
 }
 
-func TestNoOtherUserHasAWayIntoARunsFolders(t *testing.T) {
+func TestFoldersOfARunArePrivate(t *testing.T) {
 	r := roots(t)
 	run := start(t, r)
 	defer run.Close()
@@ -198,7 +198,7 @@ func TestNoOtherUserHasAWayIntoARunsFolders(t *testing.T) {
 	}
 }
 
-func TestTargetsNamesMakeHarmlessFolders(t *testing.T) {
+func TestTargetNamesAreSafeFolderNames(t *testing.T) {
 	run := start(t, roots(t))
 	defer run.Close()
 	for _, name := range []string{"runc", "docker/runc", "..", "../../etc", "a b\x1b"} {
@@ -206,7 +206,7 @@ func TestTargetsNamesMakeHarmlessFolders(t *testing.T) {
 		must.OK(t, err)
 		for _, dir := range []string{data, state} {
 			if parent := filepath.Base(filepath.Dir(dir)); parent != run.ID {
-				t.Errorf("%q leads to %s", name, dir)
+				t.Errorf("target %q has the folder %s", name, dir)
 			}
 		}
 	}

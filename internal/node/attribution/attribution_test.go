@@ -30,7 +30,7 @@ func FuzzPaths(f *testing.F) {
 func TestSnapshotReadsTheFilesOfAProcess(t *testing.T) {
 	root := tree(t, proc{pid: 7, ppid: 1, args: "/bin/a b c", exe: "/bin/a (deleted)", nspid: "7 3 1", cgroup: v1("/x"), threads: []thread{{}}, anon: 400, start: 77})
 	r, s := snapshot(t, root)
-	for range 2 { // the second from what is remembered
+	for range 2 { // the second snapshot uses the cache
 		p := s.byPid[7]
 		must.That(t, p != nil && p.PPid == 1 && p.Start == 77 && p.Comm == "a" && p.Exe == "/bin/a" && strings.Join(p.Args, " ") == "/bin/a b c" &&
 			p.Groups.Memory() == "/x" && slices.Equal(p.NSpid, []int{7, 3, 1}) && p.Threads == 2 && p.RssAnon == 400<<10 && p.depth() == 2, "%+v", p)
@@ -86,8 +86,8 @@ func TestUnreadableMemoryIsMarked(t *testing.T) {
 	for _, pid := range []int{8, 9} {
 		must.OK(t, os.Remove(rollup(pid)))
 	}
-	// Reading a folder fails like a read that the kernel refuses. For root, no file mode
-	// would cause an error.
+	// Reading a folder fails like a read refused by the kernel. A file mode does not make
+	// reads of root fail.
 	must.OK(t, os.Mkdir(rollup(8), 0o700))
 	r, s := snapshot(t, root)
 	for pid, want := range map[int]record.Process{
@@ -104,7 +104,7 @@ func TestUnreadableMemoryIsMarked(t *testing.T) {
 	}
 	var problems record.Problems
 	procs.Count(&problems, &os.PathError{Op: "open", Path: "x", Err: os.ErrPermission})
-	check.Equal(t, "processes that may not be read", problems.Denied, 1)
+	check.Equal(t, "unreadable processes", problems.Denied, 1)
 }
 
 func TestSnapshotEndsWithItsContext(t *testing.T) {
@@ -124,8 +124,8 @@ func TestCycleOfParentsTerminates(t *testing.T) {
 	check.That(t, short == "7=workload@0 8=workload@0", "%s", long)
 }
 
-// BenchmarkSnapshot reads /proc of this machine with a thousand more processes: once with
-// a new reader, and repeatedly with the same one.
+// BenchmarkSnapshot reads /proc of this machine with a thousand additional processes. It
+// measures the first snapshot of a reader, and later ones.
 func BenchmarkSnapshot(b *testing.B) {
 	for range 1000 {
 		cmd := exec.Command("sleep", "600")

@@ -13,15 +13,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The sandbox of testdata: cgroup v1, sandbox_cgroup_only=false, QEMU without
-// KVM, two virtiofsds and vhost-device-vsock run through the dynamic linker.
+// The recorded sandbox uses cgroup v1 and sandbox_cgroup_only=false. QEMU runs without KVM.
+// Two virtiofsds and vhost-device-vsock run through the dynamic linker.
 func TestLiveKataSandboxIsChargedToItsGroups(t *testing.T) {
 	root := kata(t)
 	for name, box := range map[string]func(*Snapshot) Sandbox{
-		"by its id alone":       func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}} },
-		"by its id and a group": func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}, Group: "/default/kk"} },
-		"by what an engine says: its first process is the VMM": func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}, Workload: 26377} },
-		"by nothing at all": func(s *Snapshot) Sandbox {
+		"ID only":                              func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}} },
+		"ID and group":                         func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}, Group: "/default/kk"} },
+		"first process reported by the engine": func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}, Workload: 26377} },
+		"discovered": func(s *Snapshot) Sandbox {
 			found := s.Sandboxes()
 			must.That(t, len(found) == 1 && found[0].Name == "kk" && found[0].Engine == "kata" && found[0].Rule != "", "%+v", found)
 			return found[0].Box
@@ -66,7 +66,7 @@ const (
 	user    = "/user.slice/user-1000.slice/user@1000.service"
 )
 
-// A result is the roles, the charges, the CPU time of vCPUs, and the rule of each role.
+// A result has the roles, the charges, the CPU time of vCPUs, and the rule of each role.
 func TestVariantsOfKataHaveTheirRoles(t *testing.T) {
 	others := []proc{{pid: 1, args: "/sbin/init", cgroup: root1}, {pid: 2, args: "containerd", ppid: 1, cgroup: root1},
 		{pid: 3, ppid: 1, args: "/opt/kata/bin/containerd-shim-kata-v2 -namespace k8s.io -id " + hex2, cgroup: v1("/kata_overhead/" + hex2)},
@@ -90,7 +90,8 @@ func TestVariantsOfKataHaveTheirRoles(t *testing.T) {
 	})
 }
 
-// A script of QEMU starts vhost-device-vsock. It is in the cgroup of the thread that forked it.
+// A script of QEMU starts vhost-device-vsock. The process is in the cgroup of the thread
+// that forked it.
 func TestDeviceOfAVMMHasItsRoleInEveryGroup(t *testing.T) {
 	t.Parallel()
 	pod := "/kubepods/burstable/pod" + podUIDs + "/kata_" + hex
@@ -100,9 +101,9 @@ func TestDeviceOfAVMMHasItsRoleInEveryGroup(t *testing.T) {
 				proc{pid: 10, ppid: 1, args: "/opt/kata/bin/containerd-shim-kata-v2 -namespace k8s.io -address a -id " + hex, cgroup: v1(outside)},
 				proc{pid: 11, ppid: 10, args: "/usr/bin/qemu-system-x86_64 -name sandbox-" + hex, cgroup: v1(outside), threads: []thread{{comm: "CPU 0/KVM", cgroup: v1(where), ns: 5}}},
 				proc{pid: 14, ppid: 11, args: "/usr/bin/vhost-device-vsock --vm guest-cid=3,uds-path=/tmp/vu.hvsock", cgroup: v1(where)}))
-			boxes := map[string]Sandbox{"by its id": {IDs: []string{hex}}, "by its first process": {IDs: []string{hex}, Workload: 11}, "by its group": {IDs: []string{hex}, Group: where}}
+			boxes := map[string]Sandbox{"ID": {IDs: []string{hex}}, "ID and first process": {IDs: []string{hex}, Workload: 11}, "ID and group of the container": {IDs: []string{hex}, Group: where}}
 			if found := s.Sandboxes(); len(found) == 1 {
-				boxes["by nothing at all"] = found[0].Box
+				boxes["discovered"] = found[0].Box
 			}
 			for name, box := range boxes {
 				var problems record.Problems

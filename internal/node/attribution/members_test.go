@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// An input is the sandbox with the daemons, and the processes. A result is the roles, the
-// charges, and the rule that decided each role.
+// An input has the sandbox, the daemons, and the processes. A result has the roles, the
+// charges, and the rule for each role.
 func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 	init := proc{pid: 1, args: "/sbin/init", cgroup: root1}
 	golden.Cases(t, "testdata/members.txt", func(t *testing.T, input string) string {
@@ -67,7 +67,7 @@ func TestOrphansOfABareRuntimeHaveTheRoleRuntime(t *testing.T) {
 		proc{pid: 62, ppid: 50, args: "helper", cgroup: root1}, // reparented by a double fork
 		proc{pid: 63, ppid: 62, args: "its-child", cgroup: root1},
 		proc{pid: 64, ppid: 40, args: "du", cgroup: root1},
-		proc{pid: 70, ppid: 1, args: "tare-lane 0 1 2", cgroup: root1}, // another run's
+		proc{pid: 70, ppid: 1, args: "tare-lane 0 1 2", cgroup: root1}, // a process of another run
 		proc{pid: 71, ppid: 70, args: "helper", cgroup: root1})
 	must.OK(t, os.Symlink("40", filepath.Join(string(root), "proc/self")))
 	_, s := snapshot(t, root)
@@ -76,12 +76,12 @@ func TestOrphansOfABareRuntimeHaveTheRoleRuntime(t *testing.T) {
 	check.That(t, short == "62=runtime@-1 63=runtime@-1 61=workload@0", "%s", long)
 }
 
-// A result is a line "name|engine|ids|group|workload|pause" for each sandbox.
+// A result has a line "name|engine|ids|group|workload|pause" per sandbox.
 func TestSandboxesAreDiscovered(t *testing.T) {
 	plain := []proc{
 		{pid: 1, args: "/sbin/init", cgroup: v2("/init.scope")},
 		{pid: 30, ppid: 1, args: "/usr/bin/dockerd", cgroup: v2("/system.slice/docker.service")},
-		// A browser's renderer, a service's worker and a VM that is not Kata's.
+		// These are a renderer of a browser, a worker of a service, and a VM without Kata.
 		{pid: 31, ppid: 1, args: "chrome", cgroup: v2("/user.slice/app.scope")},
 		{pid: 32, ppid: 31, nspid: "32 1", args: "chrome --type=renderer", cgroup: v2("/user.slice/app.scope")},
 		{pid: 33, ppid: 1, args: "qemu-system-x86_64 -name windows", cgroup: v2("/machine.slice/qemu.scope")},
@@ -96,7 +96,7 @@ func TestSandboxesAreDiscovered(t *testing.T) {
 			boxes = append(boxes, f.Box)
 			got = append(got, fmt.Sprintf("%s|%s|%d|%s|%d|%d", f.Name, f.Engine, len(f.Box.IDs), f.Box.Group, f.Box.Workload, f.Box.Pause))
 		}
-		// The members are exactly the processes of the discovered sandboxes.
+		// Members returns exactly the processes of the discovered sandboxes.
 		var problems record.Problems
 		members := s.Members(boxes, nil, &problems)
 		for _, p := range sandboxed {
@@ -133,22 +133,22 @@ func TestCgroupPathIdentifiesTheContainer(t *testing.T) {
 	}
 }
 
-func TestRelatedProcessesShareSomethingWithASandbox(t *testing.T) {
+func TestProcessesRelatedToASandboxAreFound(t *testing.T) {
 	t.Parallel()
 	pod, system := v1("/pods/kk"), v1("/system/containerd")
 	for name, c := range map[string]struct {
 		other proc
-		space string // its network namespace
+		space string // network namespace of other
 		want  int
 	}{
-		"a process of other work":                     {proc{ppid: 1, args: "/usr/bin/cc", cgroup: root1}, "net:[1]", 0},
-		"one in the daemon's cgroup":                  {proc{ppid: 1, args: "/usr/bin/cc", cgroup: system}, "net:[1]", 0},
-		"a child of the daemon":                       {proc{ppid: 500, args: "/usr/bin/cc", cgroup: v1("/other")}, "net:[1]", 0},
-		"another's workload of the same name":         {proc{ppid: 1, args: "/probe", cgroup: root1}, "net:[3]", 0},
-		"one that the shim started in another cgroup": {proc{ppid: 10, args: "/opt/helper", cgroup: v1("/other")}, "net:[1]", 1},
-		"one of the shim's name":                      {proc{ppid: 1, args: "/opt/containerd-shim-runc-v2", cgroup: root1}, "net:[1]", 1},
-		"one in the cgroup of the shim alone":         {proc{ppid: 1, args: "/opt/helper", cgroup: v1("/shims/kk")}, "net:[1]", 1},
-		"one in the container's network":              {proc{ppid: 1, args: "/opt/helper", cgroup: root1}, "net:[2]", 1},
+		"unrelated process":                       {proc{ppid: 1, args: "/usr/bin/cc", cgroup: root1}, "net:[1]", 0},
+		"process in the cgroup of the daemon":     {proc{ppid: 1, args: "/usr/bin/cc", cgroup: system}, "net:[1]", 0},
+		"child of the daemon":                     {proc{ppid: 500, args: "/usr/bin/cc", cgroup: v1("/other")}, "net:[1]", 0},
+		"foreign workload with the same name":     {proc{ppid: 1, args: "/probe", cgroup: root1}, "net:[3]", 0},
+		"child of the shim in another cgroup":     {proc{ppid: 10, args: "/opt/helper", cgroup: v1("/other")}, "net:[1]", 1},
+		"process with the name of the shim":       {proc{ppid: 1, args: "/opt/containerd-shim-runc-v2", cgroup: root1}, "net:[1]", 1},
+		"process in the cgroup of the shim":       {proc{ppid: 1, args: "/opt/helper", cgroup: v1("/shims/kk")}, "net:[1]", 1},
+		"process in the network of the container": {proc{ppid: 1, args: "/opt/helper", cgroup: root1}, "net:[2]", 1},
 	} {
 		c.other.pid = 90
 		root := tree(t, proc{pid: 1, args: "/sbin/init", cgroup: root1}, proc{pid: 500, ppid: 1, args: "containerd", cgroup: system},

@@ -31,12 +31,12 @@ func TestMain(m *testing.M) { engines.Main(m) }
 
 const held = 32 << 20 // bytes allocated by a command in every container
 
-// real is a subject on this machine with the expected properties of its sandboxes.
+// real is a target on this machine, with the expected properties of its sandboxes.
 type real struct {
 	engine  string // as discovered
 	daemons []int
 	target  func() (subject.Target, error)
-	roles   map[record.Role]int // number of processes per role on a lane, -1 for several; nil if check decides
+	roles   map[record.Role]int // processes per role on a lane; -1: several; nil: check decides
 	helper  record.Role
 	pods    bool
 }
@@ -80,8 +80,8 @@ func TestRealSandboxesHaveExactlyTheirProcesses(t *testing.T) {
 	pod("cri-o", o.Pid, record.RoleMonitor, subject.Engine{Address: "unix://" + o.Socket, Command: o.Skopeo})
 }
 
-// behave starts sandboxes on two lanes, with a command in each that allocates memory. It
-// checks them with every identification method.
+// behave starts sandboxes on two lanes. A command in each allocates memory. behave checks
+// their processes with every identification method.
 func behave(t *testing.T, r real) {
 	target := must.Get(r.target())(t)
 	run := fmt.Sprintf("p%07x", os.Getpid())
@@ -90,7 +90,7 @@ func behave(t *testing.T, r real) {
 	t.Cleanup(func() {
 		must.OK(t, s.Close(context.Background()))
 		hs, err := cgroup.Hierarchies()
-		check.That(t, err == nil && cgroup.Remove(hs, cgroup.Prefix+run) == nil, "the run's cgroup is left; %v", err)
+		check.That(t, err == nil && cgroup.Remove(hs, cgroup.Prefix+run) == nil, "the cgroup of the run was not removed: %v", err)
 	})
 	b := must.Get(s.Prepare(t.Context(), subject.Run, []int{0, 1}))(t)
 	_, samples, err := b.Start(t.Context())
@@ -107,12 +107,12 @@ func behave(t *testing.T, r real) {
 	}
 	defer func() { cancel(); <-ended; <-ended }()
 	ways := map[string]func(*attribution.Snapshot, subject.Sandbox) []attribution.Sandbox{
-		"as the subject says": func(_ *attribution.Snapshot, b subject.Sandbox) []attribution.Sandbox {
+		"reported": func(_ *attribution.Snapshot, b subject.Sandbox) []attribution.Sandbox {
 			return []attribution.Sandbox{b}
 		},
-		"without being named": func(s *attribution.Snapshot, b subject.Sandbox) (out []attribution.Sandbox) {
+		"discovered": func(s *attribution.Snapshot, b subject.Sandbox) (out []attribution.Sandbox) {
 			for _, f := range s.Sandboxes() {
-				// CRI-O's pods have no process, so no id is visible.
+				// A pod of CRI-O has no process of its own, so its ID is not visible.
 				if slices.Contains(f.Box.IDs, b.IDs[0]) && (r.engine == "" || f.Engine == r.engine) {
 					f.Box.Lane = b.Lane
 					out = append(out, f.Box)
@@ -134,13 +134,13 @@ func behave(t *testing.T, r real) {
 			pids[how], wrong = r.check(t, sandboxes, way, strings.Contains(target.Info().Name, "runsc"))
 			return strings.Join(wrong, "\n")
 		})
-		want := pids["as the subject says"]
-		check.That(t, want == nil || slices.Equal(pids[how], want), "%s: %v, %v as the subject says", how, pids[how], want)
+		want := pids["reported"]
+		check.That(t, want == nil || slices.Equal(pids[how], want), "%s: %v, want %v as reported", how, pids[how], want)
 	}
 }
 
-// check takes one snapshot of the node. It returns the processes of the two lanes and the
-// mistakes.
+// check takes one snapshot of the node. It returns the processes of the two lanes and a
+// list of errors.
 func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribution.Snapshot, subject.Sandbox) []attribution.Sandbox, gvisor bool) (pids []int, wrong []string) {
 	t.Helper()
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -151,7 +151,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 		boxes = append(boxes, way(s, b)...)
 	}
 	if len(boxes) != len(sandboxes) {
-		return nil, []string{fmt.Sprintf("%d boxes: %+v", len(boxes), s.Sandboxes())}
+		return nil, []string{fmt.Sprintf("%d sandboxes: %+v", len(boxes), s.Sandboxes())}
 	}
 	var problems record.Problems
 	var all []record.Process
@@ -174,11 +174,11 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 			}
 			roles[p.Role]++
 			memory += p.PSSAnon + p.PSSShmem
-			if p.Role != record.RoleRuntime && !gvisor { // an engine's command and the sentry's processes come and go
+			if p.Role != record.RoleRuntime && !gvisor { // commands of engines and processes of the sentry are short-lived
 				pids = append(pids, p.Pid)
 			}
 			if !p.Read {
-				bad("%d is unread", p.Pid)
+				bad("process %d was not read", p.Pid)
 			}
 		}
 		want := r.roles
@@ -198,13 +198,13 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 		}
 		for role, n := range want {
 			if roles[role] != n && (n >= 0 || roles[role] < 2) {
-				bad("%d of %s, want %d%s", roles[role], role, n, long)
+				bad("%d processes of role %s, want %d%s", roles[role], role, n, long)
 			}
 		}
-		// gVisor maps only a small part of the memfd with its memory. The memory is
-		// charged to its cgroup but does not appear in its processes.
+		// gVisor maps only a small part of the memfd with its memory. The memory is charged
+		// to the cgroup, but is not part of the process memory.
 		if !gvisor && memory < held || memory > held+200<<20 {
-			bad("%d bytes with %d held%s", memory, held, long)
+			bad("%d bytes of memory, want at least %d%s", memory, held, long)
 		}
 		var own []string
 		for _, g := range charges {
@@ -230,7 +230,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 		if p.Lane == -1 && p.Role == record.RoleDaemon {
 			daemons++
 		} else if p.Lane == -1 {
-			bad("%d is on no lane and no daemon%s", p.Pid, long)
+			bad("process %d is neither on a lane nor a daemon%s", p.Pid, long)
 		}
 	}
 	if daemons < len(r.daemons) {
@@ -239,8 +239,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 	return pids, wrong
 }
 
-// inGroup compares with the kernel's list: every process of the cgroup must be on the
-// lane.
+// inGroup checks that every process of the cgroup, as listed by the kernel, is on the lane.
 func inGroup(t *testing.T, group string, processes []record.Process, lane int) (wrong []string) {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -262,7 +261,7 @@ func inGroup(t *testing.T, group string, processes []record.Process, lane int) (
 		})
 	}
 	if n == 0 {
-		wrong = append(wrong, "no process is in "+group)
+		wrong = append(wrong, "no process in "+group)
 	}
 	return wrong
 }
@@ -286,6 +285,6 @@ func TestTimeOfEndedChildrenIsRead(t *testing.T) {
 		if waited() > 0 {
 			return ""
 		}
-		return fmt.Sprintf("nothing of what its children used is in its clock of them; %+v", problems)
+		return fmt.Sprintf("no CPU time of ended children; %+v", problems)
 	})
 }

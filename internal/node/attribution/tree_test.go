@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// proc is a process in a fake /proc.
+// proc is a process of a fake /proc.
 type proc struct {
 	pid, ppid int
 	comm      string // defaults to the base name of the first argument
@@ -21,21 +21,21 @@ type proc struct {
 	exe       string
 	cgroup    string
 	nspid     string // "12 1"; defaults to the pid
-	start     int    // its pid where it is 0
+	start     int    // 0: the pid
 	flags     int
 	threads   []thread // all but the first
 	anon      int      // kB
 }
 
 type thread struct {
-	comm, cgroup string // default to the process's own
+	comm, cgroup string // default to those of the process
 	ns           int64
 	guest        int // ticks
 }
 
 const root1 = "4:memory:/\n2:cpuacct:/\n1:cpu:/\n0::/\n"
 
-// v1 is a cgroup file with the same path in every hierarchy.
+// v1 returns a cgroup file with the same path in every hierarchy.
 func v1(path string) string {
 	var b strings.Builder
 	for i, c := range []string{"name=systemd", "pids", "blkio", "freezer", "devices", "memory", "cpuset", "cpuacct", "cpu"} {
@@ -46,8 +46,8 @@ func v1(path string) string {
 
 func v2(path string) string { return "0::" + path + "\n" }
 
-// numbered replaces names in case files by the long numbers they stand for; shortened
-// does the opposite.
+// numbered replaces names in case files by the long IDs that they stand for. shortened does
+// the opposite.
 var (
 	numbered  = strings.NewReplacer("HEX1", hex, "HEX2", hex2, "PODUID", podUIDs)
 	shortened = strings.NewReplacer(hex, "HEX1", hex2, "HEX2", hex[:12], "SHORT1", podUIDs, "PODUID")
@@ -159,8 +159,9 @@ func file(t testing.TB, dir, name, text string) {
 	must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 }
 
-// kata makes the tree of the live sandbox "kk" from testdata/kata/proc, which was copied
-// from a machine. It adds the threads: one of QEMU's four is in the pod's group.
+// kata returns the process tree of the sandbox "kk". testdata/kata/proc was recorded on a
+// machine, without threads. kata adds them: one of the four of QEMU is in the cgroup of the
+// pod.
 func kata(t testing.TB) machine.Root {
 	t.Helper()
 	root := t.TempDir()
@@ -210,7 +211,7 @@ func full(t testing.TB, r *Reader, members []Member) []record.Process {
 	return out
 }
 
-// roles formats members as "pid=role@lane", with their rules for messages.
+// roles formats members as "pid=role@lane". long also has their rules, for messages.
 func roles(members []Member) (short string, long string) {
 	for _, m := range members {
 		short += fmt.Sprintf("%d=%s@%d ", m.Pid, m.Role, m.Lane)

@@ -23,17 +23,17 @@ func TestGlobsMatchBothNames(t *testing.T) {
 		claim, glob, name, full string
 		want                    bool
 	}{
-		{"a short name", "sockops_prog", "sockops_prog", "", true},
-		{"a glob", "sock*", "sockops_prog", "", true},
-		{"a cut name by its whole", "cgroup_connect4_prog", "cgroup_connect4", "", true},
-		{"a cut name by a long glob", "cgroup_*_connect4_prog", "cgroup_x_connec", "", true},
-		{"a cut name by what begins otherwise", "cgroup_connect6_prog", "cgroup_connect4", "", false},
-		{"a cut name by a short glob of its end", "*_prog", "cgroup_connect4", "", false},
-		{"the whole where it is known", "*_prog", "cgroup_connect4", "cgroup_connect4_prog", true},
-		{"another whole than is known", "cgroup_connect4_else", "cgroup_connect4", "cgroup_connect4_prog", false},
-		{"a name that is not cut by a longer one", "sockops_prog_longer", "sockops_prog", "", false},
-		{"a class", "[st]ockops*", "sockops_prog", "", true},
-		{"none", "x*", "sockops_prog", "", false},
+		{"short name", "sockops_prog", "sockops_prog", "", true},
+		{"glob", "sock*", "sockops_prog", "", true},
+		{"full name matches a truncated name", "cgroup_connect4_prog", "cgroup_connect4", "", true},
+		{"long glob matches a truncated name", "cgroup_*_connect4_prog", "cgroup_x_connec", "", true},
+		{"other prefix does not match a truncated name", "cgroup_connect6_prog", "cgroup_connect4", "", false},
+		{"suffix glob does not match a truncated name", "*_prog", "cgroup_connect4", "", false},
+		{"suffix glob matches the full name", "*_prog", "cgroup_connect4", "cgroup_connect4_prog", true},
+		{"other full name does not match", "cgroup_connect4_else", "cgroup_connect4", "cgroup_connect4_prog", false},
+		{"longer name does not match an untruncated name", "sockops_prog_longer", "sockops_prog", "", false},
+		{"character class", "[st]ockops*", "sockops_prog", "", true},
+		{"no match", "x*", "sockops_prog", "", false},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			check.Equal(t, fmt.Sprintf("%q on %q (%q)", c.glob, c.name, c.full), matches(c.glob, c.name, c.full), c.want)
@@ -53,21 +53,21 @@ func TestOwnersAreFoundByMapsPinsAndNames(t *testing.T) {
 		p     record.Program
 		want  string
 	}{
-		{"Kmesh by a map", record.Program{Name: "sockops_prog", Maps: maps("other", "km_service")}, "kmesh"},
-		{"Kmesh by its outer map", record.Program{Maps: maps("kmesh_map64")}, "kmesh"},
-		{"Kmesh by a pin", record.Program{Pins: []string{"/sys/fs/bpf/bpf_kmesh_workload/sockconn/prog"}}, "kmesh"},
-		{"Kmesh's names alone are anybody's", record.Program{Name: "cgroup_connect4"}, ""},
-		{"a map that only sounds like it", record.Program{Maps: maps("kmx", "xkm_a")}, ""},
-		{"Cilium by a map", record.Program{Maps: maps("cilium_lb4_serv")}, "cilium"},
-		{"Cilium by a pin", record.Program{Pins: []string{"/run/cilium/bpffs/tc/globals/cilium_calls"}}, "cilium"},
-		{"Cilium by its name", record.Program{Name: "cil_from_netdev"}, "cilium"},
-		{"systemd by its name", record.Program{Name: "sd_devices"}, "systemd"},
-		{"systemd by a pin", record.Program{Pins: []string{"/sys/fs/bpf/systemd/x"}}, "systemd"},
+		{"Kmesh by map", record.Program{Name: "sockops_prog", Maps: maps("other", "km_service")}, "kmesh"},
+		{"Kmesh by outer map", record.Program{Maps: maps("kmesh_map64")}, "kmesh"},
+		{"Kmesh by pin", record.Program{Pins: []string{"/sys/fs/bpf/bpf_kmesh_workload/sockconn/prog"}}, "kmesh"},
+		{"program names of Kmesh are not enough", record.Program{Name: "cgroup_connect4"}, ""},
+		{"similar map name", record.Program{Maps: maps("kmx", "xkm_a")}, ""},
+		{"Cilium by map", record.Program{Maps: maps("cilium_lb4_serv")}, "cilium"},
+		{"Cilium by pin", record.Program{Pins: []string{"/run/cilium/bpffs/tc/globals/cilium_calls"}}, "cilium"},
+		{"Cilium by name", record.Program{Name: "cil_from_netdev"}, "cilium"},
+		{"systemd by name", record.Program{Name: "sd_devices"}, "systemd"},
+		{"systemd by pin", record.Program{Pins: []string{"/sys/fs/bpf/systemd/x"}}, "systemd"},
 		{"tare", record.Program{Name: "tare_connect4"}, "tare"},
-		{"an unknown owner", record.Program{Name: "x", Maps: maps("y"), Pins: []string{"/sys/fs/bpf/z"}}, ""},
+		{"unknown owner", record.Program{Name: "x", Maps: maps("y"), Pins: []string{"/sys/fs/bpf/z"}}, ""},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			check.Equal(t, "it", ownerOf(&c.p), c.want)
+			check.Equal(t, "owner", ownerOf(&c.p), c.want)
 		})
 	}
 }
@@ -105,21 +105,21 @@ func TestProgramsAreFoundByTheirPins(t *testing.T) {
 			f     Filter
 			want  []*ebpf.Program
 		}{
-			{"a program's pin", Filter{Pins: []string{dir + "/program"}}, []*ebpf.Program{pinned}},
-			{"a map's pin, by who uses it", Filter{Pins: []string{place + "/map"}}, []*ebpf.Program{user}},
-			{"a link's pin", Filter{Pins: []string{place + "/folder/link"}}, []*ebpf.Program{linked}},
-			{"a link to a folder", Filter{Pins: []string{alias}}, []*ebpf.Program{pinned, linked}},
-			{"a folder, with those below", Filter{Pins: []string{place + "/folder"}}, []*ebpf.Program{pinned, linked}},
-			{"two places", Filter{Pins: []string{dir, place + "/map"}}, []*ebpf.Program{user, pinned}},
-			{"Kmesh's folder", Filter{Kmesh: true}, []*ebpf.Program{kmesh}},
-			{"of two demands both", Filter{Pins: []string{place}, Names: []string{"tare_t_l*"}}, []*ebpf.Program{linked}},
+			{"pin of a program", Filter{Pins: []string{dir + "/program"}}, []*ebpf.Program{pinned}},
+			{"pin of a map selects its users", Filter{Pins: []string{place + "/map"}}, []*ebpf.Program{user}},
+			{"pin of a link", Filter{Pins: []string{place + "/folder/link"}}, []*ebpf.Program{linked}},
+			{"symlink to a folder", Filter{Pins: []string{alias}}, []*ebpf.Program{pinned, linked}},
+			{"folder with subfolders", Filter{Pins: []string{place + "/folder"}}, []*ebpf.Program{pinned, linked}},
+			{"two pins", Filter{Pins: []string{dir, place + "/map"}}, []*ebpf.Program{user, pinned}},
+			{"folder of Kmesh", Filter{Kmesh: true}, []*ebpf.Program{kmesh}},
+			{"pin and name", Filter{Pins: []string{place}, Names: []string{"tare_t_l*"}}, []*ebpf.Program{linked}},
 		} {
 			found, err := m.List(c.f)
 			if err != nil {
 				t.Errorf("%s: %v", c.claim, err)
 				continue
 			}
-			if c.f.Kmesh { // the machine may have one
+			if c.f.Kmesh { // the machine may run Kmesh
 				found.Programs = slices.DeleteFunc(found.Programs, func(p record.Program) bool { return !slices.Contains(own, p.ID) })
 			}
 			programsAre(t, c.claim, found, c.want)
@@ -130,7 +130,7 @@ func TestProgramsAreFoundByTheirPins(t *testing.T) {
 			return
 		}
 		p := found.Programs[0]
-		check.That(t, p.Owner == "kmesh" && slices.Equal(p.Pins, []string{kmeshs + "/sockops"}), "it is %q's, and pinned at %q", p.Owner, p.Pins)
+		check.That(t, p.Owner == "kmesh" && slices.Equal(p.Pins, []string{kmeshs + "/sockops"}), "owner %q, pins %q", p.Owner, p.Pins)
 	})
 }
 
@@ -144,13 +144,13 @@ func TestInvalidFiltersAreRefusedWithAdvice(t *testing.T) {
 		f     Filter
 		want  string
 	}{
-		{"a file that is not a pin", Filter{Pins: []string{file}}, "is not in a file system of type bpf"},
-		{"a folder elsewhere", Filter{Pins: []string{filepath.Dir(file)}}, "is not in a file system of type bpf"},
-		{"a path that is not there", Filter{Pins: []string{file + "x"}}, "no such file"},
-		{"a process that is not there", Filter{Owners: []string{"4194305"}}, "no such process"},
-		{"a directory that is not a cgroup", Filter{Cgroups: []string{filepath.Dir(file)}}, "is not a cgroup2 directory"},
-		{"a file as a cgroup", Filter{Cgroups: []string{file}}, "not a directory"},
-		{"a broken glob", Filter{Names: []string{"[a"}}, `"[a"`},
+		{"regular file", Filter{Pins: []string{file}}, "is not in a file system of type bpf"},
+		{"folder outside of a bpffs", Filter{Pins: []string{filepath.Dir(file)}}, "is not in a file system of type bpf"},
+		{"missing path", Filter{Pins: []string{file + "x"}}, "no such file"},
+		{"missing process", Filter{Owners: []string{"4194305"}}, "no such process"},
+		{"folder that is not a cgroup", Filter{Cgroups: []string{filepath.Dir(file)}}, "is not a cgroup2 directory"},
+		{"file as a cgroup", Filter{Cgroups: []string{file}}, "not a directory"},
+		{"invalid glob", Filter{Names: []string{"[a"}}, `"[a"`},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			_, err := m.List(c.f)
@@ -167,8 +167,8 @@ func TestKernelErrorsAreExplained(t *testing.T) {
 		want        string
 	}{
 		{"no BPF", unix.ENOSYS, true, "CONFIG_BPF_SYSCALL"},
-		{"an old kernel", unix.EINVAL, true, "it needs Linux 5.8"},
-		{"what breaks otherwise", unix.EIO, false, "list them: "},
+		{"old kernel", unix.EINVAL, true, "it needs Linux 5.8"},
+		{"other error", unix.EIO, false, "list them: "},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			err := unsupported("list them", "5.8", c.err)

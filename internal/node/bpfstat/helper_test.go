@@ -17,8 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// needRoot skips without root, which all these tests need. It fails if the kernel has no
-// BPF.
+// needRoot skips the test without root. It fails the test if the kernel has no BPF.
 func needRoot(t testing.TB) {
 	t.Helper()
 	need.Root(t)
@@ -41,14 +40,13 @@ func newMap(t testing.TB, spec *ebpf.MapSpec) *ebpf.Map {
 	t.Helper()
 	a, err := ebpf.NewMap(spec)
 	if err != nil {
-		t.Fatalf("make a map %s: %v", spec.Name, err)
+		t.Fatalf("create map %s: %v", spec.Name, err)
 	}
 	t.Cleanup(func() { a.Close() })
 	return a
 }
 
-// using returns instructions that reference maps, so that the program uses them, and
-// return 1.
+// using returns instructions that reference the given maps and return 1.
 func using(maps ...*ebpf.Map) asm.Instructions {
 	var out asm.Instructions
 	for _, a := range maps {
@@ -64,7 +62,7 @@ func newProgram(t testing.TB, spec *ebpf.ProgramSpec) *ebpf.Program {
 	}
 	p, err := ebpf.NewProgram(spec)
 	if err != nil {
-		t.Fatalf("load a program %s: %v", spec.Name, err)
+		t.Fatalf("load program %s: %v", spec.Name, err)
 	}
 	t.Cleanup(func() { p.Close() })
 	return p
@@ -74,7 +72,7 @@ func idOf(t testing.TB, p *ebpf.Program) uint32 {
 	t.Helper()
 	i := must.Get(p.Info())(t)
 	id, ok := i.ID()
-	must.That(t, ok, "the kernel has no id of the program")
+	must.That(t, ok, "no program ID from the kernel")
 	return uint32(id)
 }
 
@@ -97,7 +95,7 @@ func mapID(t testing.TB, a *ebpf.Map) uint32 {
 	t.Helper()
 	i := must.Get(a.Info())(t)
 	id, ok := i.ID()
-	must.That(t, ok, "the kernel has no id of the map")
+	must.That(t, ok, "no map ID from the kernel")
 	return uint32(id)
 }
 
@@ -113,7 +111,7 @@ func many(t testing.TB, programs int) {
 	}
 }
 
-// memoryOf returns the kernel's memory value of a program or map.
+// memoryOf returns the memory of a program or map according to the kernel.
 func memoryOf(t testing.TB, of interface{ FD() int }) (bytes int64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", of.FD()))

@@ -31,21 +31,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
+func TestMissingCapabilityIsNamed(t *testing.T) {
 	needRoot(t)
 	for _, c := range []struct {
 		claim string
 		attr  *syscall.SysProcAttr
 		want  string
 	}{
-		{"an ordinary user", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, "CAP_SYS_ADMIN is missing"},
+		{"ordinary user", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, "CAP_SYS_ADMIN is missing"},
 		{"root of a user namespace", &syscall.SysProcAttr{
 			Cloneflags:  unix.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}},
 		}, "a separate user namespace"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			// Only this user can access the binary, so an open descriptor is passed.
+			// The child cannot access the binary by its path, so pass an open descriptor.
 			self := must.Get(os.Open("/proc/self/exe"))(t)
 			defer self.Close()
 			cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3")
@@ -55,7 +55,7 @@ func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			must.That(t, err == nil, "%v: %s", err, out)
 			text := string(out)
-			check.That(t, strings.HasPrefix(text, "true ") && strings.Contains(text, c.want), "it says %q; want an ErrUnsupported with %q", text, c.want)
+			check.That(t, strings.HasPrefix(text, "true ") && strings.Contains(text, c.want), "got %q; want ErrUnsupported with %q", text, c.want)
 		})
 	}
 }
@@ -105,7 +105,7 @@ func TestBpftoolAgrees(t *testing.T) {
 	for i, p := range before.Programs {
 		said, ok := tool[p.ID]
 		if !ok {
-			continue // removed since
+			continue // removed in the meantime
 		}
 		compared++
 		at := slices.IndexFunc(after.Counters, func(c Counters) bool { return c.ID == p.ID })
@@ -114,19 +114,19 @@ func TestBpftoolAgrees(t *testing.T) {
 		}
 		from, to := before.Counters[i], after.Counters[at]
 		check.That(t, said.Count >= from.Count && said.Count <= to.Count && said.Time >= from.Time && said.Time <= to.Time,
-			"program %d: bpftool says %d runs in %d ns, between %+v and %+v", p.ID, said.Count, said.Time, from, to)
+			"program %d: bpftool reports %d runs in %d ns, want between %+v and %+v", p.ID, said.Count, said.Time, from, to)
 		var maps []uint32
 		for _, a := range p.Maps {
 			maps = append(maps, a.ID)
 		}
 		slices.Sort(said.Maps)
 		if said.Name != p.Name && said.Name != p.Full || said.Type != p.Kind || said.Tag != p.Tag || said.Memlock != p.Memory || said.Xlated != 8*p.Instructions || said.Jited != p.Jited || !slices.Equal(said.Maps, maps) {
-			t.Errorf("bpftool says %+v, want %+v", said, p)
+			t.Errorf("bpftool reports %+v, want %+v", said, p)
 		}
 	}
 	check.That(t, compared >= 1, "no program was compared")
 	said := tool[idOf(t, p)]
-	check.That(t, said.Count == 1000, "bpftool counts %d runs, want the 1000", said.Count)
+	check.That(t, said.Count == 1000, "bpftool counts %d runs, want 1000", said.Count)
 }
 
 // The programs of the two benchmarks, with two maps each.
@@ -184,14 +184,14 @@ func BenchmarkBareLoop(b *testing.B) {
 	}
 }
 
-// bareProgramLoop iterates over all programs: it gets the next id, opens a descriptor,
-// reads the info and closes it.
+// bareProgramLoop iterates over all programs. It gets the next ID, opens a descriptor,
+// reads the info, and closes the descriptor.
 func bareProgramLoop() error {
 	s := &scratch{}
 	return (&Meter{scratch: s}).walk(unix.BPF_PROG_GET_NEXT_ID, 0, "walk", func(id uint32) error {
 		fd, err := s.open(unix.BPF_PROG_GET_FD_BY_ID, id)
 		if err != nil {
-			return nil // removed since
+			return nil // removed in the meantime
 		}
 		defer closeFast(fd)
 		s.program = programInfo{}

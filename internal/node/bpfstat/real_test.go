@@ -29,16 +29,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// row finds a program in a listing.
+// row returns a program of a listing and its counters.
 func row(t testing.TB, l *Listing, id uint32) (*record.Program, Counters) {
 	t.Helper()
 	for i := range l.Programs {
 		if l.Programs[i].ID == id {
-			must.That(t, l.Counters[i].ID == id, "the counters of program %d stand at program %d", l.Counters[i].ID, id)
+			must.That(t, l.Counters[i].ID == id, "the counters at the index of program %d have ID %d", l.Counters[i].ID, id)
 			return &l.Programs[i], l.Counters[i]
 		}
 	}
-	t.Fatalf("program %d is not listed among %d", id, len(l.Programs))
+	t.Fatalf("program %d is not among the %d listed ones", id, len(l.Programs))
 	return nil, Counters{}
 }
 
@@ -46,7 +46,7 @@ func describe(t testing.TB, m *Meter, l *Listing) {
 	t.Helper()
 	must.OK(t, m.Describe(l))
 	for _, p := range l.Problems {
-		t.Errorf("a problem: %s", p)
+		t.Errorf("problem: %s", p)
 	}
 }
 
@@ -74,7 +74,7 @@ func closing(t testing.TB, l link.Link, err error) {
 	t.Cleanup(func() { l.Close() })
 }
 
-// tracepoint opens a perf event of a tracepoint. It reads the tracepoint's id from a
+// tracepoint opens a perf event of a tracepoint. It reads the ID of the tracepoint from a
 // private mount of tracefs.
 func tracepoint(t testing.TB, name string) int {
 	t.Helper()
@@ -108,7 +108,7 @@ func privately(t testing.TB, do func()) {
 		do()
 		return nil
 	}); err != nil {
-		t.Errorf("have mounts of one's own: %v", err)
+		t.Errorf("create a mount namespace: %v", err)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestSockhashProgramIsAttachedToItsMap(t *testing.T) {
 	m := openMeter(t)
 	for owner, want := range map[string]bool{"tare": true, comm(t): true, "kmesh": false} {
 		found := list(t, m, Filter{Owners: []string{owner}, IDs: []uint32{idOf(t, p)}}).Programs
-		check.That(t, len(found) == 1 == want, "--owner %s finds %d", owner, len(found))
+		check.That(t, len(found) == 1 == want, "--owner %s: %d programs", owner, len(found))
 	}
 	l := list(t, m, Filter{})
 	describe(t, m, l)
@@ -145,18 +145,18 @@ func TestCountsEqualTheRequestedRuns(t *testing.T) {
 		must.That(t, err == nil && len(after) == 1, "%v, %v", after, err)
 		// BPF_PROG_TEST_RUN counts each repetition as a run.
 		got := after[0].Count - before.Count
-		check.That(t, got == uint64(runs), "%d runs were counted, want %d", got, runs)
+		check.That(t, got == uint64(runs), "counted %d runs, want %d", got, runs)
 		check.That(t, after[0].Time > before.Time, "%d runs took no time", runs)
 		before = after[0]
 	}
 	must.OK(t, release())
 	check.Error(t, release(), "")
 	if counted() {
-		t.Skip("others have statistics on: whether they are off after the release cannot be seen")
+		t.Skip("statistics are enabled by others: cannot check the release")
 	}
 	must.Get(p.Run(&ebpf.RunOptions{Data: frame, Repeat: 100}))(t)
 	after, err := m.Counters([]uint32{id}, nil)
-	check.That(t, err == nil && after[0].Count == before.Count, "after the release %d runs more were counted (%v)", after[0].Count-before.Count, err)
+	check.That(t, err == nil && after[0].Count == before.Count, "%d runs were counted after the release (%v)", after[0].Count-before.Count, err)
 }
 
 func TestEnabledStatisticsAreReported(t *testing.T) {
@@ -165,7 +165,7 @@ func TestEnabledStatisticsAreReported(t *testing.T) {
 	release, _, err := other.Statistics()
 	must.OK(t, err)
 	_, already, err := m.Statistics()
-	check.That(t, err == nil && already, "already %v, %v; want true", already, err)
+	check.That(t, err == nil && already, "already enabled: %v, %v; want true", already, err)
 	must.OK(t, release())
 }
 
@@ -217,7 +217,7 @@ func TestAttachmentsAreDescribed(t *testing.T) {
 		check.Equal(t, "holders of "+got.Name, got.Holders, []string{me})
 	}
 	found := list(t, m, Filter{Cgroups: []string{dir}})
-	check.Equal(t, "programs are found by their cgroup", len(found.Programs), 2)
+	check.Equal(t, "programs of a cgroup", len(found.Programs), 2)
 }
 
 func TestInterfaceIsNamedOnlyInItsNamespace(t *testing.T) {
@@ -233,7 +233,7 @@ func TestInterfaceIsNamedOnlyInItsNamespace(t *testing.T) {
 		defer close(inside)
 		if err := thread.Apart(func() error {
 			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-				return fmt.Errorf("make a network namespace: %w", err)
+				return fmt.Errorf("create a network namespace: %w", err)
 			}
 			x, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: 1, Flags: link.XDPGenericMode})
 			if err != nil {
@@ -248,7 +248,7 @@ func TestInterfaceIsNamedOnlyInItsNamespace(t *testing.T) {
 			if err := filterLo(old); err != nil {
 				return fmt.Errorf("make it a filter of lo: %w", err)
 			}
-			there := exec.CommandContext(t.Context(), "sleep", "60") // the process whose namespace has the interface
+			there := exec.CommandContext(t.Context(), "sleep", "60") // its namespace has the interface
 			if err := there.Start(); err != nil {
 				return err
 			}
@@ -275,7 +275,7 @@ func TestInterfaceIsNamedOnlyInItsNamespace(t *testing.T) {
 	within, _ := row(t, l, idOf(t, p))
 	withinTC, _ := row(t, l, idOf(t, tc))
 	if filter, _ := row(t, l, idOf(t, old)); !slices.Equal(filter.Attached, []string{"tc egress lo"}) {
-		t.Errorf("inside the filter is attached to %q, want tc egress lo", filter.Attached)
+		t.Errorf("inside the namespace: filter attached to %q, want tc egress lo", filter.Attached)
 	}
 	l = list(t, m, Filter{})
 	describe(t, m, l)
@@ -284,12 +284,12 @@ func TestInterfaceIsNamedOnlyInItsNamespace(t *testing.T) {
 	close(outside)
 	<-done
 	check.That(t, slices.Equal(within.Attached, []string{"xdp lo"}) && slices.Equal(withinTC.Attached, []string{"tcx ingress lo"}),
-		"inside it is attached to %q and %q, want xdp lo and tcx ingress lo", within.Attached, withinTC.Attached)
+		"inside the namespace: attached to %q and %q, want xdp lo and tcx ingress lo", within.Attached, withinTC.Attached)
 	const elsewhere = " lo of network namespace "
 	check.That(t, len(filter.Attached) == 1 && strings.HasPrefix(filter.Attached[0], "tc egress"+elsewhere),
-		"outside the filter, which has no link, is attached to %q", filter.Attached)
+		"outside of the namespace: filter without a link attached to %q", filter.Attached)
 	check.That(t, len(without.Attached) == 1 && strings.HasPrefix(without.Attached[0], "xdp"+elsewhere),
-		"outside it is attached to %q", without.Attached)
+		"outside of the namespace: attached to %q", without.Attached)
 }
 
 // filterLo is equivalent to tc qdisc add dev lo clsact; tc filter add dev lo egress bpf
@@ -322,7 +322,7 @@ func TestMapMemoryMatchesKernelAndSharedMapsCountOnce(t *testing.T) {
 	m := openMeter(t)
 	l := list(t, m, Filter{Names: []string{"tare_t_first", "tare_t_second"}})
 	describe(t, m, l)
-	must.That(t, len(l.Programs) == 2 && len(l.Maps) == 4, "%d programs with %d maps, want 2 with 4", len(l.Programs), len(l.Maps))
+	must.That(t, len(l.Programs) == 2 && len(l.Maps) == 4, "%d programs with %d maps, want 2 programs with 4 maps", len(l.Programs), len(l.Maps))
 	want, sum := map[uint32]record.ProgramMap{}, insides
 	for _, one := range []struct {
 		a       *ebpf.Map
@@ -344,18 +344,18 @@ func TestMapMemoryMatchesKernelAndSharedMapsCountOnce(t *testing.T) {
 	}{{first, 3}, {second, 2}} {
 		got, _ := row(t, l, idOf(t, p.p))
 		check.That(t, got.Memory == memoryOf(t, p.p) && got.Memory > 0,
-			"%s occupies %d bytes, its fdinfo says %d", got.Name, got.Memory, memoryOf(t, p.p))
-		check.Equal(t, fmt.Sprintf("%s uses", got.Name), len(got.Maps), p.maps)
+			"%s: %d bytes, want %d as in fdinfo", got.Name, got.Memory, memoryOf(t, p.p))
+		check.Equal(t, fmt.Sprintf("memory of %s", got.Name), len(got.Maps), p.maps)
 		for _, a := range got.Maps {
 			if a != want[a.ID] || a.Memory <= 0 {
-				t.Errorf("a map of %s is %+v, want %+v", got.Name, a, want[a.ID])
+				t.Errorf("map of %s: got %+v, want %+v", got.Name, a, want[a.ID])
 			}
 		}
 		sum += memoryOf(t, p.p)
 	}
-	check.Equal(t, "all together", total(l), sum)
+	check.Equal(t, "total memory", total(l), sum)
 	if got, want := memoryOf(t, each), int64(100*512*runtime.NumCPU()); got < want {
-		t.Errorf("a map for each CPU occupies %d bytes, less than the %d of its values", got, want)
+		t.Errorf("per-CPU map: %d bytes, want at least the %d bytes of its values", got, want)
 	}
 }
 
@@ -394,7 +394,7 @@ func TestInnerMapsOfSelectedProgramsCountOnce(t *testing.T) {
 		want += memoryOf(t, a)
 	}
 	got := total(l)
-	check.That(t, got == want && l.Maps[0].Inner == 2, "%d bytes with %d maps in the first, want %d with 2: %+v", got, l.Maps[0].Inner, want, l.Maps)
+	check.That(t, got == want && l.Maps[0].Inner == 2, "%d bytes, first program has %d maps; want %d bytes and 2 maps: %+v", got, l.Maps[0].Inner, want, l.Maps)
 }
 
 // comm is the name of this process.
@@ -427,25 +427,25 @@ func TestUnusedMapsAreListedWithTheirHolders(t *testing.T) {
 			f     Filter
 			want  map[uint32]record.Map
 		}{
-			{"all", Filter{}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
-			{"Kmesh's", Filter{Kmesh: true}, map[uint32]record.Map{mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
-			{"what a process holds", Filter{Owners: []string{strconv.Itoa(os.Getpid())}}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}}},
-			{"what processes of a name hold", Filter{Owners: []string{comm(t)}}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}}},
-			{"a recognised owner's", Filter{Owners: []string{"kmesh"}}, map[uint32]record.Map{mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
-			{"what is pinned in a folder", Filter{Pins: []string{place}}, map[uint32]record.Map{id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
-			{"names are of programs", Filter{Names: []string{"*"}}, nil},
+			{"no filter", Filter{}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
+			{"Kmesh", Filter{Kmesh: true}, map[uint32]record.Map{mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
+			{"maps of a process", Filter{Owners: []string{strconv.Itoa(os.Getpid())}}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}}},
+			{"maps of processes by name", Filter{Owners: []string{comm(t)}}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}}},
+			{"maps of an owner", Filter{Owners: []string{"kmesh"}}, map[uint32]record.Map{mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
+			{"maps pinned in a folder", Filter{Pins: []string{place}}, map[uint32]record.Map{id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
+			{"name filter only applies to programs", Filter{Names: []string{"*"}}, nil},
 		} {
 			l := list(t, m, c.f)
 			describe(t, m, l)
 			check.That(t, !slices.ContainsFunc(l.Maps, func(a record.ProgramMap) bool { return a.ID == mapID(t, held) || a.ID == mapID(t, within) }),
-				"%s: they are among those of programs: %+v", c.claim, l.Maps)
+				"%s: unused maps are listed as maps of programs: %+v", c.claim, l.Maps)
 			found := map[uint32]record.Map{}
 			for _, a := range l.Loose {
 				if slices.Contains([]uint32{mapID(t, held), mapID(t, named), id}, a.Map.ID) {
 					found[a.Map.ID] = record.Map{Owner: a.Owner, Holders: a.Holders, Pins: a.Pins}
 				}
 				check.That(t, a.Map.ID != mapID(t, within) && (a.Map.ID != mapID(t, held) || a.Map.InnerMemory == memoryOf(t, within)),
-					"%s: %+v: a map within a map counts there", c.claim, a.Map)
+					"%s: %+v: the inner map must count in its outer map", c.claim, a.Map)
 			}
 			check.That(t, len(found) == len(c.want) && maps.EqualFunc(found, c.want, func(a, b record.Map) bool { return reflect.DeepEqual(a, b) }),
 				"%s: %+v, want %+v", c.claim, found, c.want)
@@ -465,14 +465,14 @@ func TestRemovedProgramsAreDroppedWithLastCounters(t *testing.T) {
 	must.Get(p.Run(&ebpf.RunOptions{Data: frame, Repeat: 77}))(t)
 	p.Close()
 	last, err := m.Counters([]uint32{id}, nil)
-	must.That(t, err == nil && len(last) == 1 && last[0].Count == 77, "after it was unloaded: %+v, %v; want the 77 runs", last, err)
+	must.That(t, err == nil && len(last) == 1 && last[0].Count == 77, "counters after the unload: %+v, %v; want 77 runs", last, err)
 	l := list(t, m, Filter{})
 	check.That(t, !slices.ContainsFunc(l.Programs, func(p record.Program) bool { return p.ID == id }),
-		"it is still listed: the meter itself holds it")
-	check.That(t, slices.Contains(l.Went, last[0]), "the listing says that %+v went, want %+v among them", l.Went, last[0])
-	check.Equal(t, "counters after it has gone", len(must.Get(m.Counters([]uint32{id}, nil))(t)), 0)
+		"the program is still listed: the meter holds it")
+	check.That(t, slices.Contains(l.Went, last[0]), "removed programs: %+v, want %+v among them", l.Went, last[0])
+	check.Equal(t, "counters of a removed program", len(must.Get(m.Counters([]uint32{id}, nil))(t)), 0)
 	_, err = ebpf.NewProgramFromID(ebpf.ProgramID(id))
-	check.That(t, err != nil, "it is still loaded")
+	check.That(t, err != nil, "the program is still loaded")
 }
 
 func TestShortLivedProgramsAreCountedByID(t *testing.T) {
@@ -490,40 +490,40 @@ func TestShortLivedProgramsAreCountedByID(t *testing.T) {
 	const before = 50
 	passing(before)
 	l := list(t, m, Filter{})
-	check.That(t, l.Passed == 0, "%d before the first listing", l.Passed)
+	check.That(t, l.Passed == 0, "counted %d programs before the first listing", l.Passed)
 	stays()
 	passing(3)
 	stays()
 	l = list(t, m, Filter{})
-	check.That(t, l.Passed >= 3, "%d came and went, want 3", l.Passed) // others may load programs concurrently
-	check.That(t, l.Passed < before, "%d came and went, %d of them before the first listing", l.Passed, before)
+	check.That(t, l.Passed >= 3, "counted %d short-lived programs, want at least 3", l.Passed) // other processes may load programs, too
+	check.That(t, l.Passed < before, "counted %d short-lived programs, including %d from before the first listing", l.Passed, before)
 }
 
-// A walk over all ids and a search above the highest known id must return the same
-// listing.
+// A full walk over all IDs must return the same listing as a search above the highest known
+// ID.
 func TestIncrementalListingMatchesFullWalk(t *testing.T) {
 	needRoot(t)
 	m := openMeter(t)
 	for round := range 6 {
-		m.listings = everyWalk - 2*(round%3) // the first full walk is at the first listing, the third or later
+		m.listings = everyWalk - 2*(round%3) // the first full walk is at listing 1, 3, or later
 		a := newMap(t, &ebpf.MapSpec{Name: "tare_t_alone", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 		p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_new", Type: ebpf.SocketFilter, Instructions: using(a)})
 		l := list(t, m, Filter{})
 		got, _ := row(t, l, idOf(t, p))
-		must.That(t, len(got.Maps) == 1 && got.Maps[0].ID == mapID(t, a), "round %d: its maps are %+v", round, got.Maps)
+		must.That(t, len(got.Maps) == 1 && got.Maps[0].ID == mapID(t, a), "round %d: maps %+v", round, got.Maps)
 		gone := mapID(t, a)
 		p.Close()
 		a.Close()
-		// The kernel releases a program's maps some time after the program.
+		// The kernel releases the maps of a program some time after the program.
 		for until := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			l = list(t, m, Filter{})
 			if m.find(gone) == nil {
 				break
 			}
-			must.That(t, !time.Now().After(until), "round %d: a map that went is known still", round)
+			must.That(t, !time.Now().After(until), "round %d: the removed map is still known", round)
 		}
 		must.That(t, slices.IsSortedFunc(l.Programs, func(a, b record.Program) int { return int(a.ID) - int(b.ID) }),
-			"round %d: programs are not in the order of their ids", round)
+			"round %d: programs are not sorted by ID", round)
 	}
 }
 
@@ -543,17 +543,17 @@ func TestFullNameIsReadFromBTF(t *testing.T) {
 		globs []string
 		want  []*ebpf.Program
 	}{
-		{"a whole name", []string{whole}, []*ebpf.Program{named}},
-		{"its beginning", []string{"tare_t_with_a_l"}, []*ebpf.Program{named}},
-		{"a glob of it", []string{"*_long_name"}, []*ebpf.Program{named}},
-		{"one that differs behind what is kept", []string{"tare_t_with_a_last_name"}, nil},
-		{"an unknown full name", []string{"tare_t_cut_before_the_end"}, []*ebpf.Program{cut}},
-		{"two globs", []string{"tare_t_cut*", whole}, []*ebpf.Program{named, cut}},
+		{"full name", []string{whole}, []*ebpf.Program{named}},
+		{"truncated name", []string{"tare_t_with_a_l"}, []*ebpf.Program{named}},
+		{"suffix glob", []string{"*_long_name"}, []*ebpf.Program{named}},
+		{"different full name with the same prefix", []string{"tare_t_with_a_last_name"}, nil},
+		{"full name of a program without BTF", []string{"tare_t_cut_before_the_end"}, []*ebpf.Program{cut}},
+		{"two patterns", []string{"tare_t_cut*", whole}, []*ebpf.Program{named, cut}},
 	} {
 		programsAre(t, c.claim, list(t, m, Filter{Names: c.globs}), c.want)
 	}
 	l := list(t, m, Filter{IDs: []uint32{idOf(t, named)}})
 	describe(t, m, l)
 	check.That(t, l.Programs[0].Full == whole && l.Programs[0].Name == whole[:shortName],
-		"it is called %q, %q", l.Programs[0].Name, l.Programs[0].Full)
+		"name %q, full name %q", l.Programs[0].Name, l.Programs[0].Full)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// rootOf creates a machine's root with these files.
+// rootOf creates the root of a machine with the given files.
 func rootOf(t *testing.T, below string, files map[string]string) machine.Root {
 	t.Helper()
 	root := t.TempDir()
@@ -36,7 +36,7 @@ func TestLimitsUseTheFilesOfTheHierarchy(t *testing.T) {
 	wanted := Wanted{Memory: 1 << 20, Pids: 7, CPUShares: 1024, Quota: 150000, Period: 100000}
 	check.Equal(t, "v1", Limits(v1, wanted), []Limit{
 		{"memory.limit_in_bytes", "1048576"}, {"cpu.shares", "1024"}, {"cpu.cfs_period_us", "100000"}, {"cpu.cfs_quota_us", "150000"}})
-	// 1024 shares are weight 39: runc's and crun's conversion.
+	// 1024 shares are weight 39, as converted by runc and crun.
 	check.Equal(t, "v2", Limits(v2, wanted), []Limit{
 		{"memory.max", "1048576"}, {"pids.max", "7"}, {"cpu.weight", "39"}, {"cpu.max", "150000 100000"}})
 	for _, h := range []Hierarchy{v1, v2} {
@@ -53,7 +53,7 @@ func TestGroupsOfOtherNamesAreRefused(t *testing.T) {
 	}
 }
 
-// leftCases are limits with the expected remainder, by name.
+// leftCases maps a name to limits and the expected remainder.
 type leftCases map[string]struct {
 	hs          []Hierarchy
 	groups      string
@@ -69,7 +69,7 @@ func (all leftCases) hold(t *testing.T, of func(machine.Root, []Hierarchy, *proc
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			left, limit, file, ok := of(rootOf(t, "", c.files), c.hs, procs.ParseGroups(c.groups))
-			check.That(t, left == c.left && limit == c.limit && file == c.file && ok == c.ok, "%d of %d, %s, %v", left, limit, file, ok)
+			check.That(t, left == c.left && limit == c.limit && file == c.file && ok == c.ok, "%d of %d left, file %s, %v", left, limit, file, ok)
 		})
 	}
 }
@@ -79,16 +79,16 @@ func TestLowestRemainderOfAllLimitsCounts(t *testing.T) {
 	one := []Hierarchy{{Mount: "/g", Version: 1, Controllers: []string{"pids"}, Root: "/"}}
 	two := []Hierarchy{{Mount: "/g", Version: 2, Controllers: []string{"pids"}, Root: "/"}}
 	leftCases{
-		"a group above has less left than the own one": {one, "3:pids:/a/b\n", map[string]string{
+		"parent with the lower remainder": {one, "3:pids:/a/b\n", map[string]string{
 			"g/a/pids.max": "100\n", "g/a/pids.current": "90\n", "g/a/b/pids.max": "50\n", "g/a/b/pids.current": "1\n"}, 10, 100, "/g/a/pids.max", true},
-		"more are there than the limit allows": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "5\n", "g/a/pids.current": "9\n"}, 0, 5, "/g/a/pids.max", true},
-		"max means no limit":                   {two, "0::/a\n", map[string]string{"g/a/pids.max": "max\n", "g/a/pids.current": "9\n"}, 0, 0, "", false},
-		"the group of version 2":               {two, "0::/a\n", map[string]string{"g/a/pids.max": "20\n", "g/a/pids.current": "9\n"}, 11, 20, "/g/a/pids.max", true},
-		"a limit without its use says nothing": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "20\n"}, 0, 0, "", false},
-		"the root has no limit":                {one, "3:pids:/\n", map[string]string{"g/pids.events": "max 0\n"}, 0, 0, "", false},
-		"a container's own group is its root":  {two, "0::/\n", map[string]string{"g/pids.max": "20\n", "g/pids.current": "9\n"}, 11, 20, "/g/pids.max", true},
-		"a container's mount is its own group": {one, "3:pids:/docker/a\n", map[string]string{"g/pids.max": "20\n", "g/pids.current": "9\n"}, 11, 20, "/g/pids.max", true},
-		"a hierarchy that is not mounted":      {nil, "3:pids:/a\n", nil, 0, 0, "", false},
+		"usage above the limit":    {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "5\n", "g/a/pids.current": "9\n"}, 0, 5, "/g/a/pids.max", true},
+		"max means no limit":       {two, "0::/a\n", map[string]string{"g/a/pids.max": "max\n", "g/a/pids.current": "9\n"}, 0, 0, "", false},
+		"cgroup v2":                {two, "0::/a\n", map[string]string{"g/a/pids.max": "20\n", "g/a/pids.current": "9\n"}, 11, 20, "/g/a/pids.max", true},
+		"limit with unknown usage": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "20\n"}, 0, 0, "", false},
+		"root without a limit":     {one, "3:pids:/\n", map[string]string{"g/pids.events": "max 0\n"}, 0, 0, "", false},
+		"cgroup namespace":         {two, "0::/\n", map[string]string{"g/pids.max": "20\n", "g/pids.current": "9\n"}, 11, 20, "/g/pids.max", true},
+		"mount of the own cgroup":  {one, "3:pids:/docker/a\n", map[string]string{"g/pids.max": "20\n", "g/pids.current": "9\n"}, 11, 20, "/g/pids.max", true},
+		"unmounted hierarchy":      {nil, "3:pids:/a\n", nil, 0, 0, "", false},
 	}.hold(t, PIDsLeft)
 }
 
@@ -97,13 +97,13 @@ func TestPageCacheDoesNotCountAsUsedMemory(t *testing.T) {
 	one := []Hierarchy{{Mount: "/g", Version: 1, Controllers: []string{"memory"}, Root: "/docker/a"}}
 	two := []Hierarchy{{Mount: "/g", Version: 2, Controllers: []string{"memory"}, Root: "/"}}
 	leftCases{
-		"version 2, the limit above": {two, "0::/a/b\n", map[string]string{
+		"cgroup v2, limit of the parent": {two, "0::/a/b\n", map[string]string{
 			"g/a/memory.max": "1000\n", "g/a/memory.current": "900\n", "g/a/memory.stat": "anon 500\ninactive_file 100\nactive_file 200\n",
 			"g/a/b/memory.max": "max\n", "g/a/b/memory.current": "800\n"}, 400, 1000, "/g/a/memory.max", true},
-		"version 1, a container's own part": {one, "4:memory:/docker/a\n", map[string]string{
+		"cgroup v1, mount of the own cgroup": {one, "4:memory:/docker/a\n", map[string]string{
 			"g/memory.limit_in_bytes": "1000\n", "g/memory.usage_in_bytes": "900\n", "g/memory.stat": "active_file 1\ntotal_active_file 300\n"},
 			400, 1000, "/g/memory.limit_in_bytes", true},
-		"version 1 has a number for none": {one, "4:memory:/docker/a\n", map[string]string{
+		"cgroup v1, no limit": {one, "4:memory:/docker/a\n", map[string]string{
 			"g/memory.limit_in_bytes": "9223372036854771712\n", "g/memory.usage_in_bytes": "900\n"}, 0, 0, "", false},
 	}.hold(t, MemoryLeft)
 }
@@ -115,23 +115,23 @@ func TestRefusalsCountInTheGroupOrItsParent(t *testing.T) {
 		files             map[string]string
 		own, above, limit int64
 	}{
-		"its own":                     {map[string]string{"a/b/pids.max": "64\n", "a/b/pids.events": "max 3\n", "a/pids.max": "9\n", "a/pids.events": "max 7\n"}, 3, 0, 64},
-		"its pod's, counted in it":    {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 3\n", "a/pids.max": "96\n", "a/pids.events": "max 0\n"}, 3, 0, 96},
-		"its pod's, counted there":    {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 0\n", "a/pids.max": "96\n", "a/pids.events": "max 2\n"}, 0, 2, 96},
-		"of neither":                  {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 0\n", "a/pids.max": "max\n"}, 0, 0, 0},
-		"a file that no kernel wrote": {map[string]string{"a/b/pids.max": "64\n", "a/b/pids.events": "most 3\n"}, 0, 0, 64},
+		"own limit":                              {map[string]string{"a/b/pids.max": "64\n", "a/b/pids.events": "max 3\n", "a/pids.max": "9\n", "a/pids.events": "max 7\n"}, 3, 0, 64},
+		"limit of the pod, counted in the child": {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 3\n", "a/pids.max": "96\n", "a/pids.events": "max 0\n"}, 3, 0, 96},
+		"limit of the pod, counted in the pod":   {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 0\n", "a/pids.max": "96\n", "a/pids.events": "max 2\n"}, 0, 2, 96},
+		"no limit":                               {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 0\n", "a/pids.max": "max\n"}, 0, 0, 0},
+		"malformed file":                         {map[string]string{"a/b/pids.max": "64\n", "a/b/pids.events": "most 3\n"}, 0, 0, 64},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := rootOf(t, "g", c.files)
 			own, above, limit := PIDsRefused(root, hs, procs.ParseGroups("3:pids:/a/b\n"))
-			check.That(t, own == c.own && above == c.above && limit == c.limit, "%d and %d times, for a limit of %d", own, above, limit)
+			check.That(t, own == c.own && above == c.above && limit == c.limit, "refusals %d and %d, limit %d", own, above, limit)
 		})
 	}
 }
 
-// /proc/self refers to the first thread. With only one thread running at a time, a new
-// goroutine often runs on it.
+// /proc/self refers to the first thread. With GOMAXPROCS=1 a new goroutine often runs on
+// that thread.
 func TestCallingProcessKeepsItsNamespaces(t *testing.T) {
 	need.Root(t)
 	hs := must.Get(Hierarchies())(t)

@@ -20,18 +20,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// tree1, tree2 and the others are the files of a machine: its mounts and the cgroups of
-// its hierarchies.
+// tree1, tree2 and the others are files of a machine. They contain its mounts and cgroups.
 type files map[string]string
 
 const mounts = "10 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 
-// stat1 is part of the memory.stat of a kernel 6.18 with v1.
+// stat1 is a part of memory.stat of Linux 6.18 with cgroup v1.
 //
 //go:embed testdata/memory.stat.v1
 var stat1 string
 
-// stat2 is part of the memory.stat of a kernel 6.18 with v2.
+// stat2 is a part of memory.stat of Linux 6.18 with cgroup v2.
 //
 //go:embed testdata/memory.stat.v2
 var stat2 string
@@ -47,7 +46,7 @@ func machine1() files { return filesIn(version1).with(files{"/cg/memory/a/memory
 // machine2 has a nested group. Its parent enables only two controllers for it.
 func machine2() files { return filesIn(version2).with(files{"/cg/a/memory.stat": stat2}) }
 
-// filesIn parses lines that consist of a path, a tab and the file's content.
+// filesIn parses lines with a path, a tab, and the content of the file.
 func filesIn(text string) files {
 	out := files{}
 	for line := range strings.Lines(text) {
@@ -57,7 +56,7 @@ func filesIn(text string) files {
 	return out
 }
 
-// with returns the files with others added or replaced. The content "-" removes a file.
+// with returns the files with some added or replaced. The content "-" removes a file.
 func (f files) with(others files) files {
 	out := maps.Clone(f)
 	for name, text := range others {
@@ -93,7 +92,7 @@ func (s *System) group(t *testing.T, path string) *Group {
 	return g
 }
 
-// asNobody calls a function with the permissions of an ordinary user.
+// asNobody calls a function with the permissions of an unprivileged user.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -102,13 +101,14 @@ func asNobody(t *testing.T, do func()) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// The file-system user is per thread; without root it has no file capabilities.
+	// The file-system user ID applies to one thread. A non-root ID drops the file
+	// capabilities.
 	must.OK(t, unix.Setfsuid(65534))
 	defer func() { _ = unix.Setfsuid(0) }()
 	do()
 }
 
-func TestUnreadableFilesAreErrorsAndTheRestIsRead(t *testing.T) {
+func TestUnreadableFilesAreErrorsAndOthersAreRead(t *testing.T) {
 	need.Root(t)
 	root := machine1().make(t)
 	for _, open := range []string{filepath.Dir(string(root)), string(root)} {
@@ -136,7 +136,7 @@ func TestUnreadableFilesAreErrorsAndTheRestIsRead(t *testing.T) {
 		must.OK(t, os.Chmod(string(root)+"/cg/"+dir+"/a", 0))
 	}
 	asNobody(t, func() {
-		// The folders can be traversed by path, but nothing in them can be opened.
+		// The folders can be traversed, but no file in them can be opened.
 		g := must.Get(s.Group("/a"))(t)
 		defer g.Close()
 		var got record.Group

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// alike is the expected reading of the group /a on both fake machines.
+// alike is the expected reading of group /a on both fake machines.
 var alike = record.GroupMemory{
 	Usage: 100000000, Peak: 120000000, Anon: 40000000, File: 30000000, Mapped: 10000000, Shmem: 20000000,
 	Kernel: 9000000, Sock: 4096, Swap: 8192, InactiveFile: 7000000,
@@ -51,47 +51,47 @@ func TestRead(t *testing.T) {
 	}{
 		{"version 1", machine1(), "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
 			Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"version 2 says the same in its own files", machine2(), "/a", record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
+		{"cgroup v2 has the same values", machine2(), "/a", record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
 			Memory: alike2(), CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"a limit", machine1().with(files{"/cg/memory/a/memory.limit_in_bytes": "1073741824\n"}), "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
+		{"limit", machine1().with(files{"/cg/memory/a/memory.limit_in_bytes": "1073741824\n"}), "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
 			Memory: &limited, CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"a limit of a group above", machine2().with(files{"/cg/memory.max": "1073741824\n"}), "/a", record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
+		{"limit of the parent", machine2().with(files{"/cg/memory.max": "1073741824\n"}), "/a", record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
 			Memory: limited2, CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"a limit below that of a group above", machine2().with(files{"/cg/memory.max": "1073741825\n", "/cg/a/memory.max": "1073741824\n"}), "/a",
+		{"limit below that of the parent", machine2().with(files{"/cg/memory.max": "1073741825\n", "/cg/a/memory.max": "1073741824\n"}), "/a",
 			record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
 				Memory: limited2, CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"a limit above that of a group above", machine2().with(files{"/cg/memory.max": "1073741824\n", "/cg/a/memory.max": "1073741825\n"}), "/a",
+		{"limit above that of the parent", machine2().with(files{"/cg/memory.max": "1073741824\n", "/cg/a/memory.max": "1073741825\n"}), "/a",
 			record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
 				Memory: limited2, CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"a kernel without kmem and bandwidth control, and with the older file of I/O", machine1().with(files{
+		{"kernel without kmem and bandwidth control, older I/O file", machine1().with(files{
 			"/cg/memory/a/memory.kmem.usage_in_bytes": "-", "/cg/memory/a/memory.kmem.tcp.usage_in_bytes": "-",
 			"/cg/memory/a/memory.max_usage_in_bytes": "-", "/cg/cpu,cpuacct/a/cpu.stat": "-", "/cg/pids/a/pids.current": "-",
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "-",
 			"/cg/blkio/a/blkio.throttle.io_service_bytes":           "8:0 Read 1\n8:0 Write 2\nTotal 3\n"}), "/a",
 			record.Group{Controllers: []string{"memory", "cpuacct", "blkio"}, Memory: &bare, CPU: new(int64(7000000001)), ReadBytes: 1, WriteBytes: 2}},
-		{"a kernel before the line kernel: the sum of its parts", machine2().with(files{
+		{"kernel without the line kernel: sum of its parts", machine2().with(files{
 			"/cg/a/memory.stat": strings.Replace(stat2, "kernel 9000000\n", "", 1)}), "/a",
 			record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
 				Memory: parts, CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"a group without I/O in a hierarchy that counts it", machine1().with(files{
+		{"no I/O", machine1().with(files{
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
 			"/cg/blkio/blkio.throttle.io_service_bytes_recursive":   "8:0 Read 4096\n8:0 Write 8192\nTotal 12288\n"}), "/a", record.Group{
 			Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"}, Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, Pids: 12}},
-		{"a group without I/O on a kernel with the older file of it", machine1().with(files{
+		{"no I/O, older I/O file", machine1().with(files{
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "-",
 			"/cg/blkio/a/blkio.throttle.io_service_bytes":           "Total 0\n",
 			"/cg/blkio/blkio.throttle.io_service_bytes":             "8:0 Read 4096\n8:0 Write 8192\nTotal 12288\n"}), "/a", record.Group{
 			Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"}, Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, Pids: 12}},
-		{"a hierarchy that does not count I/O has no figure of I/O", machine1().with(files{
+		{"hierarchy without I/O accounting", machine1().with(files{
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
 			"/cg/blkio/blkio.throttle.io_service_bytes_recursive":   "Total 0\n"}), "/a", record.Group{
 			Controllers: []string{"memory", "cpuacct", "cpu", "pids"}, Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, Pids: 12}},
-		{"a group without controllers has CPU time only", machine2(), "/a/b",
+		{"group without controllers has CPU time only", machine2(), "/a/b",
 			record.Group{Controllers: []string{"cpu"}, CPU: new(int64(9000))}},
 		{"v1 is read if v2 has no controllers", hybrid, "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
 			Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"a group that only the empty version 2 has", hybrid, "/only", record.Group{Controllers: []string{"cpu"}, CPU: new(int64(3000))}},
-		{"some controllers are in version 2", hybrid.with(files{
+		{"group only in a v2 hierarchy without controllers", hybrid, "/only", record.Group{Controllers: []string{"cpu"}, CPU: new(int64(3000))}},
+		{"some controllers in v2", hybrid.with(files{
 			"/proc/self/mountinfo": mounts +
 				"21 10 0:21 / /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n" +
 				"22 10 0:22 / /cg/blkio rw - cgroup cgroup rw,blkio\n" +
@@ -102,7 +102,7 @@ func TestRead(t *testing.T) {
 			"/cg/unified/a/memory.max": "max\n", "/cg/unified/a/pids.current": "12\n",
 			"/cg/unified/a/io.stat": "8:0 rbytes=1 wbytes=1\n"}), "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
 			Memory: alike2(), CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"a container sees a part of the hierarchies as the whole", machine2().with(files{
+		{"mounts of a container", machine2().with(files{
 			"/proc/self/mountinfo": mounts + "20 10 0:20 /docker/1 /cg rw - cgroup2 cgroup2 rw\n"}), "/docker/1/a",
 			record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
 				Memory: alike2(), CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
@@ -110,7 +110,7 @@ func TestRead(t *testing.T) {
 		g := c.files.open(t).group(t, c.path)
 		got := record.Group{Charge: record.ChargePod, Lane: 3, Nested: true, Pids: 99, Throttled: 99, Memory: &record.GroupMemory{}}
 		c.want.Path, c.want.Charge, c.want.Lane, c.want.Nested = c.path, record.ChargePod, 3, true
-		for range 2 { // the second as the first
+		for range 2 { // the second reading is equal
 			must.OK(t, g.Read(&got))
 			check.Equal(t, c.claim, got, c.want)
 		}
@@ -147,7 +147,7 @@ func TestInvalidPathsAreRefused(t *testing.T) {
 	}
 	for _, path := range []string{"/a/", "//a", "/./a", "/a/."} {
 		g := s.group(t, path)
-		check.That(t, g.Path() == "/a", "%q is %q", path, g.Path())
+		check.That(t, g.Path() == "/a", "%q: got %q", path, g.Path())
 	}
 }
 
@@ -162,10 +162,10 @@ func TestSymlinksAreNotFollowed(t *testing.T) {
 
 func TestNothingMountedIsAnError(t *testing.T) {
 	for claim, f := range map[string]files{
-		"nothing":                       {"/proc/self/mountinfo": mounts},
-		"no controllers":                {"/proc/self/mountinfo": mounts + "20 10 0:20 / /cg rw - cgroup cgroup rw,name=systemd\n", "/cg/x": ""},
-		"a mount that cannot be opened": {"/proc/self/mountinfo": mounts + "20 10 0:20 / /cg rw - cgroup cgroup rw,memory\n"},
-		"no mountinfo":                  {},
+		"nothing":          {"/proc/self/mountinfo": mounts},
+		"no controllers":   {"/proc/self/mountinfo": mounts + "20 10 0:20 / /cg rw - cgroup cgroup rw,name=systemd\n", "/cg/x": ""},
+		"unreadable mount": {"/proc/self/mountinfo": mounts + "20 10 0:20 / /cg rw - cgroup cgroup rw,memory\n"},
+		"no mountinfo":     {},
 	} {
 		s, err := Open(f.make(t))
 		check.That(t, err != nil, "%s: %+v", claim, s)
@@ -189,32 +189,32 @@ func TestMalformedFilesAreDiscarded(t *testing.T) {
 	}{
 		{"usage is empty", memory + "memory.usage_in_bytes", "", noMemory},
 		{"usage is negative", memory + "memory.usage_in_bytes", "-1\n", noMemory},
-		{"usage is more than there is", memory + "memory.usage_in_bytes", "18446744073709551615\n", noMemory},
+		{"usage is too large", memory + "memory.usage_in_bytes", "18446744073709551615\n", noMemory},
 		{"usage overflows", memory + "memory.usage_in_bytes", "184467440737095516160\n", noMemory},
 		{"usage has a second line", memory + "memory.usage_in_bytes", "1\n2\n", noMemory},
-		{"the statistics are empty", memory + "memory.stat", "", noMemory},
-		{"the statistics lack a line", memory + "memory.stat", strings.Replace(stat1, "total_shmem ", "total_other ", 1), noMemory},
-		{"the statistics have a bad line", memory + "memory.stat", strings.Replace(stat1, "total_rss 4", "total_rss x", 1), noMemory},
-		{"the statistics have a number without an end", memory + "memory.stat", strings.Replace(stat1, "total_rss 4", "total_rss "+strings.Repeat("9", 1000), 1), noMemory},
-		{"the statistics are of another kind", memory + "memory.stat", stat2, noMemory},
-		{"the statistics have no end", memory + "memory.stat", strings.Repeat(stat1, 1000), noMemory},
-		{"the peak is a word", memory + "memory.max_usage_in_bytes", "high\n", noPeak},
+		{"memory.stat is empty", memory + "memory.stat", "", noMemory},
+		{"memory.stat lacks a line", memory + "memory.stat", strings.Replace(stat1, "total_shmem ", "total_other ", 1), noMemory},
+		{"memory.stat has a malformed line", memory + "memory.stat", strings.Replace(stat1, "total_rss 4", "total_rss x", 1), noMemory},
+		{"memory.stat has an overlong number", memory + "memory.stat", strings.Replace(stat1, "total_rss 4", "total_rss "+strings.Repeat("9", 1000), 1), noMemory},
+		{"memory.stat has another format", memory + "memory.stat", stat2, noMemory},
+		{"memory.stat is oversized", memory + "memory.stat", strings.Repeat(stat1, 1000), noMemory},
+		{"peak is a word", memory + "memory.max_usage_in_bytes", "high\n", noPeak},
 		{"CPU time is a word", cpu + "cpuacct.usage", "many\n", noCPU},
 		{"CPU time has a fraction", cpu + "cpuacct.usage", "1.5\n", noCPU},
 		{"throttled time is a word", cpu + "cpu.stat", "throttled_time x\n", noThrottled},
 		{"I/O is a word", blkio, "8:0 Read x\n", noIO},
 		{"I/O overflows", blkio, "8:0 Read 9223372036854775807\n8:0 Read 1\n", noIO},
-		{"there are more processes than numbers for them", "/cg/pids/a/pids.current", "99999999999\n", noPids},
+		{"pids.current is too large", "/cg/pids/a/pids.current", "99999999999\n", noPids},
 	} {
 		g := machine1().with(files{c.file: c.text}).open(t).group(t, "/a")
 		var got record.Group
 		err := g.Read(&got)
 		check.That(t, errors.Is(err, errForm) && strings.Contains(err.Error(), c.file) && len(err.Error()) <= 1000,
-			"%s: the error is %v", c.claim, err)
+			"%s: got the error %v", c.claim, err)
 		var s Sample
 		sampled := g.Sample(&s)
 		inSample := c.lost == noMemory || c.lost == noCPU
-		check.That(t, errors.Is(sampled, errForm) == inSample, "%s: a sample gives %v", c.claim, sampled)
+		check.That(t, errors.Is(sampled, errForm) == inSample, "%s: Sample returned %v", c.claim, sampled)
 		if (got.Memory == nil) != (c.lost == noMemory) || s.HaveMemory == (c.lost == noMemory) ||
 			(got.CPU == nil) != (c.lost == noCPU) || s.HaveCPU == (c.lost == noCPU) ||
 			(got.Throttled == 0) != (c.lost == noThrottled) || (got.ReadBytes+got.WriteBytes == 0) != (c.lost == noIO) ||
@@ -226,13 +226,13 @@ func TestMalformedFilesAreDiscarded(t *testing.T) {
 
 func TestMalformedFilesOfV2AreDiscarded(t *testing.T) {
 	for claim, f := range map[string]files{
-		"CPU time overflows":       {"/cg/a/cpu.stat": "usage_usec 9223372036854775807\n"},
-		"CPU time is not there":    {"/cg/a/cpu.stat": "user_usec 1\n"},
-		"throttled is a word":      {"/cg/a/cpu.stat": "usage_usec 1\nthrottled_usec x\n"},
-		"a limit is another word":  {"/cg/a/memory.max": "min\n"},
-		"the statistics are cut":   {"/cg/a/memory.stat": stat2[:60]},
-		"the kernel's is negative": {"/cg/a/memory.stat": strings.Replace(stat2, "kernel 9", "kernel -9", 1)},
-		"I/O is a word":            {"/cg/a/io.stat": "8:0 rbytes=x wbytes=1\n"},
+		"CPU time overflows":        {"/cg/a/cpu.stat": "usage_usec 9223372036854775807\n"},
+		"CPU time is missing":       {"/cg/a/cpu.stat": "user_usec 1\n"},
+		"throttled time is a word":  {"/cg/a/cpu.stat": "usage_usec 1\nthrottled_usec x\n"},
+		"limit is an unknown word":  {"/cg/a/memory.max": "min\n"},
+		"memory.stat is truncated":  {"/cg/a/memory.stat": stat2[:60]},
+		"kernel memory is negative": {"/cg/a/memory.stat": strings.Replace(stat2, "kernel 9", "kernel -9", 1)},
+		"I/O is a word":             {"/cg/a/io.stat": "8:0 rbytes=x wbytes=1\n"},
 	} {
 		g := machine2().with(f).open(t).group(t, "/a")
 		var got record.Group
@@ -241,21 +241,21 @@ func TestMalformedFilesOfV2AreDiscarded(t *testing.T) {
 	}
 }
 
-func TestRemovedGroupHasNoFigures(t *testing.T) {
+func TestRemovedGroupHasNoValues(t *testing.T) {
 	root := machine2().make(t)
 	s := must.Get(Open(root))(t)
 	defer s.Close()
 	g := s.group(t, "/a")
-	// Unlike cgroup files, regular files stay readable while open.
+	// Regular files stay readable while open, unlike cgroup files.
 	must.OK(t, os.Rename(string(root)+"/cg/a", string(root)+"/cg/b"))
 	var got record.Group
 	err := g.Read(&got)
 	check.That(t, errors.Is(err, ErrGone) && got.Memory == nil && got.CPU == nil && got.Path == "/a", "%v, %+v", err, got)
-	// A new group of the same name is another group.
+	// A new group with the same name is another group.
 	must.OK(t, os.CopyFS(string(root)+"/cg/a", os.DirFS(string(root)+"/cg/b")))
 	err = g.Read(&got)
-	check.That(t, errors.Is(err, ErrGone) && got.Memory == nil && got.CPU == nil, "another took its name: %v, %+v", err, got)
-	s.group(t, "/a") // the new one
+	check.That(t, errors.Is(err, ErrGone) && got.Memory == nil && got.CPU == nil, "new group with the same name: %v, %+v", err, got)
+	s.group(t, "/a") // the new group
 	g.Close()
 	check.Is(t, g.Read(&got), ErrGone)
 	var sample Sample
@@ -263,7 +263,7 @@ func TestRemovedGroupHasNoFigures(t *testing.T) {
 	check.That(t, errors.Is(err, ErrGone) && !sample.HaveCPU, "after Close: %v, %+v", err, sample)
 }
 
-func TestWithoutDescriptorsFilesAreOpenedForEverySample(t *testing.T) {
+func TestFilesAreReopenedWithoutSpareDescriptors(t *testing.T) {
 	s := machine1().open(t)
 	s.most = 2
 	g, other := s.group(t, "/a"), s.group(t, "/a")
@@ -272,9 +272,9 @@ func TestWithoutDescriptorsFilesAreOpenedForEverySample(t *testing.T) {
 		err := errors.Join(g.Read(&got), other.Read(&got))
 		check.That(t, err == nil && reflect.DeepEqual(got.Memory, &alike) && *got.CPU == 7000000001 && got.Pids == 12, "%v, %+v", err, got)
 	}
-	check.Equal(t, "descriptors kept", s.kept, 2)
+	check.Equal(t, "open descriptors", s.kept, 2)
 	g.Close()
-	check.Equal(t, "descriptors kept after Close", s.kept, 0)
+	check.Equal(t, "open descriptors after Close", s.kept, 0)
 	must.OK(t, os.RemoveAll(string(s.root)+"/cg/memory/a"))
 	var sample Sample
 	err := other.Sample(&sample)
@@ -296,14 +296,14 @@ func TestSkipIdle(t *testing.T) {
 		file, text string
 		want       int64
 	}{
-		{"at first it is read", time.Hour, "", "", 40000000},
-		{"while nothing moves it is not", time.Hour, stat, anon("1"), 40000000},
-		{"when usage has moved it is", time.Hour, usage, "100000001\n", 1},
-		{"and is not again", time.Hour, stat, anon("2"), 1},
-		{"when CPU time has moved it is", time.Hour, cpu, "7000000002\n", 2},
-		{"when it was long ago it is", time.Nanosecond, stat, anon("3"), 3},
-		{"without leave it always is", 0, stat, anon("4"), 4},
-		{"also when there was leave before", 0, stat, anon("5"), 5},
+		{"first sample is read", time.Hour, "", "", 40000000},
+		{"idle group is skipped", time.Hour, stat, anon("1"), 40000000},
+		{"changed usage is read", time.Hour, usage, "100000001\n", 1},
+		{"idle again", time.Hour, stat, anon("2"), 1},
+		{"changed CPU time is read", time.Hour, cpu, "7000000002\n", 2},
+		{"old sample is read again", time.Nanosecond, stat, anon("3"), 3},
+		{"without SkipIdle it is read", 0, stat, anon("4"), 4},
+		{"after disabling SkipIdle it is read", 0, stat, anon("5"), 5},
 	} {
 		if c.file != "" {
 			set(c.file, c.text)
@@ -318,13 +318,13 @@ func TestSkipIdle(t *testing.T) {
 	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() { _ = g.Sample(&got) }), 0)
 }
 
-// Go raises the soft limit at program start; otherwise allowance would have to.
+// Go raises the soft limit at program start, so allowance need not.
 func TestSoftLimitEqualsHardLimit(t *testing.T) {
 	var l unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
 	check.That(t, err == nil && l.Cur == l.Max, "%+v, %v", l, err)
 	n := allowance()
-	check.That(t, n > 0 && uint64(n) < l.Cur, "%d of %d may be kept", n, l.Cur)
+	check.That(t, n > 0 && uint64(n) < l.Cur, "allowance of %d descriptors, limit %d", n, l.Cur)
 }
 
 func FuzzParse(f *testing.F) {

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold allocates anonymous memory and then writes a file in a tmpfs, each on request.
+// hold allocates anonymous memory on request, and then writes a file in a tmpfs on request.
 func hold() {
 	in := bufio.NewScanner(os.Stdin)
 	fmt.Println("ready")
@@ -67,7 +67,7 @@ func run(t *testing.T) (name string, hs []cgroup.Hierarchy) {
 	return name, hs
 }
 
-func TestGroupIsChargedForItsProcess(t *testing.T) {
+func TestMemoryIsChargedToTheGroup(t *testing.T) {
 	name, hs := run(t)
 	program := must.Get(os.Executable())(t)
 	child := exec.Command(program)
@@ -92,10 +92,10 @@ func TestGroupIsChargedForItsProcess(t *testing.T) {
 	for i := range readings {
 		if i > 0 {
 			fmt.Fprintln(in)
-			must.That(t, lines.Scan() && lines.Text() == "held", "the child says %q, %v", lines.Text(), lines.Err())
+			must.That(t, lines.Scan() && lines.Text() == "held", "output of the child: %q, %v", lines.Text(), lines.Err())
 		}
-		// The kernel aggregates memory.stat every two seconds. A read aggregates earlier
-		// if much has changed.
+		// The kernel aggregates memory.stat every two seconds. A read also aggregates if
+		// much has changed.
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			must.OK(t, errors.Join(g.Read(&readings[i]), g.Sample(&samples[i])))
 			was := readings[max(i-1, 0)].Memory
@@ -109,32 +109,32 @@ func TestGroupIsChargedForItsProcess(t *testing.T) {
 		claim     string
 		got, want int64
 	}{
-		{"usage has the anonymous memory", readings[1].Memory.Usage - readings[0].Memory.Usage, held},
-		{"and knows it by kind", readings[1].Memory.Anon - readings[0].Memory.Anon, held},
-		{"shared memory of it", readings[1].Memory.Shmem - readings[0].Memory.Shmem, 0},
-		{"nor page cache", readings[1].Memory.File - readings[0].Memory.File, 0},
-		{"usage has the shared memory", readings[2].Memory.Usage - readings[1].Memory.Usage, held},
-		{"and knows it by kind", readings[2].Memory.Shmem - readings[1].Memory.Shmem, held},
-		{"page cache of it", readings[2].Memory.File - readings[1].Memory.File, 0},
-		{"nor anonymous memory", readings[2].Memory.Anon - readings[1].Memory.Anon, 0},
-		{"which is mapped", readings[2].Memory.Mapped - readings[1].Memory.Mapped, held},
-		{"a sample's usage", samples[1].Usage - samples[0].Usage, held},
-		{"a sample's anonymous memory", samples[1].Anon - samples[0].Anon, held},
-		{"a sample's shared memory", samples[2].Shmem - samples[1].Shmem, held},
-		{"a peak is as high", max(readings[2].Memory.Usage-readings[2].Memory.Peak, 0), 0},
+		{"usage includes anonymous memory", readings[1].Memory.Usage - readings[0].Memory.Usage, held},
+		{"anonymous memory by kind", readings[1].Memory.Anon - readings[0].Memory.Anon, held},
+		{"no shared memory", readings[1].Memory.Shmem - readings[0].Memory.Shmem, 0},
+		{"no page cache", readings[1].Memory.File - readings[0].Memory.File, 0},
+		{"usage includes shared memory", readings[2].Memory.Usage - readings[1].Memory.Usage, held},
+		{"shared memory by kind", readings[2].Memory.Shmem - readings[1].Memory.Shmem, held},
+		{"shared memory is not page cache", readings[2].Memory.File - readings[1].Memory.File, 0},
+		{"no anonymous memory", readings[2].Memory.Anon - readings[1].Memory.Anon, 0},
+		{"mapped memory", readings[2].Memory.Mapped - readings[1].Memory.Mapped, held},
+		{"usage in a sample", samples[1].Usage - samples[0].Usage, held},
+		{"anonymous memory in a sample", samples[1].Anon - samples[0].Anon, held},
+		{"shared memory in a sample", samples[2].Shmem - samples[1].Shmem, held},
+		{"peak is at least the usage", max(readings[2].Memory.Usage-readings[2].Memory.Peak, 0), 0},
 	} {
 		d := c.got - c.want
 		check.That(t, max(d, -d) <= 1<<20, "%s: %d bytes, want %d", c.claim, c.got, c.want)
 	}
 	r := readings[2]
 	check.That(t, r.CPU != nil && *r.CPU > *readings[0].CPU && *r.CPU <= int64(10*time.Second) && samples[2].CPU >= *r.CPU,
-		"CPU time: %v, before %v, a sample after it %d", r.CPU, readings[0].CPU, samples[2].CPU)
+		"CPU time %v, before %v, in a later sample %d", r.CPU, readings[0].CPU, samples[2].CPU)
 	check.Equal(t, "limit", r.Memory.Limit, 0)
-	// The child's runtime may start threads but does not end any.
+	// The Go runtime of the child may start threads, but does not end any.
 	before := tasksIn(t, hs, name)
 	must.OK(t, g.Read(&r))
 	after := tasksIn(t, hs, name)
-	check.That(t, before >= 1 && r.Pids >= before && r.Pids <= after, "%d tasks, where the group lists %d and then %d", r.Pids, before, after)
+	check.That(t, before >= 1 && r.Pids >= before && r.Pids <= after, "%d tasks, want between %d and %d", r.Pids, before, after)
 }
 
 // tasksIn returns the processes and threads of a group.
@@ -147,7 +147,7 @@ func tasksIn(t *testing.T, hs []cgroup.Hierarchy, name string) int64 {
 			}
 		}
 	}
-	t.Fatal("no group lists its tasks")
+	t.Fatal("no list of tasks")
 	return 0
 }
 
@@ -162,7 +162,7 @@ func TestSampleDoesNotAllocate(t *testing.T) {
 			t.Fatal(err, into)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations a sample", n)
+		t.Errorf("%v allocations per sample", n)
 	}
 }
 
@@ -176,10 +176,10 @@ func TestRemovedGroupIsGoneWithOpenFiles(t *testing.T) {
 	must.OK(t, errors.Join(read.Read(&got), read.Sample(&sample), fresh.Sample(&sample)))
 	for _, again := range []bool{false, true} {
 		must.OK(t, cgroup.Remove(hs, name+"/c"))
-		if again { // another takes its place
+		if again { // a new group with the same name
 			must.OK(t, cgroup.Delegate(hs, name+"/c", "memory", "cpuacct", "cpu", "pids"))
 		}
-		for claim, g := range map[string]*Group{"it was read": read, "it was sampled only": fresh} {
+		for claim, g := range map[string]*Group{"read before": read, "only sampled before": fresh} {
 			err := g.Read(&got)
 			check.That(t, errors.Is(err, ErrGone) && got.Memory == nil && got.CPU == nil, "%s: %v, %+v", claim, err, got)
 			err = g.Sample(&sample)

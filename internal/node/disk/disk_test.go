@@ -26,12 +26,12 @@ func TestCountersOfBlockDevices(t *testing.T) {
 		name, text string
 		want       map[string]record.DeviceUse
 	}{
-		{"a kernel's line of 20 fields", "   8       0 sda 10 1 80 5 20 2 160 7 0 9 12 0 0 0 0 1 1\n",
+		{"line with 20 fields", "   8       0 sda 10 1 80 5 20 2 160 7 0 9 12 0 0 0 0 1 1\n",
 			map[string]record.DeviceUse{"sda": {Name: "sda", ReadIOs: 10, ReadBytes: 80 * 512, WriteIOs: 20, WriteBytes: 160 * 512, Busy: 9e6}}},
-		{"a line that is cut costs that line", "8 0 sda 10 1 80\n   8 1 sdb 1 0 8 0 0 0 0 0 0 0 0\n",
+		{"truncated line is skipped", "8 0 sda 10 1 80\n   8 1 sdb 1 0 8 0 0 0 0 0 0 0 0\n",
 			map[string]record.DeviceUse{"sdb": {Name: "sdb", ReadIOs: 1, ReadBytes: 8 * 512}}},
-		{"a counter too large for bytes costs that line", "8 0 sda 1 0 9223372036854775807 0 0 0 0 0 0 0 0\n", map[string]record.DeviceUse{}},
-		{"rubbish costs that line", "8 0 sda x y z 0 0 0 0 0 0 0 0\n\n\x00\xff\n", map[string]record.DeviceUse{}},
+		{"overflowing counter is skipped", "8 0 sda 1 0 9223372036854775807 0 0 0 0 0 0 0 0\n", map[string]record.DeviceUse{}},
+		{"malformed line is skipped", "8 0 sda x y z 0 0 0 0 0 0 0 0\n\n\x00\xff\n", map[string]record.DeviceUse{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := parse([]byte(test.text))
@@ -43,19 +43,19 @@ func TestCountersOfBlockDevices(t *testing.T) {
 	}
 }
 
-func TestSumsOfDevicesAndDifferencesAreNotNegative(t *testing.T) {
+func TestSumsAndDifferencesAreNotNegative(t *testing.T) {
 	then := Stats{"a": {Name: "a", ReadBytes: 5, Busy: 9}, "b": {Name: "b", ReadBytes: 7}}
 	now := Stats{"a": {Name: "a", ReadBytes: 15, Busy: 3}, "b": {Name: "b", ReadBytes: 8}}
 	got := Between(then.Of("a", "b", "gone"), now.Of("a", "b", "gone"))
-	check.Equal(t, "a counter that went back", got, (record.DeviceUse{Name: "a+b", ReadBytes: 11}))
+	check.Equal(t, "decreasing counter", got, (record.DeviceUse{Name: "a+b", ReadBytes: 11}))
 }
 
 func TestWriteToAFileCountsForItsDevice(t *testing.T) {
 	dir := t.TempDir()
 	device, kind, err := Under(dir)
 	must.OK(t, err)
-	must.That(t, kind != "tmpfs", "%s is in memory: give the tests a TMPDIR on a disk", dir)
-	must.That(t, device != "", "no device below %s (%s)", dir, kind)
+	must.That(t, kind != "tmpfs", "%s is in memory: set TMPDIR to a folder on a disk", dir)
+	must.That(t, device != "", "no device for %s (%s)", dir, kind)
 	before := must.Get(Read(""))(t)
 	const size = 8 << 20
 	f := must.Get(os.Create(filepath.Join(dir, "file")))(t)
@@ -64,7 +64,7 @@ func TestWriteToAFileCountsForItsDevice(t *testing.T) {
 	must.OK(t, f.Sync())
 	after := must.Get(Read(""))(t)
 	got := Between(before.Of(device), after.Of(device))
-	check.That(t, got.WriteBytes >= size, "%s wrote %d bytes of %d", device, got.WriteBytes, size)
+	check.That(t, got.WriteBytes >= size, "%s wrote %d bytes, want at least %d", device, got.WriteBytes, size)
 	disks := must.Get(ReadDisks(""))(t)
 	whole := after.Whole(disks)
 	check.That(t, len(whole) != 0, "the machine has no whole disk")
@@ -92,9 +92,9 @@ func TestMemoryAndOverlaysAreNotDisks(t *testing.T) {
 	device, kind, err = Under(mount("overlay", layers))
 	check.That(t, err == nil && device == below && kind == "overlay", "overlay: got %q on %q, want it on %q, %v", kind, device, below, err)
 	_, _, err = Under(filepath.Join(dir, "none"))
-	check.That(t, err != nil, "a folder that is not there lies on something")
+	check.That(t, err != nil, "a missing folder has a device")
 	name, err := NameOf(dir)
-	check.That(t, err != nil, "a folder is the block device %s", name)
+	check.That(t, err != nil, "a folder is reported as the block device %s", name)
 }
 
 func TestBtrfsOnSeveralDevicesHasNoDevice(t *testing.T) {
@@ -120,22 +120,22 @@ func TestRestWaitsForIdleDevices(t *testing.T) {
 		names      []string
 		want       bool
 	}{
-		{"nothing moves", quiet, []string{"sda"}, true},
-		{"requests are in flight", busy, []string{"sda"}, false},
-		{"another's requests do not count", busy, []string{"sdb"}, true},
-		{"no device is always at rest", "", nil, true},
+		{"idle device", quiet, []string{"sda"}, true},
+		{"requests in flight", busy, []string{"sda"}, false},
+		{"requests of another device", busy, []string{"sdb"}, true},
+		{"no device", "", nil, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			root := t.TempDir()
 			must.OK(t, os.Mkdir(filepath.Join(root, "proc"), 0o700))
 			must.OK(t, os.WriteFile(filepath.Join(root, "proc/diskstats"), []byte(test.text), 0o600))
-			synctest.Test(t, func(t *testing.T) { // on a busy machine too few looks fit into the time
+			synctest.Test(t, func(t *testing.T) { // a busy machine would allow too few readings in this time
 				check.Equal(t, "at rest", Rest(t.Context(), machine.Root(root), test.names, 300*time.Millisecond), test.want)
 			})
 		})
 	}
 	check.That(t, !Rest(context.Background(), machine.Root(t.TempDir()), []string{"sda"}, 10*time.Millisecond),
-		"what cannot be read is at rest")
+		"an unreadable diskstats counts as idle")
 }
 
 func TestNewDeviceIsLookedUpOnce(t *testing.T) {
@@ -147,7 +147,7 @@ func TestNewDeviceIsLookedUpOnce(t *testing.T) {
 	read, written := d.Sum(stats)
 	check.That(t, read == 512 && written == 1024, "%d read, %d written", read, written)
 	name := d.unknown(stats)
-	check.That(t, name == nil, "%s is looked up again and again", name)
+	check.That(t, name == nil, "%s is looked up again", name)
 }
 
 func FuzzSum(f *testing.F) {
@@ -162,7 +162,7 @@ func FuzzSum(f *testing.F) {
 func TestLimitsOfAGroupAndItsAncestorsAreRead(t *testing.T) {
 	devices, err := os.ReadDir("/sys/dev/block")
 	if err != nil || len(devices) == 0 {
-		t.Skip("this machine has no block device to be limited")
+		t.Skip("this machine has no block device")
 	}
 	number := devices[0].Name()
 	var major, minor int
@@ -191,18 +191,18 @@ func TestLimitsOfAGroupAndItsAncestorsAreRead(t *testing.T) {
 	}
 }
 
-// memory returns a folder on a tmpfs.
+// memory mounts a tmpfs and returns its folder.
 func memory(t *testing.T) string {
 	t.Helper()
 	need.Root(t)
 	at := t.TempDir()
 	must.OK(t, unix.Mount("tmpfs", at, "tmpfs", 0, "size=64M"))
 	t.Cleanup(func() {
-		// A loop device releases its file shortly after it is detached if it is being
-		// read.
+		// A loop device that is in use releases its file only some time after it was
+		// detached.
 		for deadline := time.Now().Add(time.Minute); unix.Unmount(at, 0) != nil; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Errorf("%s stays mounted", at)
+				t.Errorf("%s is still mounted", at)
 				return
 			}
 		}
@@ -210,10 +210,10 @@ func memory(t *testing.T) string {
 	return at
 }
 
-func TestBelowALoopDeviceIsTheDeviceOfItsFile(t *testing.T) {
+func TestLoopDeviceIsBackedByTheDeviceOfItsFile(t *testing.T) {
 	dir := t.TempDir()
 	disk, _, err := Under(dir)
-	must.That(t, err == nil && disk != "", "the tests' folder lies on no device (%v): give them a TMPDIR on a disk", err)
+	must.That(t, err == nil && disk != "", "the test folder is on no device (%v): set TMPDIR to a folder on a disk", err)
 	onDisk, _ := loopdev.In(t, dir, 16<<20)
 	inMemory, _ := loopdev.In(t, memory(t), 16<<20)
 	twice := loopdev.On(t, inMemory)
@@ -234,7 +234,7 @@ func TestRAMDisksAreMemoryByTheirDrivers(t *testing.T) {
 		check.Equal(t, name, isMemory(name), want)
 	}
 	if _, err := os.Stat(Sysfs("zram0")); err != nil {
-		t.Skip("this kernel has no zram device to ask about")
+		t.Skip("this kernel has no zram device")
 	}
 	device, memory, err := Below("zram0")
 	check.That(t, device == "zram0" && memory == "zram0 is memory" && err == nil, "%q %q %v", device, memory, err)
@@ -249,7 +249,7 @@ func TestDropCachesStopsWithItsContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	hangs, over := make(chan struct{}), make(chan struct{})
 	began := func() { stop(); <-hangs; close(over) }
-	err := dropAfter(ctx, began, func() error { t.Error("it was dropped all the same"); return nil })
+	err := dropAfter(ctx, began, func() error { t.Error("the caches were dropped"); return nil })
 	check.Is(t, err, context.Canceled)
 	close(hangs)
 	<-over

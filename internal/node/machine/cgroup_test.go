@@ -35,18 +35,18 @@ func TestFindController(t *testing.T) {
 		version                       int
 		ok                            bool
 	}{
-		{"what version 1 has taken is there", "memory", "/sys/fs/cgroup/memory", 1, true},
-		{"what it left is in version 2", "hugetlb", "/sys/fs/cgroup/unified", 2, true},
-		{"what is nowhere is not found", "io", "", 0, false},
-		{"the name of a hierarchy is not a controller", "systemd", "", 0, false},
+		{"controller of a v1 hierarchy", "memory", "/sys/fs/cgroup/memory", 1, true},
+		{"controller of the v2 hierarchy", "hugetlb", "/sys/fs/cgroup/unified", 2, true},
+		{"missing controller", "io", "", 0, false},
+		{"name of a hierarchy", "systemd", "", 0, false},
 	} {
 		h, ok := c.Find(f.controller)
 		check.That(t, h.Mount == f.mountpoint && h.Version == f.version && ok == f.ok,
-			"%s: %q is at %q, version %d, %v", f.claim, f.controller, h.Mount, h.Version, ok)
+			"%s: %q has mount %q, version %d, %v", f.claim, f.controller, h.Mount, h.Version, ok)
 	}
 }
 
-// base is a machine with a root and an empty folder for cgroups.
+// base is the mountinfo of a machine without cgroup hierarchies.
 const base = `10 1 8:1 / / rw - ext4 /dev/sda1 rw
 11 10 0:20 / /sys rw - sysfs sysfs rw
 12 11 0:21 / /sys/fs/cgroup rw - tmpfs tmpfs rw
@@ -57,31 +57,31 @@ func TestReadCgroups(t *testing.T) {
 		claim, mountinfo, mode string
 		at                     []string // the expected mountpoints, v1 first
 	}{
-		{"nothing mounted is none", base, ModeNone, nil},
-		{"an empty list is none", "", ModeNone, nil},
-		{"a hierarchy that another mount covers is not there",
+		{"nothing mounted", base, ModeNone, nil},
+		{"empty list", "", ModeNone, nil},
+		{"covered hierarchy",
 			base + "13 12 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
 				"14 12 0:23 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" +
 				"15 14 0:24 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
 			ModeV1, []string{"/sys/fs/cgroup/memory"}},
-		{"a hierarchy that was mounted over a covered one is there",
+		{"hierarchy mounted over a covered one",
 			base + "13 12 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
 				"14 12 0:23 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" +
 				"15 14 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
 			ModeV1, []string{"/sys/fs/cgroup/cpu"}},
-		{"a hierarchy mounted twice counts once, in the usual place",
+		{"hierarchy mounted twice",
 			base + "13 10 0:22 / /mnt/cpu rw - cgroup cgroup rw,cpu\n" +
 				"14 12 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
 			ModeV1, []string{"/sys/fs/cgroup/cpu"}},
-		{"two controllers can share one, and one may have a name only",
+		{"shared and named hierarchies",
 			base + "13 10 0:22 / /c/cpu rw - cgroup cgroup rw,cpu,cpuacct\n" +
 				"14 10 0:23 / /c/systemd rw - cgroup cgroup rw,xattr,release_agent=/x,name=systemd\n",
 			ModeV1, []string{"/c/cpu", "/c/systemd"}},
-		{"a mount of a part is not preferred to one of the whole",
+		{"mount of a part and of the whole",
 			base + "13 10 0:22 /docker/1 /x rw - cgroup cgroup rw,memory\n14 10 0:22 / /a rw - cgroup cgroup rw,memory\n", ModeV1, []string{"/a"}},
-		{"a list in a circle ends",
+		{"cyclic list",
 			"10 11 8:1 / / rw - ext4 a rw\n11 10 8:1 / / rw - ext4 a rw\n", ModeNone, nil},
-		{"a chroot into a folder has no mount of its own",
+		{"chroot without its own mount",
 			"13 12 0:22 / /cg rw - cgroup cgroup rw,pids\n", ModeV1, []string{"/cg"}},
 	} {
 		got := must.Get(readCgroups(strings.NewReader(c.mountinfo), t.TempDir()))(t)
@@ -89,7 +89,7 @@ func TestReadCgroups(t *testing.T) {
 		for _, h := range got {
 			at = append(at, h.Mount)
 		}
-		check.That(t, got.Mode() == c.mode && reflect.DeepEqual(at, c.at), "%s: %s at %v, want %s at %v", c.claim, got.Mode(), at, c.mode, c.at)
+		check.That(t, got.Mode() == c.mode && reflect.DeepEqual(at, c.at), "%s: mode %s, mounts %v; want %s, %v", c.claim, got.Mode(), at, c.mode, c.at)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestReadCgroupsFailsWithoutControllersOfV2(t *testing.T) {
 	c, err := readCgroups(strings.NewReader(v2), t.TempDir())
 	check.That(t, err != nil, "cgroup2 without cgroup.controllers: %+v", c)
 	c, err = readCgroups(strings.NewReader("not a mountinfo\n"), "")
-	check.That(t, err != nil, "a broken mountinfo: %+v", c)
+	check.That(t, err != nil, "malformed mountinfo: %+v", c)
 }
 
 func TestCPULimit(t *testing.T) {
@@ -110,30 +110,30 @@ func TestCPULimit(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		files map[string]string
-		want  CPULimit // zero if there are no CPUs
+		want  CPULimit // the zero value: no limit
 	}{
-		{"a group of version 1 has a quota of a period", map[string]string{"proc/self/mountinfo": v1, "proc/self/cgroup": "4:memory:/x\n3:cpu,cpuacct:/a/b\n",
+		{"cgroup v1: quota and period", map[string]string{"proc/self/mountinfo": v1, "proc/self/cgroup": "4:memory:/x\n3:cpu,cpuacct:/a/b\n",
 			cpu + "a/b/cpu.cfs_quota_us": "5000\n", cpu + "a/b/cpu.cfs_period_us": "100000\n", cpu + "a/b/cpu.stat": stat1},
 			CPULimit{0.05, "/a/b", "echo -1 > /sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", 75, 62, 5_000_000}},
-		{"one of version 2 has both in a file", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a/b\n",
+		{"cgroup v2: both in one file", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a/b\n",
 			unified + "cgroup.controllers": "cpu\n", unified + "a/b/cpu.max": "5000 100000\n", unified + "a/b/cpu.stat": stat2},
 			CPULimit{0.05, "/a/b", "echo max > /sys/fs/cgroup/unified/a/b/cpu.max", 75, 62, 5_000_000}},
-		{"a group above it may have the tighter one", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a/b\n",
+		{"lower limit of the parent", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a/b\n",
 			unified + "cgroup.controllers": "cpu\n", unified + "a/b/cpu.max": "200000 100000\n", unified + "a/cpu.max": "50000 100000\n"},
 			CPULimit{CPUs: 0.5, Group: "/a", Lift: "echo max > /sys/fs/cgroup/unified/a/cpu.max"}},
-		{"a container without a namespace sees its own group at the mount", map[string]string{
+		{"mount of the own cgroup", map[string]string{
 			"proc/self/mountinfo": base + "13 12 0:22 /docker/1 /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "proc/self/cgroup": "3:cpu:/docker/1/in\n",
 			cpu + "cpu.cfs_quota_us": "150000\n", cpu + "cpu.cfs_period_us": "100000\n"},
 			CPULimit{CPUs: 1.5, Group: "/docker/1", Lift: "echo -1 > /sys/fs/cgroup/cpu/cpu.cfs_quota_us"}},
-		{"no quota is none", map[string]string{"proc/self/mountinfo": v1, "proc/self/cgroup": "3:cpu,cpuacct:/a\n",
+		{"no quota", map[string]string{"proc/self/mountinfo": v1, "proc/self/cgroup": "3:cpu,cpuacct:/a\n",
 			cpu + "a/cpu.cfs_quota_us": "-1\n", cpu + "a/cpu.cfs_period_us": "100000\n"}, CPULimit{}},
-		{"max is none", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a\n", unified + "cgroup.controllers": "cpu\n",
+		{"max", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a\n", unified + "cgroup.controllers": "cpu\n",
 			unified + "a/cpu.max": "max 100000\n"}, CPULimit{}},
-		{"a group outside of the mount is not read", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/../a\n",
+		{"group outside of the mount", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/../a\n",
 			unified + "cgroup.controllers": "cpu\n", unified + "a/cpu.max": "5000 100000\n"}, CPULimit{}},
-		{"a period of nothing is none", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a\n", unified + "cgroup.controllers": "cpu\n",
+		{"zero period", map[string]string{"proc/self/mountinfo": v2, "proc/self/cgroup": "0::/a\n", unified + "cgroup.controllers": "cpu\n",
 			unified + "a/cpu.max": "5000 0\n"}, CPULimit{}},
-		{"nothing can be read", nil, CPULimit{}},
+		{"unreadable files", nil, CPULimit{}},
 	} {
 		root := t.TempDir()
 		for name, text := range tt.files {
@@ -145,7 +145,7 @@ func TestCPULimit(t *testing.T) {
 	}
 }
 
-func TestThrottlingCountsSinceBeginOrTheCreationOfTheGroup(t *testing.T) {
+func TestThrottlingCountsSinceBeginOrGroupCreation(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	file := func(name, text string) { must.Write(t, filepath.Join(root, name), text) }
@@ -165,10 +165,10 @@ func TestThrottlingCountsSinceBeginOrTheCreationOfTheGroup(t *testing.T) {
 		pods, other int // throttled periods of /pods since the previous reading, and of /daemon
 		want        string
 	}{
-		{"a group that was there before is unknown at first", 3, 0, "/pods/new"},
-		{"and counts from the next begin", 2, 0, "/pods 2, /pods/new"},
-		{"a daemon's counts from the begin", 0, 4, "/daemon 4, /pods/new"},
-		{"one that was not held back is not listed", 0, 0, "/pods/new"},
+		{"existing group is unknown at first", 3, 0, "/pods/new"},
+		{"existing group counts from the next begin", 2, 0, "/pods 2, /pods/new"},
+		{"group of a daemon counts from the begin", 0, 4, "/daemon 4, /pods/new"},
+		{"group without throttling is not listed", 0, 0, "/pods/new"},
 	} {
 		stat("pods", 10, 5, 700)
 		stat("daemon", 10, 5, 700)

@@ -20,7 +20,7 @@ func TestParseLoad(t *testing.T) {
 	})
 }
 
-// orRefused formats a value, or states that it was refused.
+// orRefused formats a value, or returns "refused".
 func orRefused(value any, err error) string {
 	if err != nil {
 		return "refused"
@@ -52,25 +52,24 @@ func TestParseCPUInfo(t *testing.T) {
 		return fmt.Sprintf("%+v", parseCPUInfo(strings.NewReader(input)))
 	})
 	many := parseCPUInfo(strings.NewReader(strings.Repeat("model name: x\nmodel name: y\n", 100)))
-	check.Equal(t, "more models than any machine has", many.models, []string{"x", "y"})
+	check.Equal(t, "models", many.models, []string{"x", "y"})
 }
 
 func TestCapabilities(t *testing.T) {
 	c := must.Get(Root("testdata/v1").Capabilities())(t)
 	has, known := c.Has("CAP_KILL")
-	check.That(t, has && known, "CAP_KILL is in the mask and is not seen")
+	check.That(t, has && known, "CAP_KILL is in the mask, but not found")
 	has, known = c.Has("CAP_BPF")
-	check.That(t, !has && !known, "a kernel with 37 as its last capability has no CAP_BPF")
-	check.That(t, !c.Grantable("CAP_SYS_ADMIN"), "CAP_SYS_ADMIN is outside the bounding set")
+	check.That(t, !has && !known, "CAP_BPF is known on a kernel with 37 as the last capability")
+	check.That(t, !c.Grantable("CAP_SYS_ADMIN"), "CAP_SYS_ADMIN is outside the bounding set, but grantable")
 	_, known = c.Has("CAP_LUNCH")
-	check.That(t, !known, "a capability that does not exist is known")
+	check.That(t, !known, "an unknown capability is known")
 	bad := tree(t, map[string]string{"proc/self/status": "Name:\tx\nCapEff:\tzz\nCapBnd:\t0\n"})
 	c, err := bad.Capabilities()
-	check.That(t, err != nil, "a malformed mask: %+v", c)
+	check.That(t, err != nil, "malformed mask: %+v", c)
 }
 
-// FuzzParsers checks that every parser terminates without a panic and returns plausible
-// values for any input.
+// FuzzParsers checks that no parser panics or returns implausible values.
 func FuzzParsers(f *testing.F) {
 	f.Add("0.01 0.35 0.31 1/87 10696")
 	f.Add("MemTotal:  16 kB\nSwapTotal: 3 kB\n")
@@ -102,7 +101,7 @@ func TestCapture(t *testing.T) {
 		claim, root, dir string
 		want             record.Environment
 	}{
-		{"a virtual machine with both kinds of cgroup", "hybrid", "/srv/run", record.Environment{
+		{"virtual machine with hybrid cgroups", "hybrid", "/srv/run", record.Environment{
 			Kernel: "6.18.44-fc-v657", KernelBuild: "#1 SMP PREEMPT_DYNAMIC @0",
 			OS: "Debian GNU/Linux 12 (bookworm)", CPUModel: "AMD EPYC", CPUs: 2,
 			Memory: 24684092 << 10, Virtual: "kvm", Cgroup: "hybrid",
@@ -113,7 +112,7 @@ func TestCapture(t *testing.T) {
 			},
 			MissingCaps: []string{"CAP_SYS_RESOURCE"}, RootFS: "ext4", ClockSource: "tsc", LoadStart: 0.01,
 		}},
-		{"a container on an old kernel that knows no CAP_BPF", "v1", "/run data/7", record.Environment{
+		{"container on a kernel without CAP_BPF", "v1", "/run data/7", record.Environment{
 			Kernel: "4.14.355-275.572.amzn2.x86_64", KernelBuild: "#1 SMP Fri Nov 8 18:46:45 UTC 2024",
 			OS: "Amazon Linux 2", CPUModel: "Intel(R) Xeon(R) Platinum 8175M CPU @ 2.50GHz", CPUs: 2,
 			Memory: 16000000 << 10, Swap: 2097148 << 10, Virtual: "kvm (Amazon EC2 m5.xlarge)", Cgroup: "v1",
@@ -121,14 +120,14 @@ func TestCapture(t *testing.T) {
 			MissingCaps: []string{"CAP_SYS_ADMIN", "CAP_SYS_RESOURCE", "CAP_SYS_NICE", "CAP_NET_ADMIN", "CAP_SYS_PTRACE"},
 			RootFS:      "xfs", ClockSource: "kvm-clock", LoadStart: 3.2,
 		}},
-		{"a bare-metal Arm machine with two kinds of core", "v2", "/tmp/x", record.Environment{
+		{"bare-metal Arm machine with two kinds of core", "v2", "/tmp/x", record.Environment{
 			Kernel: "6.1.0-28-arm64", KernelBuild: "#1 SMP Debian 6.1.119-1 (2024-11-22)",
 			OS: `Debian "12"`, CPUModel: "implementer 0x41 part 0xd0c, implementer 0x41 part 0xd05", CPUs: 4,
 			Governor: "performance, schedutil", Memory: 8000000 << 10, Cgroup: "v2",
 			Controllers: []string{"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma"},
 			RootFS:      "tmpfs", ClockSource: "arch_sys_counter",
 		}},
-		{"what can't be read is empty and not guessed", "nothing", "/", record.Environment{}},
+		{"unreadable values are empty", "nothing", "/", record.Environment{}},
 	} {
 		got := Root(filepath.Join("testdata", c.root)).capture(c.dir)
 		check.That(t, got.Arch != "", "%s: no architecture", c.claim)
@@ -137,18 +136,18 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-func TestCaptureNeverNamesTheHost(t *testing.T) {
+func TestCaptureOmitsTheHostName(t *testing.T) {
 	for _, root := range []string{"hybrid", "v1", "v2"} {
 		out := must.JSON(t, Root(filepath.Join("testdata", root)).capture("/"))
-		check.That(t, !strings.Contains(string(out), "carthage"), "%s: the host's name is in %s", root, out)
+		check.That(t, !strings.Contains(string(out), "carthage"), "%s: %s contains the host name", root, out)
 	}
 }
 
 func TestCaptureOfThisMachine(t *testing.T) {
 	env := Capture(t.TempDir())
-	check.That(t, env.Kernel != "" && env.Arch != "" && env.Memory != 0 && env.RootFS != "", "a Linux machine lacks what all have: %+v", env)
+	check.That(t, env.Kernel != "" && env.Arch != "" && env.Memory != 0 && env.RootFS != "", "incomplete environment: %+v", env)
 	check.Equal(t, "CPUs", env.CPUs, runtime.NumCPU())
-	check.That(t, env.Cgroup != "", "the cgroup mode could not be read")
+	check.That(t, env.Cgroup != "", "no cgroup mode")
 }
 
 func TestVirtual(t *testing.T) {
@@ -161,17 +160,17 @@ func TestVirtual(t *testing.T) {
 		want  string
 	}{
 		{"bare metal", x86, nil, ""},
-		{"a vendor of both sells bare metal too", x86, map[string]string{
+		{"bare metal of a cloud vendor", x86, map[string]string{
 			"sys/class/dmi/id/sys_vendor": "Amazon EC2", "sys/class/dmi/id/product_name": "m5.metal"}, ""},
-		{"a flag alone says only that there is one", guest, nil, "unknown"},
-		{"Xen says so itself", guest, map[string]string{"sys/hypervisor/type": "xen\n"}, "xen"},
-		{"Hyper-V shows in its clock", guest, map[string]string{
+		{"only the hypervisor flag", guest, nil, "unknown"},
+		{"Xen by its own file", guest, map[string]string{"sys/hypervisor/type": "xen\n"}, "xen"},
+		{"Hyper-V by its clock source", guest, map[string]string{
 			clockDir[1:] + "/available_clocksource": "hyperv_clocksource_tsc_page acpi_pm"}, "hyper-v"},
-		{"VMware shows in the firmware", guest, map[string]string{
+		{"VMware by the firmware", guest, map[string]string{
 			"sys/class/dmi/id/sys_vendor": "VMware, Inc.", "sys/class/dmi/id/product_name": "VMware7,1"}, "vmware (VMware, Inc. VMware7,1)"},
-		{"an emulated Arm board shows in the firmware", cpuInfo{}, map[string]string{
+		{"emulated Arm board by the firmware", cpuInfo{}, map[string]string{
 			"sys/class/dmi/id/sys_vendor": "QEMU"}, "qemu (QEMU)"},
-		{"an Arm guest shows in the device tree", cpuInfo{}, map[string]string{
+		{"Arm guest by the device tree", cpuInfo{}, map[string]string{
 			"proc/device-tree/hypervisor/compatible": "linux,kvm\x00"}, "kvm"},
 	} {
 		check.Equal(t, c.claim, tree(t, c.files).virtual(c.cpu), c.want)
@@ -180,15 +179,15 @@ func TestVirtual(t *testing.T) {
 
 func TestReadIsBounded(t *testing.T) {
 	root := tree(t, map[string]string{"short": "abc", "long": "abcd"})
-	check.Equal(t, "a file as long as allowed", string(must.Get(root.Read("/short", 3))(t)), "abc")
+	check.Equal(t, "file of the maximum size", string(must.Get(root.Read("/short", 3))(t)), "abc")
 	_, err := root.Read("/long", 3)
-	check.That(t, err != nil, "a file longer than allowed was read")
+	check.That(t, err != nil, "an oversized file was read")
 	_, err = root.FirstLine("/long", 4)
-	check.That(t, err != nil, "a line that may go on was taken as whole")
-	check.Equal(t, "a line that the file ends", must.Get(root.FirstLine("/long", 5))(t), "abcd")
+	check.That(t, err != nil, "a truncated line was accepted")
+	check.Equal(t, "line that ends with the file", must.Get(root.FirstLine("/long", 5))(t), "abcd")
 }
 
-// tree creates a root with these files.
+// tree creates a root with the given files.
 func tree(t *testing.T, files map[string]string) Root {
 	t.Helper()
 	root := t.TempDir()

@@ -39,8 +39,8 @@ var info string
 //go:embed testdata/zoneinfo
 var zones string
 
-// disks lists a disk with a partition, a volume on it, an NVMe disk with its hidden path,
-// and disks in memory or in a file.
+// disks lists a disk with a partition and a volume, an NVMe disk with its hidden path, and
+// disks in memory or in a file.
 //
 //go:embed testdata/diskstats
 var diskstats string
@@ -91,17 +91,17 @@ func TestReadHost(t *testing.T) {
 		changes []string
 		want    record.Host
 	}{
-		{"every figure", nil, want(nil)},
+		{"all values", nil, want(nil)},
 		{"without PSI", []string{"/proc/pressure/cpu", "-", "/proc/pressure/memory", "-", "/proc/pressure/io", "-"}, want(func(h *record.Host) {
 			h.HavePSI, h.PSICPU, h.PSIMemory, h.PSIIO = false, 0, 0, 0
 		})},
-		{"an older kernel", []string{"/proc/meminfo", strings.NewReplacer("SecPageTables:      100 kB\n", "", "Percpu:             500 kB\n", "").Replace(info)},
+		{"older kernel", []string{"/proc/meminfo", strings.NewReplacer("SecPageTables:      100 kB\n", "", "Percpu:             500 kB\n", "").Replace(info)},
 			want(func(h *record.Host) { h.PageTables, h.Percpu = 3000<<10, 0 })},
-		{"huge pages of several sizes", []string{
+		{"several sizes of huge pages", []string{
 			"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "7\n", "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "5\n",
 			"/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "4\n", "/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages", "1\n"},
 			want(func(h *record.Host) { h.Huge, h.HugeFree = 3<<30+4<<20, 1<<30+10<<20 })},
-		{"a machine of no disks", []string{"/proc/diskstats", ""}, want(func(h *record.Host) { h.ReadBytes, h.WriteBytes = 0, 0 })},
+		{"no disks", []string{"/proc/diskstats", ""}, want(func(h *record.Host) { h.ReadBytes, h.WriteBytes = 0, 0 })},
 	} {
 		check.Equal(t, c.claim, must.Get(ReadHost(node1().make(t, c.changes...)))(t), c.want)
 	}
@@ -109,20 +109,20 @@ func TestReadHost(t *testing.T) {
 
 func TestReadHostReportsMalformedFiles(t *testing.T) {
 	for _, c := range []struct{ claim, file, text string }{
-		{"a line is missing", "/proc/meminfo", strings.Replace(info, "Slab:", "Slob:", 1)},
-		{"another unit", "/proc/meminfo", strings.Replace(info, "400000 kB", "400000 MB", 1)},
-		{"a negative amount", "/proc/meminfo", strings.Replace(info, "400000 kB", "-4 kB", 1)},
-		{"more than there can be", "/proc/meminfo", strings.Replace(info, "400000 kB", "9223372036854775807 kB", 1)},
+		{"missing line", "/proc/meminfo", strings.Replace(info, "Slab:", "Slob:", 1)},
+		{"other unit", "/proc/meminfo", strings.Replace(info, "400000 kB", "400000 MB", 1)},
+		{"negative amount", "/proc/meminfo", strings.Replace(info, "400000 kB", "-4 kB", 1)},
+		{"impossible amount", "/proc/meminfo", strings.Replace(info, "400000 kB", "9223372036854775807 kB", 1)},
 		{"nothing", "/proc/meminfo", ""},
-		{"without an end", "/proc/meminfo", strings.Repeat(info, 1000)},
-		{"a count that is none", "/proc/zoneinfo", strings.Replace(zones, "count:    20", "count:    x", 1)},
-		{"a count of everything", "/proc/zoneinfo", strings.Replace(zones, "count:    20", "count: 99999999999", 1)},
+		{"truncated", "/proc/meminfo", strings.Repeat(info, 1000)},
+		{"malformed count", "/proc/zoneinfo", strings.Replace(zones, "count:    20", "count:    x", 1)},
+		{"impossible count", "/proc/zoneinfo", strings.Replace(zones, "count:    20", "count: 99999999999", 1)},
 		{"nothing", "/proc/zoneinfo", "\n"},
-		{"not there", "/proc/zoneinfo", "-"},
-		{"a counter that overflows", "/proc/stat", "cpu  922337203686 20 30 4000 50 6 7 8 9 10\n"},
-		{"a word", "/proc/loadavg", "high\n"},
-		{"a total that overflows", "/proc/pressure/io", "some total=18446744073709551615\n"},
-		{"not there", "/proc/diskstats", "-"},
+		{"missing file", "/proc/zoneinfo", "-"},
+		{"overflowing counter", "/proc/stat", "cpu  922337203686 20 30 4000 50 6 7 8 9 10\n"},
+		{"word", "/proc/loadavg", "high\n"},
+		{"overflowing total", "/proc/pressure/io", "some total=18446744073709551615\n"},
+		{"missing file", "/proc/diskstats", "-"},
 	} {
 		_, err := ReadHost(node1().make(t, c.file, c.text))
 		check.Error(t, err, filepath.Dir(c.file))
@@ -144,15 +144,15 @@ func TestFast(t *testing.T) {
 		want    Tick
 		fails   bool
 	}{
-		{"every figure", nil, all, false},
-		{"without disks and load", []string{"/proc/diskstats", "-", "/proc/loadavg", "-"},
+		{"all values", nil, all, false},
+		{"no disks and load", []string{"/proc/diskstats", "-", "/proc/loadavg", "-"},
 			with(func(x *Tick) { x.Read, x.Write, x.Load1000 = -1, -1, -1 }), false},
-		{"a broken load", []string{"/proc/loadavg", "1.2.3\n"}, with(func(x *Tick) { x.Load1000 = -1 }), true},
-		{"a load of one decimal", []string{"/proc/loadavg", "1.5 1 1\n"}, with(func(x *Tick) { x.Load1000 = -1 }), true},
+		{"malformed load", []string{"/proc/loadavg", "1.2.3\n"}, with(func(x *Tick) { x.Load1000 = -1 }), true},
+		{"load with one decimal", []string{"/proc/loadavg", "1.5 1 1\n"}, with(func(x *Tick) { x.Load1000 = -1 }), true},
 		{"broken CPUs", []string{"/proc/stat", "cpu  1 2 3\n"}, with(func(x *Tick) { x.Busy = -1 }), true},
-		{"a counter that overflows", []string{"/proc/stat", "cpu  922337203686 20 30 4000 50 6 7 8 9 10\n"}, with(func(x *Tick) { x.Busy = -1 }), true},
-		{"broken lists", []string{"/proc/zoneinfo", "x\n"}, with(func(x *Tick) { x.Used = -1 }), true},
-		{"broken memory", []string{"/proc/meminfo", "x\n"}, with(func(x *Tick) { x.Used, x.Available, x.Cache = -1, -1, -1 }), true},
+		{"overflowing counter", []string{"/proc/stat", "cpu  922337203686 20 30 4000 50 6 7 8 9 10\n"}, with(func(x *Tick) { x.Busy = -1 }), true},
+		{"malformed lists", []string{"/proc/zoneinfo", "x\n"}, with(func(x *Tick) { x.Used = -1 }), true},
+		{"malformed memory", []string{"/proc/meminfo", "x\n"}, with(func(x *Tick) { x.Used, x.Available, x.Cache = -1, -1, -1 }), true},
 	} {
 		f := must.Get(OpenFast(node1().make(t, c.changes...)))(t)
 		var got Tick
@@ -170,7 +170,8 @@ func TestFastFindsNewDisks(t *testing.T) {
 	root := node1().make(t)
 	f := must.Get(OpenFast(root))(t)
 	defer f.Close()
-	// The name has another disk's name as a prefix, but is not a partition.
+	// The name of another disk is a prefix of this name. This disk is still not a
+	// partition.
 	more := diskstats + " 65 0 sdaa 1 0 10 0 1 0 20 0 0 0 0\n 66 0 odd 1 0 10 0 1 0 20 0 0 0 0\n"
 	must.OK(t, errors.Join(os.MkdirAll(string(root)+"/sys/block/sdaa", 0o755), os.WriteFile(string(root)+"/proc/diskstats", []byte(more), 0)))
 	var got Tick
@@ -187,7 +188,7 @@ func TestSlowListsAreReadOnceASecond(t *testing.T) {
 	f.lists.slow = true
 	must.OK(t, os.WriteFile(string(root)+"/proc/zoneinfo", []byte(strings.Replace(zones, "count:    20", "count:    21", 1)), 0))
 	err := f.Read(&second)
-	check.That(t, err == nil && second == first, "at once: %v, %+v", err, second)
+	check.That(t, err == nil && second == first, "immediately: %v, %+v", err, second)
 	f.lists.at -= 2e9
 	err = f.Read(&third)
 	check.That(t, err == nil && third.Used == first.Used-int64(os.Getpagesize()), "a second later: %v, %+v", err, third)
@@ -201,7 +202,7 @@ func TestHostAndFastAgreeOnThisMachine(t *testing.T) {
 	h, err := ReadHost("")
 	must.OK(t, errors.Join(err, f.Read(&x)))
 	check.That(t, h.Used() > 0 && h.Used() < h.Total && h.Free <= h.Total && h.Busy > 0 && h.Anon > 0 && h.Kernel() > 0, "%+v", h)
-	// The machine is busy, so this process may not have been scheduled.
+	// On a busy machine a long time may pass between the two readings.
 	for _, c := range []struct {
 		name       string
 		host, tick int64
@@ -216,9 +217,9 @@ func TestHostAndFastAgreeOnThisMachine(t *testing.T) {
 		{name: "load", host: int64(h.Load1 * 1000), tick: x.Load1000, most: 100_000},
 	} {
 		d := c.tick - c.host
-		check.That(t, max(d, -d) <= c.most && c.tick >= 0, "%s: %d and %d", c.name, c.host, c.tick)
+		check.That(t, max(d, -d) <= c.most && c.tick >= 0, "%s: tick %d, host %d", c.name, c.host, c.tick)
 	}
-	check.Equal(t, "allocations a tick", testing.AllocsPerRun(100, func() { _ = f.Read(&x) }), 0)
+	check.Equal(t, "allocations per tick", testing.AllocsPerRun(100, func() { _ = f.Read(&x) }), 0)
 }
 
 func FuzzZones(f *testing.F) {

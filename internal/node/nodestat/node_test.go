@@ -22,19 +22,19 @@ func TestRead(t *testing.T) {
 		{"shares are differences of counters", "first", "second", record.Node{
 			Load1: 1.5, Known: true, Busy: 0.5, Steal: 0.05,
 			HavePSI: true, PSICPU: 0.25, PSIMemory: 0.01, PSIIO: 1}},
-		{"iowait alone may go backwards", "first", "iowait-back", record.Node{
+		{"iowait may decrease", "first", "iowait-back", record.Node{
 			Load1: 1.5, Known: true, Busy: 0.5, Steal: 0.05,
 			HavePSI: true, PSICPU: 0.25, PSIMemory: 0.01, PSIIO: 1}},
-		{"busy time that goes backwards gives nothing", "first", "busy-back", record.Node{Load1: 0.1, HavePSI: true}},
-		{"a pressure that goes backwards gives nothing", "first", "pressure-back", record.Node{Load1: 0.1, HavePSI: true}},
-		{"nothing moved gives nothing", "first", "first", record.Node{Load1: 0.01, HavePSI: true}},
-		{"without PSI the CPUs' shares are known", "first", "without-psi", record.Node{
+		{"decreasing busy time", "first", "busy-back", record.Node{Load1: 0.1, HavePSI: true}},
+		{"decreasing pressure", "first", "pressure-back", record.Node{Load1: 0.1, HavePSI: true}},
+		{"unchanged counters", "first", "first", record.Node{Load1: 0.01, HavePSI: true}},
+		{"no PSI", "first", "without-psi", record.Node{
 			Load1: 0.1, Known: true, Busy: 0.5, Steal: 0.05}},
 	} {
 		clock := 7 * second
 		r := Reader{Root: machine.Root("testdata/" + c.before), Clock: func() int64 { return clock }}
 		first := must.Get(r.Read())(t)
-		check.That(t, !first.Known && first.Time == 7*second, "%s: the first reading is %+v", c.claim, first)
+		check.That(t, !first.Known && first.Time == 7*second, "%s: first reading %+v", c.claim, first)
 		clock += second
 		r.Root = machine.Root("testdata/" + c.after)
 		got := must.Get(r.Read())(t)
@@ -43,7 +43,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// alike compares two readings except for the last bits of their shares.
+// alike compares two readings, except for rounding errors of their shares.
 func alike(a, b record.Node) bool {
 	for _, p := range [][2]*float64{{&a.Busy, &b.Busy}, {&a.Steal, &b.Steal},
 		{&a.PSICPU, &b.PSICPU}, {&a.PSIMemory, &b.PSIMemory}, {&a.PSIIO, &b.PSIIO}} {
@@ -63,7 +63,7 @@ func TestNewPSIHasNoShareWithoutAnEarlierReading(t *testing.T) {
 	check.That(t, n.Known && !n.HavePSI && n.PSICPU == 0 && n.Busy == 0.5, "got %+v", n)
 }
 
-func TestReadingAfterAFailedOneHasNoShares(t *testing.T) {
+func TestReadingAfterAFailureHasNoShares(t *testing.T) {
 	r := Reader{Root: "testdata/first", Clock: func() int64 { return 1 }}
 	must.Get(r.Read())(t)
 	for _, root := range []machine.Root{"testdata/broken-psi", "testdata/no-such-folder"} {
@@ -73,14 +73,14 @@ func TestReadingAfterAFailedOneHasNoShares(t *testing.T) {
 	}
 	r.Root = "testdata/second"
 	n, err := r.Read()
-	check.That(t, err == nil && !n.Known, "after a failed reading there is nothing to compare with: %+v, %v", n, err)
+	check.That(t, err == nil && !n.Known, "after a failed reading: %+v, %v", n, err)
 }
 
 func TestReadThisMachine(t *testing.T) {
 	var r Reader
 	first := must.Get(r.Read())(t)
 	second := must.Get(r.Read())(t)
-	check.That(t, first.Time > 0 && second.Time > first.Time, "time stands still: %d, %d", first.Time, second.Time)
+	check.That(t, first.Time > 0 && second.Time > first.Time, "time did not advance: %d, %d", first.Time, second.Time)
 }
 
 func TestParseCPU(t *testing.T) {
@@ -88,12 +88,12 @@ func TestParseCPU(t *testing.T) {
 		claim, in string
 		ok        bool
 	}{
-		{"a kernel's line", "cpu  1817 26676 5673 153548 384 0 63 13 0 0", true},
-		{"a kernel before guest times", "cpu 1 2 3 4 5 6 7 8", true},
-		{"a kernel before steal", "cpu 1 2 3 4 5 6 7", false},
-		{"one CPU's line", "cpu0 1 2 3 4 5 6 7 8", false},
-		{"a negative counter", "cpu 1 2 3 -4 5 6 7 8", false},
-		{"a counter that overflows", "cpu 1 2 3 18446744073709551615 5 6 7 8", false},
+		{"line of the kernel", "cpu  1817 26676 5673 153548 384 0 63 13 0 0", true},
+		{"kernel without guest times", "cpu 1 2 3 4 5 6 7 8", true},
+		{"kernel without steal", "cpu 1 2 3 4 5 6 7", false},
+		{"line of one CPU", "cpu0 1 2 3 4 5 6 7 8", false},
+		{"negative counter", "cpu 1 2 3 -4 5 6 7 8", false},
+		{"overflowing counter", "cpu 1 2 3 18446744073709551615 5 6 7 8", false},
 		{"nothing", "", false},
 	} {
 		got, err := parseCPU([]byte(c.in))
@@ -107,12 +107,12 @@ func TestParsePressure(t *testing.T) {
 		want      uint64
 		ok        bool
 	}{
-		{"a kernel's line", "some avg10=0.03 avg60=0.19 avg300=2.43 total=40243767", 40243767, true},
-		{"the other line", "full avg10=0.03 avg60=0.19 avg300=2.43 total=40243767", 0, false},
+		{"line of the kernel", "some avg10=0.03 avg60=0.19 avg300=2.43 total=40243767", 40243767, true},
+		{"line full", "full avg10=0.03 avg60=0.19 avg300=2.43 total=40243767", 0, false},
 		{"no total", "some avg10=0.03", 0, false},
-		{"a negative total", "some total=-1", 0, false},
-		{"a fraction", "some total=1.5", 0, false},
-		{"a total that overflows", "some total=18446744073709551616", 0, false},
+		{"negative total", "some total=-1", 0, false},
+		{"fraction", "some total=1.5", 0, false},
+		{"overflowing total", "some total=18446744073709551616", 0, false},
 		{"nothing", "", 0, false},
 	} {
 		got, err := parsePressure(c.in)
@@ -130,7 +130,7 @@ func FuzzParseCPU(f *testing.F) {
 			return
 		}
 		busy, steal, ok := now.Since(before)
-		check.That(t, ok || busy == 0 && steal == 0, "%q after %q: shares that are not known: %v, %v", second, first, busy, steal)
+		check.That(t, ok || busy == 0 && steal == 0, "%q after %q: unknown shares: %v, %v", second, first, busy, steal)
 		check.That(t, busy >= 0 && steal >= 0 && busy+steal <= 1+1e-9, "%q after %q: busy %v, steal %v", second, first, busy, steal)
 	})
 }
@@ -155,11 +155,11 @@ func TestOOMKills(t *testing.T) {
 		text string
 		want int64 // -1 if unknown
 	}{
-		"counted since Linux 4.13":    {"nr_free_pages 12\noom_kill 3\nnuma_hit 4\n", 3},
-		"none is a count, too":        {"oom_kill 0\n", 0},
-		"an older kernel has no line": {"nr_free_pages 12\nnot_oom_kill 3\n", -1},
-		"a word":                      {"oom_kill many\n", -1},
-		"a negative number":           {"oom_kill -3\n", -1},
+		"counted since Linux 4.13": {"nr_free_pages 12\noom_kill 3\nnuma_hit 4\n", 3},
+		"zero":                     {"oom_kill 0\n", 0},
+		"kernel without the line":  {"nr_free_pages 12\nnot_oom_kill 3\n", -1},
+		"word":                     {"oom_kill many\n", -1},
+		"negative number":          {"oom_kill -3\n", -1},
 	} {
 		root := t.TempDir()
 		must.OK(t, os.MkdirAll(filepath.Join(root, "proc"), 0o755))
@@ -168,6 +168,6 @@ func TestOOMKills(t *testing.T) {
 		check.That(t, (got == nil) == (c.want < 0) && (got == nil || *got == c.want), "%s: %v, want %d", claim, got, c.want)
 	}
 	if got := oomKills(machine.Root(t.TempDir())); got != nil {
-		t.Errorf("without the file: %d", *got)
+		t.Errorf("missing file: %d", *got)
 	}
 }

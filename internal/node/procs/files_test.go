@@ -24,7 +24,7 @@ func TestParseGroupsCountsMalformedLines(t *testing.T) {
 
 func TestBilledPathsComeFromAccountingControllers(t *testing.T) {
 	for name, c := range map[string]struct{ text, billed string }{
-		"v2 alone":                                       {"0::/a\n", "/a"},
+		"v2 only":                                        {"0::/a\n", "/a"},
 		"v2 does not count if v1 has both":               {"3:memory:/m\n2:cpuacct:/c\n0::/a\n", "/m /c"},
 		"v2 counts if v1 lacks memory":                   {"2:cpuacct:/c\n0::/a\n", "/c /a"},
 		"named hierarchies and the freezer do not count": {"9:name=systemd:/s\n8:freezer:/f\n3:memory:/m\n2:cpu,cpuacct:/m\n", "/m"},
@@ -32,7 +32,7 @@ func TestBilledPathsComeFromAccountingControllers(t *testing.T) {
 		check.Equal(t, name, strings.Join(Billed(ParseGroups(c.text).Paths), " "), c.billed)
 	}
 	_, ok := ParseGroups("8:freezer:/f\n3:memory:/m\n").Charged["freezer"]
-	check.That(t, !ok, "a record lists the freezer")
+	check.That(t, !ok, "the freezer is listed as charged")
 }
 
 func TestStatIsParsedAfterAnyName(t *testing.T) {
@@ -50,7 +50,7 @@ func TestStatIsParsedAfterAnyName(t *testing.T) {
 	}
 }
 
-// fake creates a /proc in which process 7 has the given files.
+// fake creates a /proc with the given files for process 7.
 func fake(t *testing.T, files map[string]string) *Reader {
 	t.Helper()
 	root := t.TempDir()
@@ -66,20 +66,20 @@ func TestMalformedFilesAreErrors(t *testing.T) {
 	huge := strings.Repeat("x", fileLimit+1)
 	for name, c := range map[string]struct {
 		file, text string
-		want       error // nil for any error
+		want       error // nil: any error
 		read       func(Dir) error
 	}{
-		"a stat of another process":       {"stat", good, errReused, func(d Dir) error { _, err := d.Same(98); return err }},
-		"a stat that is too long":         {"stat", good + huge, nil, func(d Dir) error { _, err := d.Stat(""); return err }},
-		"a status that is too long":       {"status", huge, nil, func(d Dir) error { _, err := d.Status(); return err }},
-		"a status in other units":         {"status", "VmRSS:\t4 MB\n", errForm, func(d Dir) error { _, err := d.Status(); return err }},
-		"more pid namespaces than can be": {"status", "NSpid:" + strings.Repeat("\t1", 65), errForm, func(d Dir) error { _, err := d.Status(); return err }},
-		"a negative amount":               {"smaps_rollup", "Rss: -1 kB\n", errForm, func(d Dir) error { _, err := d.Memory(); return err }},
-		"memory without its parts":        {"smaps_rollup", "Rss: 4 kB\nPss: 4 kB\n", errForm, func(d Dir) error { m, _ := d.Memory(); return m.Parts() }},
-		"a zombie's memory":               {"smaps_rollup", "", nil, func(d Dir) error { _, err := d.Memory(); return err }},
-		"two numbers for three":           {"statm", "1 2", errForm, func(d Dir) error { _, err := d.Anon(); return err }},
-		"a file that is gone":             {"stat", good, os.ErrNotExist, func(d Dir) error { _, err := d.Status(); return err }},
-		"counters that are not there":     {"stat", good, os.ErrNotExist, func(d Dir) error { _, _, _, err := d.Moved(); return err }},
+		"stat of another process":  {"stat", good, errReused, func(d Dir) error { _, err := d.Same(98); return err }},
+		"oversized stat":           {"stat", good + huge, nil, func(d Dir) error { _, err := d.Stat(""); return err }},
+		"oversized status":         {"status", huge, nil, func(d Dir) error { _, err := d.Status(); return err }},
+		"status in other units":    {"status", "VmRSS:\t4 MB\n", errForm, func(d Dir) error { _, err := d.Status(); return err }},
+		"too many PID namespaces":  {"status", "NSpid:" + strings.Repeat("\t1", 65), errForm, func(d Dir) error { _, err := d.Status(); return err }},
+		"negative amount":          {"smaps_rollup", "Rss: -1 kB\n", errForm, func(d Dir) error { _, err := d.Memory(); return err }},
+		"memory without its parts": {"smaps_rollup", "Rss: 4 kB\nPss: 4 kB\n", errForm, func(d Dir) error { m, _ := d.Memory(); return m.Parts() }},
+		"memory of a zombie":       {"smaps_rollup", "", nil, func(d Dir) error { _, err := d.Memory(); return err }},
+		"missing number":           {"statm", "1 2", errForm, func(d Dir) error { _, err := d.Anon(); return err }},
+		"removed file":             {"stat", good, os.ErrNotExist, func(d Dir) error { _, err := d.Status(); return err }},
+		"missing counters":         {"stat", good, os.ErrNotExist, func(d Dir) error { _, _, _, err := d.Moved(); return err }},
 	} {
 		d := must.Get(fake(t, map[string]string{c.file: c.text}).Open(7))(t)
 		err := c.read(d)
@@ -110,7 +110,7 @@ func TestFilesAreParsed(t *testing.T) {
 	tasks, err := d.Tasks()
 	check.That(t, err == nil && len(tasks) == 2 && tasks[0] == 8 && tasks[1] == 9, "threads: %v %v", tasks, err)
 	a, b, c := d.TaskCPU(8), d.TaskCPU(9), d.TaskCPU(10)
-	check.That(t, a == 12 && b == 3*Tick && c == 0 && d.TaskName(8) == "CPU 0/KVM" && d.TaskName(10) == "", "of threads: %d %d %d %q", a, b, c, d.TaskName(8))
+	check.That(t, a == 12 && b == 3*Tick && c == 0 && d.TaskName(8) == "CPU 0/KVM" && d.TaskName(10) == "", "CPU times of threads: %d %d %d, name %q", a, b, c, d.TaskName(8))
 }
 
 func TestProgramNameGivesTheRole(t *testing.T) {
@@ -128,7 +128,7 @@ func TestProgramNameGivesTheRole(t *testing.T) {
 			name, args = words[0], words[1:]
 		}
 		role, ok := HelperRole(name, args)
-		check.That(t, role == want && ok == (want != ""), "role of helper %q: %q", line, role)
+		check.That(t, role == want && ok == (want != ""), "helper %q has role %q", line, role)
 	}
 	for line, want := range map[string]record.Role{
 		"runsc --root=/x boot --bundle y": record.RoleSentry, "runsc-sandbox": record.RoleSentry, "runsc gofer": record.RoleGofer, "runsc umount": record.RoleGofer,
@@ -136,7 +136,7 @@ func TestProgramNameGivesTheRole(t *testing.T) {
 	} {
 		words := strings.Fields(line)
 		role, ok := GVisorRole(words[0], words[1:])
-		check.That(t, role == want && ok == (want != ""), "gVisor: %q is %q", line, role)
+		check.That(t, role == want && ok == (want != ""), "gVisor process %q has role %q", line, role)
 	}
 	for name, want := range map[string]record.Role{"crio": record.RoleDaemon, "containerd": record.RoleDaemon, "pause": record.RolePause, "containerdx": ""} {
 		check.Equal(t, name, RoleOf(name), want)

@@ -30,16 +30,16 @@ func TestReusedPidIsNotTheSameProcess(t *testing.T) {
 	for after-before < 30e6 && time.Since(begin) < time.Minute && err == nil {
 		after, err = id.CPU()
 	}
-	// At most two threads spin here: the test's and the garbage collector's.
+	// At most two threads spin here: that of the test and the garbage collector.
 	took := time.Since(begin).Nanoseconds()
-	check.That(t, err == nil && after-before >= 30e6 && after-before <= 4*took, "%d ns of spinning show as %d ns, %v", took, after-before, err)
+	check.That(t, err == nil && after-before >= 30e6 && after-before <= 4*took, "after %d ns of spinning: CPU time %d ns, %v", took, after-before, err)
 	pss, err := id.PSS()
 	check.That(t, err == nil && pss >= 1<<20, "PSS %d, %v", pss, err)
 	another := ID{Pid: id.Pid, Start: id.Start + 1}
 	_, err = another.CPU()
-	check.That(t, errors.Is(err, ErrGone), "a process with the same number was taken for it: %v", err)
+	check.That(t, errors.Is(err, ErrGone), "a process with a reused PID was accepted: %v", err)
 	_, err = another.PSS()
-	check.That(t, errors.Is(err, ErrGone), "a process with the same number was taken for it: %v", err)
+	check.That(t, errors.Is(err, ErrGone), "a process with a reused PID was accepted: %v", err)
 }
 
 func TestEndedProcessIsGone(t *testing.T) {
@@ -60,9 +60,9 @@ func TestListenerOfASocketIsFound(t *testing.T) {
 	check.That(t, err != nil, "pid %d listens on a closed socket", pid)
 }
 
-// A daemon may listen, fork and exit, after which an unrelated process may get its pid.
-// In this test that is the test's own process.
-func TestListenerHoldsTheSocket(t *testing.T) {
+// A daemon may listen, fork and exit. Then an unrelated process may get its PID. In this test
+// this process has the PID that has listened, and its child has the socket.
+func TestOnlyTheProcessWithTheSocketIsItsListener(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
 	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	l.SetUnlinkOnClose(false)
@@ -74,9 +74,9 @@ func TestListenerHoldsTheSocket(t *testing.T) {
 	check.Equal(t, "pid", must.Get(Listener(path))(t), child.Process.Pid)
 }
 
-// A daemon may bind its socket by another path of the same file, such as one below
+// A daemon may bind its socket by another path of the same file, for example below
 // /var/run.
-func TestListenerIsFoundByEveryPathOfItsSocket(t *testing.T) {
+func TestListenerIsFoundByAnyPathOfItsSocket(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, os.Mkdir(filepath.Join(dir, "run"), 0o700))
 	must.OK(t, os.Symlink("run", filepath.Join(dir, "var")))
@@ -87,7 +87,7 @@ func TestListenerIsFoundByEveryPathOfItsSocket(t *testing.T) {
 	}
 }
 
-// If systemd opened a socket, both systemd and the daemon have it open. Only the file
+// Both systemd and the daemon have a socket open that systemd has created. Only the file
 // identifies the socket.
 func TestSocketIsIdentifiedByItsFile(t *testing.T) {
 	dir := t.TempDir()
@@ -99,18 +99,17 @@ func TestSocketIsIdentifiedByItsFile(t *testing.T) {
 	two, err := socketOf(filepath.Join(dir, "two.sock"))
 	check.That(t, err == nil && one != two, "%d %d %v", one, two, err)
 	held, err := holdsDescriptor(os.Getpid(), fmt.Sprintf("socket:[%d]", one))
-	check.That(t, held, "this process does not hold the socket that was found: %v", err)
+	check.That(t, held, "this process does not have the socket open: %v", err)
 	_, err = socketOf(filepath.Join(dir, "none.sock"))
-	check.That(t, err != nil, "a socket that is not there was found")
+	check.That(t, err != nil, "a missing socket was found")
 	plain := filepath.Join(dir, "plain")
 	must.OK(t, os.WriteFile(plain, nil, 0o600))
 	inode, err := socketOf(plain)
-	check.That(t, err != nil, "a plain file is socket %d", inode)
+	check.That(t, err != nil, "a regular file is socket %d", inode)
 }
 
-// A grep for the daemon, or a client with the socket's path as an argument, is not the
-// daemon.
-func TestProcessWithTheSocketAmongItsArgumentsIsNotTheListener(t *testing.T) {
+// A client or a grep may have the path of the socket as an argument, too.
+func TestProcessWithTheSocketAsArgumentIsNotTheListener(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
 	cmd := exec.Command("sh", "-c", "sleep 30; : "+path)
 	must.OK(t, cmd.Start())
@@ -137,8 +136,8 @@ func child(t *testing.T, name string, args ...string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// begin starts a command and waits for its first output. exec.Cmd.Start returns too
-// early: the process may not have its new name, arguments and environment yet.
+// begin starts a command and waits for its first output. When exec.Cmd.Start returns, the
+// process may not have its new name, arguments and environment yet.
 func begin(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	_, err := cmd.StdinPipe()
@@ -162,7 +161,7 @@ func TestVariableIsFoundInALargeEnvironment(t *testing.T) {
 	cmd.Env = append(cmd.Env, RunVariable+"=abc")
 	begin(t, cmd)
 	all := EnvironmentOf(cmd.Process.Pid)
-	check.That(t, slices.Contains(all, RunVariable+"=abc"), "%d variables are read, and not that of the run", len(all))
+	check.That(t, slices.Contains(all, RunVariable+"=abc"), "none of the %d variables is that of the run", len(all))
 }
 
 func TestCPUTimeIncludesEndedThreads(t *testing.T) {
@@ -181,8 +180,8 @@ func TestCPUTimeIncludesEndedThreads(t *testing.T) {
 		})
 	}
 	threads.Wait()
-	time.Sleep(50 * time.Millisecond) // until they have exited
+	time.Sleep(50 * time.Millisecond) // the threads need time to exit
 	after := must.Get(id.CPU())(t)
 	got := time.Duration(after - before)
-	check.That(t, got >= burnt && got <= 10*burnt, "threads that used %v and ended added %v", burnt, got)
+	check.That(t, got >= burnt && got <= 10*burnt, "ended threads used %v, but added %v", burnt, got)
 }

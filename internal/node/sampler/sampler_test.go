@@ -20,19 +20,19 @@ func TestTicksAreAtMultiplesOfTheInterval(t *testing.T) {
 	}
 	r := s.Stop()
 	seen := len(all) + len(times)
-	check.That(t, r.Ticks == seen, "%d ticks, want %d", r.Ticks, seen) // including the ticks until Stop was scheduled
+	check.That(t, r.Ticks == seen, "%d ticks, want %d", r.Ticks, seen) // some ticks happened before Stop was scheduled
 	for i, now := range all {
-		// Each tick is as late as the machine makes it. Delays do not accumulate, and
-		// every missed tick is counted.
+		// A busy machine delays ticks. Delays must not accumulate, and every missed tick
+		// must be counted.
 		n := (now - all[0]) / int64(interval)
-		check.That(t, n >= int64(i) && n <= int64(i+r.Missed)+1, "tick %d is at %d intervals, %d were missed", i, n, r.Missed)
-		check.That(t, i == 0 || now > all[i-1], "tick %d is before the one before it", i)
+		check.That(t, n >= int64(i) && n <= int64(i+r.Missed)+1, "tick %d after %d intervals, %d ticks missed", i, n, r.Missed)
+		check.That(t, i == 0 || now > all[i-1], "tick %d is not later than the previous one", i)
 	}
 	check.That(t, r.OwnCPU > 0 && r.OwnCPU <= int64(r.Ticks)*int64(interval), "the sampler used %v", time.Duration(r.OwnCPU))
-	check.Equal(t, "stopped again", s.Stop(), r)
+	check.Equal(t, "second Stop", s.Stop(), r)
 }
 
-func TestLateTicksAreMissedAndNotMadeUpFor(t *testing.T) {
+func TestLateTicksAreCountedAsMissed(t *testing.T) {
 	const interval = 10 * time.Millisecond
 	var times []int64
 	third := make(chan struct{})
@@ -49,12 +49,12 @@ func TestLateTicksAreMissedAndNotMadeUpFor(t *testing.T) {
 	r := s.Stop()
 	passed := int((times[len(times)-1]-times[0])/int64(interval)) + 1
 	check.That(t, r.Missed >= 9 && r.Ticks == len(times) && r.Ticks+r.Missed >= passed-1 && r.Ticks+r.Missed <= passed+1,
-		"%+v in %d intervals", r, passed)
-	// The tick after the long one is immediate; the next is at a multiple of the
+		"%+v after %d intervals", r, passed)
+	// The tick after the long call is immediate. The next one is at a multiple of the
 	// interval.
 	for i, now := range times[2:] {
 		n := (now - times[0]) / int64(interval)
-		check.That(t, n >= 11, "tick %d came %d intervals after the first, in a burst", i+2, n)
+		check.That(t, n >= 11, "tick %d was %d intervals after the first, want at least 11", i+2, n)
 	}
 }
 
@@ -62,12 +62,12 @@ func TestStopDoesNotWaitForTheNextTick(t *testing.T) {
 	first := make(chan struct{})
 	s := Start(time.Hour, func(int64) { close(first) })
 	<-first
-	time.Sleep(20 * time.Millisecond) // it is sleeping now
+	time.Sleep(20 * time.Millisecond) // the sampler is sleeping now
 	begin := time.Now()
 	r := s.Stop()
 	check.That(t, r.Ticks == 1 && r.Missed == 0, "%+v", r)
 	took := time.Since(begin)
-	check.That(t, took <= time.Minute, "it took %v", took)
+	check.That(t, took <= time.Minute, "Stop took %v", took)
 }
 
 func TestStopWaitsForACallInProgress(t *testing.T) {
@@ -79,7 +79,7 @@ func TestStopWaitsForACallInProgress(t *testing.T) {
 	})
 	<-begun
 	s.Stop()
-	check.That(t, ended, "it ended in the middle of a reading")
+	check.That(t, ended, "Stop returned during a call")
 }
 
 func TestCallsAreOnOneThread(t *testing.T) {
@@ -109,5 +109,5 @@ func TestOwnCPUIsCounted(t *testing.T) {
 	})
 	spun := <-done
 	r := s.Stop()
-	check.That(t, r.OwnCPU >= spun && r.OwnCPU <= spun+int64(spin), "%v, want a little over %v", time.Duration(r.OwnCPU), time.Duration(spun))
+	check.That(t, r.OwnCPU >= spun && r.OwnCPU <= spun+int64(spin), "CPU time %v, want slightly more than %v", time.Duration(r.OwnCPU), time.Duration(spun))
 }

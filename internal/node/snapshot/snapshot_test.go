@@ -27,15 +27,15 @@ import (
 
 const kib = 1 << 10
 
-// Charges of the sandbox's cgroups on a live machine. The overhead group has the memory
-// of the guest, QEMU, the shim and virtiofsd; the pod's group has almost none.
+// These are the charges of the cgroups of a recorded sandbox. The overhead group has the
+// memory of the guest, QEMU, the shim and virtiofsd. The group of the pod has almost none.
 const (
 	overheadAnon, overheadShmem, overheadKernel = 138116 * kib, 232923 * kib, 6400 * kib
 	podKernel                                   = 96 * kib
 )
 
-// The files are from a live Kata sandbox (cgroup v1, sandbox_cgroup_only=false). The
-// group /kata_overhead contains the VMM, virtiofsd and the shim. The vCPU's time is
+// The files were recorded from a Kata sandbox with cgroup v1 and sandbox_cgroup_only=false.
+// The group /kata_overhead contains the VMM, virtiofsd and the shim. The time of the vCPU is
 // charged to the pod. The engine reports none of it.
 func TestReadingOfALiveKataSandbox(t *testing.T) {
 	root := kataNode(t)
@@ -77,15 +77,15 @@ func TestReadingOfALiveKataSandbox(t *testing.T) {
 		must.That(t, i >= 0, "no row %s", want.role)
 		r := l.Rows[i]
 		memory += r.Memory.Anon + r.Memory.Shmem
-		check.That(t, want.role != record.RoleShim || r.Memory.Cache == 38149*kib, "the shim maps %d bytes of files", r.Memory.Cache)
+		check.That(t, want.role != record.RoleShim || r.Memory.Cache == 38149*kib, "the shim has %d bytes of page cache", r.Memory.Cache)
 		check.That(t, r.Processes == want.processes && r.Memory.Anon == want.anon*kib && r.Memory.Shmem == want.shmem*kib,
 			"%s: %+v", want.role, r)
 	}
-	check.Equal(t, "memory of the three", memory, 371_039*kib)
+	check.Equal(t, "memory of all roles", memory, 371_039*kib)
 	check.That(t, l.Sum == memory+overheadKernel+podKernel && l.Residual == 0 && l.Uncharged == 0,
 		"sum %d, residual %d, uncharged %d", l.Sum, l.Residual, l.Uncharged)
 	for _, p := range l.Places {
-		check.That(t, p.Charge == record.ChargeOverhead && p.Path == "/kata_overhead/kk", "%s is charged to %s %s", p.Role, p.Charge, p.Path)
+		check.That(t, p.Charge == record.ChargeOverhead && p.Path == "/kata_overhead/kk", "%s: charged to %s %s", p.Role, p.Charge, p.Path)
 	}
 	for _, want := range []struct {
 		charge record.Charge
@@ -103,16 +103,16 @@ func TestReadingOfALiveKataSandbox(t *testing.T) {
 	}
 	vcpu := l.Rows[slices.IndexFunc(l.Rows, func(r ledger.Row) bool { return r.Role == record.RoleVCPU })]
 	check.That(t, vcpu.CPUKnown && vcpu.CPU == 0.5, "vCPU %+v", vcpu)
-	check.Equal(t, "left", meter.Left(&record.Reading{}, []string{"kk"}), []string{"/default/kk", "/kata_overhead/kk"})
+	check.Equal(t, "remaining groups", meter.Left(&record.Reading{}, []string{"kk"}), []string{"/default/kk", "/kata_overhead/kk"})
 	left := meter.Left(&record.Reading{}, []string{"k"})
-	check.That(t, left == nil, "left %q", left)
+	check.That(t, left == nil, "remaining groups %q", left)
 	for _, x := range l.Reconcile {
-		check.Equal(t, "charge, and what processes have", x.Group, x.Processes)
+		check.Equal(t, "charge and process memory", x.Group, x.Processes)
 	}
 	check.That(t, len(l.Engine) == 1 && l.Engine[0].Reported == 2<<20 && l.Engine[0].Truth == l.Sum, "engine %+v, sum %d", l.Engine, l.Sum)
 }
 
-// kataNode writes the node files of the live sandbox that a snapshot reads.
+// kataNode writes the files of the node that a snapshot of the recorded sandbox reads.
 func kataNode(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -169,7 +169,7 @@ func write(t *testing.T, root, name, text string) {
 	must.Write(t, name, text)
 }
 
-func TestReadingIncludesAContainersMemory(t *testing.T) {
+func TestReadingIncludesContainerMemory(t *testing.T) {
 	need.Root(t)
 	runtime := must.Get(oci.New(t.Context(), "runc", ""))(t)
 	dir := t.TempDir()
@@ -206,14 +206,14 @@ func TestReadingIncludesAContainersMemory(t *testing.T) {
 		}
 	}
 	off := sum - held
-	check.That(t, off >= 0 && off <= 1<<20, "the workload has %d bytes, which holds %d: %+v", sum, held, x.Processes)
+	check.That(t, off >= 0 && off <= 1<<20, "the workload has %d bytes, want %d: %+v", sum, held, x.Processes)
 	var pod []int64
 	for deadline := time.Now().Add(time.Minute); len(pod) == 0 && time.Now().Before(deadline); {
 		stop := meter.Watch(&x, 50*time.Millisecond)
-		time.Sleep(500 * time.Millisecond) // the process may not be scheduled meanwhile
+		time.Sleep(500 * time.Millisecond) // the process may not be scheduled immediately
 		pod = stop().Values[record.SeriesPodMemory]
 	}
-	check.That(t, len(pod) != 0 && pod[len(pod)-1] >= held, "its group was charged for %v", pod)
+	check.That(t, len(pod) != 0 && pod[len(pod)-1] >= held, "memory of the group: %v", pod)
 }
 
 func TestFlushCountsWritesSinceTheEdge(t *testing.T) {
@@ -224,13 +224,13 @@ func TestFlushCountsWritesSinceTheEdge(t *testing.T) {
 	end := meter.End(t.Context(), nil, nil)
 	const size = 16 << 20
 	must.Get(f.Write(make([]byte, size)))(t)
-	must.OK(t, f.Sync()) // leave no work for the flush itself
+	must.OK(t, f.Sync()) // the flush itself has nothing to write
 	got := meter.Flush(end, "")
-	check.That(t, got >= size, "%d bytes were flushed of %d", got, size)
+	check.That(t, got >= size, "flushed %d bytes, want at least %d", got, size)
 	check.Equal(t, "bytes since an unknown time", meter.Flush(nil, ""), -1)
 }
 
-func TestMountsOfASandboxAreFoundInEveryDaemonsNamespace(t *testing.T) {
+func TestSandboxMountsAreFoundInEveryDaemonNamespace(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	const cgroups = "20 1 0:20 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
@@ -244,12 +244,12 @@ func TestMountsOfASandboxAreFoundInEveryDaemonsNamespace(t *testing.T) {
 	daemons := []record.Process{{Pid: 4711, Role: record.RoleDaemon}, {Pid: 4712, Role: record.RoleDaemon}, {Pid: 1, Role: record.RoleShim}}
 	left := meter.LeftBeside(&record.Reading{Processes: daemons}, []string{"tare-x-0-1", "tare-x-0-2"})
 	want := []string{"/run/task/tare-x-0-1/rootfs", "/run/shared/sandboxes/tare-x-0-2/shared"}
-	check.That(t, slices.Equal(left.Mounts, want) && len(left.Processes) == 0, "left %+v, want %q", left, want)
+	check.That(t, slices.Equal(left.Mounts, want) && len(left.Processes) == 0, "got %+v, want %q", left, want)
 	left = meter.LeftBeside(&record.Reading{}, nil)
-	check.That(t, left != nil && len(left.Mounts) == 0, "without an id: %+v", left)
+	check.That(t, left != nil && len(left.Mounts) == 0, "no IDs: %+v", left)
 	write(t, root, "proc/4713/mountinfo/no", "file")
 	left = meter.LeftBeside(&record.Reading{Processes: []record.Process{{Pid: 4713, Role: record.RoleDaemon}}}, []string{"tare-x-0-1"})
-	check.That(t, left.Mounts == nil, "mounts that could not all be read: %+v", left)
+	check.That(t, left.Mounts == nil, "partly unreadable mounts: %+v", left)
 	got := meter.Around([]string{"/none"})
-	check.That(t, len(got) == 0, "a group that is not there: %+v", got)
+	check.That(t, len(got) == 0, "missing group: %+v", got)
 }

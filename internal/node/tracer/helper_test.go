@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// partVariable makes this test binary a process with the role named by its value.
+// partVariable makes this test binary a process of parts. Its value is the name of the part.
 const partVariable = "TARE_TEST_TRACER"
 
 var parts = map[string]func(args []string){
@@ -50,7 +50,7 @@ var parts = map[string]func(args []string){
 		done := make(chan bool)
 		for range n {
 			go func() {
-				runtime.LockOSThread() // never unlocked, so each has its own thread
+				runtime.LockOSThread() // never unlocked, so each goroutine has its own thread
 				burn(time.Duration(number(args[1])) * time.Millisecond)
 				done <- true
 			}()
@@ -59,7 +59,7 @@ var parts = map[string]func(args []string){
 			<-done
 		}
 	},
-	"burners": func(args []string) { // is killed while its threads burn
+	"burners": func(args []string) { // the process is killed while its threads use CPU time
 		for range number(args[0]) {
 			go burn(time.Minute)
 		}
@@ -67,7 +67,7 @@ var parts = map[string]func(args []string){
 		os.Exit(7)
 	},
 	"tree": func(args []string) {
-		// Not with os/exec, which forks once more to detect kernel features.
+		// os/exec is unsuitable: it forks once more to detect kernel features.
 		_ = os.Setenv(partVariable, "exit")
 		for i := range number(args[0]) {
 			pid, err := syscall.ForkExec("/proc/self/exe", []string{"exit", strconv.Itoa(i)}, &syscall.ProcAttr{Env: os.Environ()})
@@ -79,7 +79,7 @@ var parts = map[string]func(args []string){
 			}
 		}
 	},
-	"wait": func(args []string) { // for a line, then burns, also in a child
+	"wait": func(args []string) { // waits for a line and uses CPU time, then does so in a child
 		fmt.Println("waits")
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		burn(time.Duration(number(args[0])) * time.Millisecond)
@@ -111,7 +111,7 @@ func number(s string) int {
 	return n
 }
 
-// burn uses the given CPU time on its thread.
+// burn uses the given CPU time on the current thread.
 func burn(d time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -127,7 +127,7 @@ func execute(args []string) {
 	panic(syscall.Exec("/proc/self/exe", args, os.Environ()))
 }
 
-// onAnother calls f on a thread other than the first.
+// onAnother calls f on another thread than the first.
 func onAnother(f func()) {
 	go func() {
 		runtime.LockOSThread()
@@ -135,7 +135,7 @@ func onAnother(f func()) {
 	}()
 }
 
-// part returns a command that runs this test binary in a role.
+// part returns a command that runs this test binary as a part.
 func part(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = append([]string{name}, args...)
@@ -149,8 +149,7 @@ type way struct {
 	open func(t testing.TB) *Tracer
 }
 
-// ways are the programs for this kernel, and a variant without the features of newer
-// kernels.
+// ways are the programs for this kernel, and those for older kernels.
 var ways = []way{{"as this kernel is", watch}, {"as before Linux 6.15", watchOld}}
 
 // each runs a test with every variant of the programs.
@@ -176,8 +175,8 @@ func opened(t testing.TB, open func() (*Tracer, error)) *Tracer {
 	return tr
 }
 
-// take returns all events until now. It waits longer than Take does, because the machine
-// may be busy.
+// take returns all events until now. It waits longer than Take, because the machine may be
+// busy.
 func take(t testing.TB, tr *Tracer) []Event {
 	t.Helper()
 	return takeUntil(t, tr, now())
@@ -230,7 +229,7 @@ func inOrder(events []Event) bool {
 	return slices.IsSortedFunc(events, func(a, b Event) int { return int(a.Time - b.Time) })
 }
 
-// usage returns the CPU time of a command according to wait4, in ns.
+// usage returns the CPU time of a command according to wait4 in ns.
 func usage(cmd *exec.Cmd) int64 {
 	r := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	return r.Utime.Nano() + r.Stime.Nano()

@@ -23,11 +23,11 @@ import (
 
 func TestCloseLeavesNothing(t *testing.T) {
 	tr := watch(t)
-	there := map[string]func() bool{} // by id, because other tracers may be running
+	there := map[string]func() bool{} // finds objects by ID, because other tracers may be running
 	for _, p := range append(tr.programs(), tr.loaded.TareMark) {
 		info := must.Get(p.Info())(t)
 		id, ok := info.ID()
-		must.That(t, ok, "programs have no numbers")
+		must.That(t, ok, "no program ID")
 		there["program "+info.Name] = func() bool {
 			p, err := ebpf.NewProgramFromID(id)
 			return err == nil && p.Close() == nil
@@ -36,14 +36,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 	for _, m := range []*ebpf.Map{tr.loaded.TareCpus, tr.loaded.TareTracked, tr.loaded.TareEvents, tr.loaded.TareScratch} {
 		info := must.Get(m.Info())(t)
 		id, ok := info.ID()
-		must.That(t, ok, "maps have no numbers")
+		must.That(t, ok, "no map ID")
 		there["map "+info.Name] = func() bool {
 			m, err := ebpf.NewMapFromID(id)
 			return err == nil && m.Close() == nil
 		}
 	}
 	for name, is := range there {
-		must.That(t, is(), "%s is not there before", name)
+		must.That(t, is(), "%s does not exist", name)
 	}
 	must.OK(t, errors.Join(tr.Close(), tr.Close()))
 	// The kernel frees closed objects asynchronously.
@@ -60,10 +60,10 @@ func TestTracingErrorsAreExplained(t *testing.T) {
 		as   syscall.SysProcAttr
 		want []string
 	}{
-		"in another pid namespace": {"open", syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, []string{"pid namespace", "--pid=host"}},
-		"without capabilities": {"open", syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}},
+		"other PID namespace": {"open", syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, []string{"pid namespace", "--pid=host"}},
+		"no capabilities": {"open", syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}},
 			[]string{"no CAP_BPF and no CAP_PERFMON", "run it as root, or give it CAP_BPF and CAP_PERFMON"}},
-		"on a kernel without BTF": {"open without BTF", syscall.SysProcAttr{}, []string{"CONFIG_DEBUG_INFO_BTF", "true"}},
+		"kernel without BTF": {"open without BTF", syscall.SysProcAttr{}, []string{"CONFIG_DEBUG_INFO_BTF", "true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := part(tt.role)
@@ -76,8 +76,8 @@ func TestTracingErrorsAreExplained(t *testing.T) {
 	}
 }
 
-// The cost of tracing a process: its fork, exec and exit, and the context switches
-// between them.
+// BenchmarkProcess measures the cost of tracing a process with its fork, exec, exit and
+// context switches.
 func BenchmarkProcess(b *testing.B) {
 	need.Root(b)
 	for _, name := range []string{"not watched", "watched"} {
@@ -109,8 +109,8 @@ func TestClosedTracerDoesNotBlock(t *testing.T) {
 	})
 }
 
-// waiting starts a process that uses CPU time on request and then starts a child that
-// uses as much.
+// waiting starts a process that uses CPU time on request. Then its child uses the same CPU
+// time.
 func waiting(t *testing.T, ms int) (cmd *exec.Cmd, release io.Closer) {
 	t.Helper()
 	cmd = part("wait", strconv.Itoa(ms))
@@ -132,30 +132,30 @@ func TestBusyIsTheCPUTimeOfTrackedProcesses(t *testing.T) {
 		_ = other.Wait()
 		used := tr.Used()
 		_, reported := used[other.Process.Pid]
-		check.That(t, !reported && used[tracked.Process.Pid] >= before && len(used) == 1, "used are %v", used)
+		check.That(t, !reported && used[tracked.Process.Pid] >= before && len(used) == 1, "CPU times: %v", used)
 		busy := tr.Busy()
-		check.That(t, busy <= 20e6, "%v are counted of one that is not tracked", time.Duration(busy))
+		check.That(t, busy <= 20e6, "counted %v of an untracked process", time.Duration(busy))
 		in.Close()
 		_ = tracked.Wait()
 		events := of(tracked.Process.Pid, take(t, tr))
-		// wait4 includes its child, which it waited for
+		// wait4 includes the child
 		want := usage(tracked) - before
 		got := tr.Busy()
 		d := got - want
 		check.That(t, max(d, -d) <= max(want/5, 20e6), "busy for %v, used %v", time.Duration(got), time.Duration(want))
 		last := int64(0)
 		for _, e := range events {
-			check.That(t, e.Busy >= last && e.Busy <= got, "busy %d after %d, in the end %d", e.Busy, last, got)
+			check.That(t, e.Busy >= last && e.Busy <= got, "busy time %d after %d, finally %d", e.Busy, last, got)
 			last = e.Busy
 		}
 		d = got - last
-		check.That(t, d <= 20e6, "the last event says %v, and %v came after it", time.Duration(last), time.Duration(d))
+		check.That(t, d <= 20e6, "busy time %v at the last event, and %v after it", time.Duration(last), time.Duration(d))
 		must.OK(t, tr.Track())
 		check.Equal(t, "tracked processes", entries(t, tr.loaded.TareTracked), 0)
 	})
 }
 
-// A process that is alone on its CPU is not switched for a long time.
+// A process that is alone on its CPU may have no context switch for a long time.
 func TestRunningProcessIsCountedImmediately(t *testing.T) {
 	tr := watch(t)
 	cmd := part("burn", "60000")
@@ -163,7 +163,7 @@ func TestRunningProcessIsCountedImmediately(t *testing.T) {
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	time.Sleep(50 * time.Millisecond)
 	must.OK(t, tr.Track(cmd.Process.Pid))
-	// Read both at the same time, although others also want this CPU.
+	// Read both at almost the same time, although this process may be preempted.
 	both := func() (busy, used int64) {
 		for range 1000 {
 			busy, used = tr.Busy(), usage0(t, cmd.Process.Pid)
@@ -180,9 +180,9 @@ func TestRunningProcessIsCountedImmediately(t *testing.T) {
 	d := busy - want
 	check.That(t, max(d, -d) <= max(want/5, 10e6), "busy for %v, used %v", time.Duration(busy), time.Duration(want))
 	must.OK(t, tr.Track())
-	from = tr.Busy() // nothing else is tracked
+	from = tr.Busy() // nothing is tracked anymore
 	time.Sleep(50 * time.Millisecond)
-	check.Equal(t, "time of a process that is not tracked any more", tr.Busy()-from, 0)
+	check.Equal(t, "time of a process that is no longer tracked", tr.Busy()-from, 0)
 }
 
 func TestExitedProcessIsNotTracked(t *testing.T) {
@@ -191,7 +191,7 @@ func TestExitedProcessIsNotTracked(t *testing.T) {
 	for range 200 {
 		_ = exec.Command("sh", "-c", "/bin/true; /bin/true").Run()
 	}
-	check.Equal(t, "tracked processes, one of them alive", entries(t, tr.loaded.TareTracked), 1)
+	check.Equal(t, "tracked processes", entries(t, tr.loaded.TareTracked), 1)
 	for _, pid := range []int{0, -1, 1 << 30} {
 		err := tr.Track(pid)
 		check.That(t, err != nil, "pid %d was accepted", pid)

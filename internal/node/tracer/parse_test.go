@@ -45,14 +45,14 @@ func TestRecordIsParsed(t *testing.T) {
 		want Event
 	}{
 		{"arguments", execRecord("/r\x00", "r\x00a b\x00", "", 0), with(func(e *Event) { e.Args = []string{"r", "a b"} })},
-		{"an empty last argument", execRecord("/r\x00", "r\x00\x00", "", 0), with(func(e *Event) { e.Args = []string{"r", ""} })},
-		{"no arguments and no file at all", execRecord("", "", "", 0), with(func(e *Event) { e.File = "" })},
-		{"arguments that are cut", execRecord("/r\x00", "r\x00ab", "", flagArgsCut), with(func(e *Event) { e.Args, e.Cut = []string{"r", "ab"}, true })},
-		{"arguments that could not be read", execRecord("/r\x00", "\x00\x00\x00", "", flagArgsGone), with(func(e *Event) { e.Cut = true })},
-		{"a plugin's environment", execRecord("/r\x00", "", "A=b\x00CNI_COMMAND=DEL\x00CNI_IFNAME=eth1\x00", 0), with(func(e *Event) { e.CNI = CNI{Command: "DEL", Interface: "eth1"} })},
-		{"the last of a name counts", execRecord("/r\x00", "", "CNI_COMMAND=ADD\x00CNI_COMMAND=DEL\x00", 0), with(func(e *Event) { e.CNI = CNI{Command: "DEL"} })},
-		{"what only looks like a name", execRecord("/r\x00", "", "X=CNI_COMMAND=ADD\x00CNI_COMMANDS=ADD\x00CNI_COMMAND", 0), with(func(*Event) {})},
-		{"a name without its begin", execRecord("/r\x00", "", "CNI_COMMAND=ADD\x00CNI_IFNAME=e\x00", flagEnvCut), with(func(e *Event) { e.CNI = CNI{Interface: "e"} })},
+		{"empty last argument", execRecord("/r\x00", "r\x00\x00", "", 0), with(func(e *Event) { e.Args = []string{"r", ""} })},
+		{"no arguments and no file", execRecord("", "", "", 0), with(func(e *Event) { e.File = "" })},
+		{"truncated arguments", execRecord("/r\x00", "r\x00ab", "", flagArgsCut), with(func(e *Event) { e.Args, e.Cut = []string{"r", "ab"}, true })},
+		{"unreadable arguments", execRecord("/r\x00", "\x00\x00\x00", "", flagArgsGone), with(func(e *Event) { e.Cut = true })},
+		{"environment of a CNI plugin", execRecord("/r\x00", "", "A=b\x00CNI_COMMAND=DEL\x00CNI_IFNAME=eth1\x00", 0), with(func(e *Event) { e.CNI = CNI{Command: "DEL", Interface: "eth1"} })},
+		{"last value of a variable wins", execRecord("/r\x00", "", "CNI_COMMAND=ADD\x00CNI_COMMAND=DEL\x00", 0), with(func(e *Event) { e.CNI = CNI{Command: "DEL"} })},
+		{"similar names", execRecord("/r\x00", "", "X=CNI_COMMAND=ADD\x00CNI_COMMANDS=ADD\x00CNI_COMMAND", 0), with(func(*Event) {})},
+		{"truncated environment", execRecord("/r\x00", "", "CNI_COMMAND=ADD\x00CNI_IFNAME=e\x00", flagEnvCut), with(func(e *Event) { e.CNI = CNI{Interface: "e"} })},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, _, err := decode(tt.b)
@@ -62,11 +62,11 @@ func TestRecordIsParsed(t *testing.T) {
 	whole := execRecord("/r\x00", "r\x00", "CNI_COMMAND=ADD\x00", 0)
 	for n := range whole {
 		_, _, err := decode(whole[:n])
-		check.That(t, errors.Is(err, errRecord), "of %d bytes %d were enough: %v", len(whole), n, err)
+		check.That(t, errors.Is(err, errRecord), "the record has %d bytes, but %d were accepted: %v", len(whole), n, err)
 	}
 }
 
-func TestStatusMatchesTheShells(t *testing.T) {
+func TestStatusMatchesThatOfAShell(t *testing.T) {
 	for from, want := range map[uint32]int{0: 0, 3 << 8: 3, 255 << 8: 255, 9: 137, 15: 143, 11 | 0x80: 139} {
 		check.Equal(t, from, status(from), want)
 	}
@@ -81,12 +81,12 @@ func TestDuplicateExitIsDetected(t *testing.T) {
 		want bool
 	}{
 		{1, 10, 100, true}, {1, 10, 101, false}, {2, 10, 102, true},
-		{1, 11, 103, true},                     // another with its pid
-		{3, 12, 5e9, true}, {2, 10, 5e9, true}, // much later: not kept forever
+		{1, 11, 103, true},                     // another process with the same PID
+		{3, 12, 5e9, true}, {2, 10, 5e9, true}, // much later: entries expire
 	} {
 		check.Equal(t, i, o.first(tt.pid, tt.born, tt.time), tt.want)
 	}
-	check.That(t, len(o.ended) <= 3, "%d are kept", len(o.ended))
+	check.That(t, len(o.ended) <= 3, "%d processes are kept", len(o.ended))
 }
 
 func TestQueueIsOrderedAndBounded(t *testing.T) {
@@ -96,7 +96,7 @@ func TestQueueIsOrderedAndBounded(t *testing.T) {
 	}
 	got := q.take(5)
 	check.That(t, len(got) == 3 && inOrder(got) && got[0].Time == 3 && got[2].Time == 5, "%+v", got)
-	check.That(t, slices.IsSortedFunc(got, func(a, b Event) int { return int(a.Busy - b.Busy) }), "CPU time shrinks: %+v", got)
+	check.That(t, slices.IsSortedFunc(got, func(a, b Event) int { return int(a.Busy - b.Busy) }), "CPU time decreases: %+v", got)
 	got = q.take(8)
 	check.That(t, len(got) == 0, "%+v", got)
 	got = q.take(100)
@@ -104,7 +104,7 @@ func TestQueueIsOrderedAndBounded(t *testing.T) {
 	for range maxPending + 5 {
 		q.add(Event{})
 	}
-	check.That(t, q.lost() == 5 && len(q.take(0)) == maxPending, "%d are said to be lost", q.lost())
+	check.That(t, q.lost() == 5 && len(q.take(0)) == maxPending, "%d events reported as lost", q.lost())
 }
 
 func FuzzDecode(f *testing.F) {
@@ -122,7 +122,7 @@ func TestTypesMatchThePrograms(t *testing.T) {
 		var is *btf.Struct
 		must.OK(t, spec.Types.TypeByName(name, &is))
 		check.Equal(t, name, int(of.Size()), int(is.Size))
-		check.Equal(t, "fields of "+name, of.NumField()-1, len(is.Members)) // the first describes the layout
+		check.Equal(t, "fields of "+name, of.NumField()-1, len(is.Members)) // the first field describes the layout
 		for i, m := range is.Members {
 			f := of.Field(i + 1)
 			check.Equal(t, name+": "+f.Name, fmt.Sprint(f.Offset, f.Type.Size()), fmt.Sprint(m.Offset.Bytes(), must.Get(btf.Sizeof(m.Type))(t)))
@@ -131,8 +131,8 @@ func TestTypesMatchThePrograms(t *testing.T) {
 	}
 }
 
-// TestEmbeddedProgramsMatchTheirSources compiles all BPF programs of the tree
-// and compares them byte by byte.
+// TestEmbeddedProgramsMatchTheirSources compiles all BPF programs of the tree.
+// The results must be identical to the embedded files.
 func TestEmbeddedProgramsMatchTheirSources(t *testing.T) {
 	t.Parallel()
 	need.Tool(t, "clang-14")
@@ -147,7 +147,7 @@ func TestEmbeddedProgramsMatchTheirSources(t *testing.T) {
 			name := stem + "_bpfel.o"
 			made := must.Get(os.ReadFile(filepath.Join(into, name)))(t)
 			there, err := os.ReadFile(filepath.Join(dir, name))
-			check.That(t, err == nil && bytes.Equal(made, there), "%s is not what its source gives (%v): run make bpf", filepath.Join(dir, name), err)
+			check.That(t, err == nil && bytes.Equal(made, there), "%s differs from its source (%v): run make bpf", filepath.Join(dir, name), err)
 		})
 	}
 }

@@ -21,21 +21,21 @@ func TestEventsOfAProcess(t *testing.T) {
 		cmd  func() *exec.Cmd
 		want string
 	}{
-		{"a program that ends well", func() *exec.Cmd { return part("exit", "0") }, "fork; exit 0; exit=0"},
-		{"an exit code", func() *exec.Cmd { return part("exit", "42") }, "fork; exit 42; exit=42"},
-		{"arguments with blanks, lines and nothing in them", func() *exec.Cmd { return part("exit", "3", "a b", "", "c\nd", "ü") },
+		{"exit code 0", func() *exec.Cmd { return part("exit", "0") }, "fork; exit 0; exit=0"},
+		{"exit code 42", func() *exec.Cmd { return part("exit", "42") }, "fork; exit 42; exit=42"},
+		{"arguments with blanks and line breaks, and an empty one", func() *exec.Cmd { return part("exit", "3", "a b", "", "c\nd", "ü") },
 			"fork; exit 3 a b  c\nd ü; exit=3"},
-		{"a program that executes another", func() *exec.Cmd { return part("again", "exit", "5") },
+		{"program that executes another one", func() *exec.Cmd { return part("again", "exit", "5") },
 			"fork; again exit 5; exit 5; exit=5"},
-		{"a program executed by another thread than the first", func() *exec.Cmd { return part("other", "exit", "6") },
+		{"program executed by a later thread", func() *exec.Cmd { return part("other", "exit", "6") },
 			"fork; other exit 6; exit 6; exit=6"},
-		{"a process with a first thread that ends first", func() *exec.Cmd { return part("leaderless", "9") },
+		{"first thread ends first", func() *exec.Cmd { return part("leaderless", "9") },
 			"fork; leaderless 9; exit=9"},
-		{"threads, which are no processes", func() *exec.Cmd { return part("threads", "8", "1") },
+		{"threads are not processes", func() *exec.Cmd { return part("threads", "8", "1") },
 			"fork; threads 8 1; exit=0"},
 		{"children, in order", func() *exec.Cmd { return part("tree", "3") },
 			"fork; tree 3; fork; exit 0; exit=0; fork; exit 1; exit=1; fork; exit 2; exit=2; exit=0"},
-		{"arguments that are too long", func() *exec.Cmd { return part("exit", "0", long) }, "fork; exit 0 " + long[:4096-7] + "; exit=0"},
+		{"truncated arguments", func() *exec.Cmd { return part("exit", "0", long) }, "fork; exit 0 " + long[:4096-7] + "; exit=0"},
 	}
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
@@ -50,9 +50,9 @@ func TestEventsOfAProcess(t *testing.T) {
 				checkTimes(t, events, begin, end)
 				for _, e := range events {
 					cut := len(tt.want) > 4096 && e.Kind == Exec
-					check.That(t, e.Cut == cut, "cut: %v of %+v", e.Cut, e)
-					check.That(t, e.Kind != Exec || e.File == "/proc/self/exe", "it was called %q", e.File)
-					check.That(t, e.Pid != cmd.Process.Pid || e.Parent == os.Getpid(), "the parent is %d, not %d", e.Parent, os.Getpid())
+					check.That(t, e.Cut == cut, "cut is %v in %+v", e.Cut, e)
+					check.That(t, e.Kind != Exec || e.File == "/proc/self/exe", "executed file %q", e.File)
+					check.That(t, e.Pid != cmd.Process.Pid || e.Parent == os.Getpid(), "parent %d, want %d", e.Parent, os.Getpid())
 				}
 				check.Equal(t, "lost events", tr.Lost(), 0)
 			})
@@ -60,13 +60,13 @@ func TestEventsOfAProcess(t *testing.T) {
 	})
 }
 
-// check verifies the invariants of every list of events.
+// checkTimes verifies the order and the times of events.
 func checkTimes(t *testing.T, events []Event, begin, end int64) {
 	t.Helper()
-	check.That(t, inOrder(events), "not in order of time: %+v", events)
+	check.That(t, inOrder(events), "events are not sorted by time: %+v", events)
 	used := map[int]int64{}
 	for _, e := range events {
-		check.That(t, e.Time >= begin && e.Time <= end, "%d is not between %d and %d", e.Time, begin, end)
+		check.That(t, e.Time >= begin && e.Time <= end, "time %d is not between %d and %d", e.Time, begin, end)
 		check.That(t, (e.CPU >= used[e.Pid] || e.CPU == -1) && e.CPU <= end-begin+1e9, "CPU time %d after %d", e.CPU, used[e.Pid])
 		used[e.Pid] = e.CPU
 	}
@@ -87,7 +87,7 @@ func TestSignalIsInTheStatus(t *testing.T) {
 	})
 }
 
-// wait4 includes work after the last event, such as freeing memory; the tracer does not.
+// wait4 includes work after the last event, for example freeing memory. The tracer does not.
 func TestCPUTimeMatchesWait4(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
@@ -101,9 +101,9 @@ func TestCPUTimeMatchesWait4(t *testing.T) {
 			last := events[len(events)-1]
 			want := usage(cmd)
 			d := max(last.CPU-want, want-last.CPU)
-			t.Logf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
-			slack := int64(10e6) // freeing memory; the race detector uses a lot
-			check.That(t, d <= max(want/10, slack), "%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
+			t.Logf("%v: %v, wait4: %v", args, time.Duration(last.CPU), time.Duration(want))
+			slack := int64(10e6) // for freeing memory, of which the race detector uses a lot
+			check.That(t, d <= max(want/10, slack), "%v: %v, wait4: %v", args, time.Duration(last.CPU), time.Duration(want))
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestShortProcessesAreNotLost(t *testing.T) {
 			must.OK(t, cmd.Run())
 			pids[cmd.Process.Pid]++
 		}
-		// The machine may have reused a pid before or after.
+		// Another process may have had the same PID earlier or later.
 		seen, ours := map[int]map[Kind]int{}, map[int]bool{}
 		for _, e := range take(t, tr) {
 			if e.Kind == Fork {
@@ -139,11 +139,11 @@ func TestShortProcessesAreNotLost(t *testing.T) {
 				}
 			}
 		}
-		check.That(t, wrong == 0 && tr.Lost() == 0, "%d events are missing or double, %d are said to be lost", wrong, tr.Lost())
+		check.That(t, wrong == 0 && tr.Lost() == 0, "%d events are missing or duplicate, %d reported as lost", wrong, tr.Lost())
 	})
 }
 
-func TestEventIsTakenOnceAndNotEarly(t *testing.T) {
+func TestEventIsReturnedOnceAndNotEarly(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
 		tr := open(t)
 		first, second := part("exit", "1"), part("exit", "2")
@@ -151,11 +151,11 @@ func TestEventIsTakenOnceAndNotEarly(t *testing.T) {
 		middle := now()
 		_ = second.Run()
 		events := takeUntil(t, tr, middle)
-		check.Equal(t, "events of the first", len(of(first.Process.Pid, events)), 3)
-		check.Equal(t, "events of the second, which came later", len(of(second.Process.Pid, events)), 0)
+		check.Equal(t, "events of the first process", len(of(first.Process.Pid, events)), 3)
+		check.Equal(t, "early events of the second process", len(of(second.Process.Pid, events)), 0)
 		events = take(t, tr)
-		check.Equal(t, "events of the first a second time", len(of(first.Process.Pid, events)), 0)
-		check.Equal(t, "events of the second", len(of(second.Process.Pid, events)), 3)
+		check.Equal(t, "repeated events of the first process", len(of(first.Process.Pid, events)), 0)
+		check.Equal(t, "events of the second process", len(of(second.Process.Pid, events)), 3)
 		begin := time.Now()
 		_, err := tr.Take(now() + int64(time.Hour))
 		check.That(t, time.Since(begin) <= time.Minute, "%v, after %v", err, time.Since(begin))
@@ -171,9 +171,9 @@ func TestOnlyCNIEnvironmentIsRead(t *testing.T) {
 			must.OK(t, cmd.Run())
 			events := of(cmd.Process.Pid, take(t, tr))
 			i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == Exec })
-			must.That(t, i >= 0, "no exec was seen")
+			must.That(t, i >= 0, "no exec event")
 			check.Equal(t, before, events[i].CNI, (CNI{"ADD", "c0ffee", "eth0"}))
-			check.Lacks(t, "a secret was kept", fmt.Sprintf("%+v", events), "secret")
+			check.Lacks(t, "events", fmt.Sprintf("%+v", events), "secret")
 		}
 	})
 }

@@ -23,25 +23,25 @@ func archive(t *testing.T, i *Image) []byte {
 	return must.Get(io.ReadAll(r))(t)
 }
 
-func TestTheSameProbeGivesTheSameImage(t *testing.T) {
+func TestProbeImageIsReproducible(t *testing.T) {
 	a := must.Get(Probe())(t)
 	b, _ := Probe()
-	check.That(t, bytes.Equal(archive(t, a), archive(t, b)) && a.Ref == b.Ref, "two images of one probe differ")
-	check.That(t, strings.HasPrefix(a.Ref, Repository+":") && len(a.Ref) == len(Repository)+13, "the image is called %q", a.Ref)
+	check.That(t, bytes.Equal(archive(t, a), archive(t, b)) && a.Ref == b.Ref, "two images of the same probe differ")
+	check.That(t, strings.HasPrefix(a.Ref, Repository+":") && len(a.Ref) == len(Repository)+13, "image name %q", a.Ref)
 }
 
-func TestEachRunHasANameOfItsOwnForTheSameImage(t *testing.T) {
+func TestImageNameIsUniquePerRun(t *testing.T) {
 	i := must.Get(Probe())(t)
 	one, other := i.Of("abcdefgh"), i.Of("abcdefgi")
 	check.That(t, one.Ref == i.Ref+"-abcdefgh" && one.ID == i.ID && one.Digest == i.Digest && i.Of("abcdefgh").Ref == one.Ref,
 		"%+v of %+v", one, i)
 	text := archive(t, one)
-	check.Equal(t, "the archive has its name times", bytes.Count(text, []byte(one.Ref)), 3) // once in manifest.json and twice in index.json
+	check.Equal(t, "occurrences of the name in the archive", bytes.Count(text, []byte(one.Ref)), 3) // once in manifest.json and twice in index.json
 	check.That(t, bytes.Equal(archive(t, other), bytes.ReplaceAll(text, []byte(one.Ref), []byte(other.Ref))),
-		"images of two runs differ in more than their names")
+		"images of two runs differ in more than the name")
 }
 
-func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
+func TestArchiveIsAlsoAnImageLayout(t *testing.T) {
 	i := must.Get(Pause("registry.example/pause:3.9"))(t)
 	files := map[string][]byte{}
 	for r := tar.NewReader(bytes.NewReader(archive(t, i))); ; {
@@ -60,15 +60,15 @@ func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
 	err := json.Unmarshal(files["manifest.json"], &saved)
 	must.That(t, err == nil && len(saved) == 1 && len(saved[0].Layers) == 1 && saved[0].RepoTags[0] == i.Ref, "%v %+v", err, saved)
 	check.That(t, digest.FromBytes(files[saved[0].Config]).String() == i.ID && files[saved[0].Layers[0]] != nil,
-		"manifest.json names files that are not there or not what they should be")
+		"manifest.json refers to missing or wrong files")
 	check.That(t, bytes.Contains(files["index.json"], []byte(i.Digest)) && files["blobs/sha256/"+i.Digest[7:]] != nil,
-		"index.json does not lead to the manifest")
+		"index.json does not refer to the manifest")
 	var config struct{ Created string }
 	err = json.Unmarshal(files[saved[0].Config], &config)
-	check.That(t, err == nil && config.Created != "", "the configuration has no time of creation, which engines refuse")
+	check.That(t, err == nil && config.Created != "", "the configuration has no creation time, which engines require")
 }
 
-func TestNobodyElseReadsTheVariablesOfAnImage(t *testing.T) {
+func TestSavedImageIsReadableByItsOwnerOnly(t *testing.T) {
 	i := must.Get(Probe())(t)
 	path := filepath.Join(t.TempDir(), "image.tar")
 	must.OK(t, i.Save(path))

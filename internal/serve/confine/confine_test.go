@@ -16,9 +16,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// TestAConfinedServerReachesNothingButItsFolder runs in a separate process, because the
-// confinement is irreversible.
-func TestAConfinedServerReachesNothingButItsFolder(t *testing.T) {
+// TestConfinedServerOnlyReadsItsFolder runs in a separate process, because the
+// confinement cannot be undone.
+func TestConfinedServerOnlyReadsItsFolder(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("TARE_TEST_CONFINE"); dir != "" {
 		confined(t, dir)
@@ -29,14 +29,13 @@ func TestAConfinedServerReachesNothingButItsFolder(t *testing.T) {
 	}
 	dir := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(dir, "a.jsonl"), nil, 0o600))
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAConfinedServerReachesNothingButItsFolder$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestConfinedServerOnlyReadsItsFolder$")
 	cmd.Env = append(os.Environ(), "TARE_TEST_CONFINE="+dir)
 	out, err := cmd.CombinedOutput()
 	check.That(t, err == nil, "%v\n%s", err, out)
 }
 
-// connect tries to connect without package net, which would require cgo in the test
-// build.
+// connect opens a TCP connection without package net, which would require cgo here.
 func connect() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -52,15 +51,15 @@ func confined(t *testing.T, dir string) {
 	root := must.Get(os.OpenRoot(dir))(t)
 	must.OK(t, To(dir, filepath.Join(dir, "nothing")))
 	var threads sync.WaitGroup
-	for range 8 { // of which each may be on a thread of its own
+	for range 8 { // each may run on another thread
 		threads.Go(func() {
 			runtime.LockOSThread()
 			_, err := os.ReadFile("/etc/passwd")
-			check.That(t, errors.Is(err, fs.ErrPermission), "another file: %v", err)
+			check.That(t, errors.Is(err, fs.ErrPermission), "read a file outside of the folder: %v", err)
 			check.Is(t, os.WriteFile(filepath.Join(dir, "new"), nil, 0o600), fs.ErrPermission)
 			check.Is(t, os.Chown(dir, 1, 1), fs.ErrPermission)
 			err = connect()
-			check.That(t, errors.Is(err, unix.EACCES) || abi < 4, "a connection of its own: %v", err)
+			check.That(t, errors.Is(err, unix.EACCES) || abi < 4, "connect: %v", err)
 			_, err = root.ReadFile("a.jsonl")
 			check.Error(t, err, "")
 		})

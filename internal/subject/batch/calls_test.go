@@ -58,9 +58,9 @@ func TestFailedCallHasNoTimeAndAffectsItsLaneOnly(t *testing.T) {
 		do           func(ctx context.Context, endRun func()) error
 		kind, detail string
 	}{
-		"an error reply": {func(context.Context, func()) error { return errors.New("409 Conflict: the name is in use") }, record.FailError, "409"},
-		"no reply":       {func(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() }, record.FailTimeout, "no reply within 6s"},
-		"a run that is to end": {func(ctx context.Context, endRun func()) error {
+		"error reply": {func(context.Context, func()) error { return errors.New("409 Conflict: the name is in use") }, record.FailError, "409"},
+		"no reply":    {func(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() }, record.FailTimeout, "no reply within 6s"},
+		"interrupted run": {func(ctx context.Context, endRun func()) error {
 			endRun()
 			<-ctx.Done()
 			return errors.New("connection closed")
@@ -77,14 +77,14 @@ func TestFailedCallHasNoTimeAndAffectsItsLaneOnly(t *testing.T) {
 			return c.do(ctx, endRun)
 		})
 		for i := range all {
-			all[i].Timeout = 6 * time.Second // sufficient for an empty call on any machine
+			all[i].Timeout = 6 * time.Second // enough for an empty call on any machine
 		}
 		_, samples := start(run, t, prepare(t, all))
 		endRun()
 		f := samples[1].Failure
 		check.That(t, f != nil && f.Kind == c.kind && strings.Contains(f.Detail, c.detail) && f.Command == "POST /1", "%s: %+v", name, f)
 		_, ok := samples[1].Latency(record.StampReturned)
-		check.That(t, !ok && samples[0].Failure == nil, "%s: the failed call has a latency, or its failure became another's: %+v", name, samples)
+		check.That(t, !ok && samples[0].Failure == nil, "%s: the failed call has a latency, or the other lane failed: %+v", name, samples)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestExitOfAWatchedProcessIsStamped(t *testing.T) {
 		return nil
 	})
 	all[1].Watch = cmd.Process.Pid
-	all[2].Watch = 1 << 21 // ended before
+	all[2].Watch = 1 << 21 // already ended
 	b = prepare(t, all)
 	_, samples := start(t.Context(), t, b)
 	s := samples[1]
@@ -109,16 +109,16 @@ func TestExitOfAWatchedProcessIsStamped(t *testing.T) {
 	check.That(t, samples[0].Exited == 0 && samples[2].Exited == 0, "an unseen exit was stamped")
 }
 
-func TestImplausibleStampIsTheGuests(t *testing.T) {
+func TestImplausibleStampCountsAsGuestTime(t *testing.T) {
 	now := machine.Now()
 	for name, c := range map[string]struct {
 		said, guest int64
 		first, kind bool
 	}{
-		"between the call and now": {said: now, first: true},
-		"a guest's, long before":   {said: 5000000, guest: 5000000},
-		"one from the future":      {said: now + 1e12, guest: now + 1e12},
-		"nothing":                  {kind: true},
+		"during the call":      {said: now, first: true},
+		"long before the call": {said: 5000000, guest: 5000000},
+		"in the future":        {said: now + 1e12, guest: now + 1e12},
+		"missing":              {kind: true},
 	} {
 		s := record.Sample{Start: now - 1000}
 		f := FirstFromLog(&s, c.said, c.said != 0)
@@ -126,7 +126,7 @@ func TestImplausibleStampIsTheGuests(t *testing.T) {
 	}
 }
 
-// The checks after a batch count neither as the engine's time nor as tare's.
+// Checks after a batch count neither as time of the engine nor as time of tare.
 func TestBatchEndsBeforeItsChecks(t *testing.T) {
 	var events []string
 	b := prepare(t, calls(1, func(context.Context, int) error { events = append(events, "call"); return nil }))
@@ -142,7 +142,7 @@ func TestLateReleaseMakesNoCall(t *testing.T) {
 		t.Error("a call was made")
 		return nil
 	}))
-	b.Warm = func(context.Context) error { t.Error("it was warmed up"); return nil }
+	b.Warm = func(context.Context) error { t.Error("the batch was warmed up"); return nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, samples, err := b.Start(ctx)

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestCheckEndNamesTheSignalThatWasSent(t *testing.T) {
+func TestCheckEndReportsTheSentSignal(t *testing.T) {
 	for sent, want := range map[unix.Signal]string{
 		unix.SIGQUIT: "the workload was killed by signal 9 instead of ending on SIGQUIT",
 		35:           "the workload was killed by signal 9 instead of ending on signal 35",
@@ -51,11 +51,11 @@ func TestArmedOrdersAreReleasedWithoutAStart(t *testing.T) {
 			must.That(t, errors.Is(err, context.Canceled) && samples == nil && !began, "%d lanes: %v, %v, begun: %v", lanes, samples, err, began)
 		}
 		if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
-			t.Errorf("%d lanes: they made %v, %v", lanes, made, err)
+			t.Errorf("%d lanes: %v calls, %v", lanes, made, err)
 		}
 		_, samples, err := arm(nil).Start(t.Context())
 		if made, dirErr := os.ReadDir(dir); err != nil || dirErr != nil || len(made) != lanes || len(samples) != lanes {
-			t.Errorf("%d lanes, released then: made %v, %+v, %v", lanes, made, samples, errors.Join(err, dirErr))
+			t.Errorf("%d lanes after the release: %v calls, %+v, %v", lanes, made, samples, errors.Join(err, dirErr))
 		}
 	}
 }
@@ -64,12 +64,12 @@ func TestArmedOrdersAreReleasedWithoutAStart(t *testing.T) {
 func classOf(tid int) uint32 {
 	a, err := unix.SchedGetAttr(tid, 0)
 	if err != nil {
-		return unix.SCHED_NORMAL // it has ended
+		return unix.SCHED_NORMAL // the thread has ended
 	}
 	return a.Policy
 }
 
-func TestThreadsHavePriorityUntilUndo(t *testing.T) {
+func TestPriorityLastsUntilUndo(t *testing.T) {
 	calm := urgent()
 	during := classOf(unix.Getpid()) // the first thread always exists
 	calm()
@@ -81,7 +81,7 @@ func TestThreadsHavePriorityUntilUndo(t *testing.T) {
 	ordinaryAgain(t)
 }
 
-func TestThreadsGetTheirClassBack(t *testing.T) {
+func TestSchedulingClassIsRestored(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := must.Get(unix.SchedGetAttr(0, 0))(t)
@@ -97,14 +97,14 @@ func ordinaryAgain(t *testing.T) {
 	for _, tid := range threads() {
 		nice, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
 		if class := classOf(tid); class != unix.SCHED_NORMAL || err == nil && nice > 20+10 { // the system call returns 20 - nice
-			t.Errorf("thread %d is left with class %d, nice %d", tid, class, 20-nice)
+			t.Errorf("thread %d still has class %d, nice %d", tid, class, 20-nice)
 		}
 	}
 }
 
-// Once all calls have been made, the client competes with the engine like any other
-// process. It must not get its replies before the engine gets CPU time.
-func TestThreadsAreOrdinaryOnceAllCallsAreMade(t *testing.T) {
+// Once all calls have been made, the client must not have priority over the engine.
+// Otherwise it would get its replies before the engine gets CPU time.
+func TestPriorityEndsOnceAllCallsAreMade(t *testing.T) {
 	for name, n := range map[string]int{"alone": 1, "together": 3} {
 		t.Run(name, func(t *testing.T) {
 			during := make(chan uint32, n)
@@ -155,7 +155,7 @@ func TestHundredCallsStartTogether(t *testing.T) {
 
 func TestFailedWarmUpReleasesNothing(t *testing.T) {
 	b := prepare(t, calls(1, func(context.Context, int) error {
-		t.Error("it was called")
+		t.Error("the call was made")
 		return nil
 	}))
 	cold := errors.New("no server")
@@ -164,8 +164,8 @@ func TestFailedWarmUpReleasesNothing(t *testing.T) {
 	check.That(t, errors.Is(err, cold) && samples == nil, "released: %v, %v", samples, err)
 }
 
-// BenchmarkCall makes an empty call. The time between its two stamps is the time that
-// tare adds to an engine's API call. The rest of an iteration is not timed.
+// BenchmarkCall makes an empty call. The time between its two stamps is the overhead of tare
+// per API call. The rest of an iteration is not timed.
 func BenchmarkCall(b *testing.B) {
 	var window, wake int64
 	for b.Loop() {

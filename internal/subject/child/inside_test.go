@@ -32,8 +32,8 @@ type opened struct {
 	clock  string
 }
 
-// each opens every target with two lanes, the files and a volume. Afterwards it checks
-// that nothing is left.
+// each opens every target with two lanes, the given files, and a volume. Afterwards it
+// checks for leftovers.
 func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *testing.T, o opened)) {
 	need.Root(t)
 	for _, c := range enginetest.Local {
@@ -49,7 +49,7 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 				z := zombies()
 				check.That(t, len(z) == 0, "unreaped children: %v", z)
 				left, _ := os.ReadDir(volume)
-				check.That(t, len(left) == 0, "left in the volume: %v", left)
+				check.That(t, len(left) == 0, "remaining files in the volume: %v", left)
 			})
 			enginetest.Must(t, s, subject.Run, 2)
 			test(t, opened{s, s.(subject.Executor), volume, tg.Info().Kind, tg.Info().Clock})
@@ -57,7 +57,7 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 	}
 }
 
-// zombies returns this process's unreaped children.
+// zombies returns the unreaped children of this process.
 func zombies() (out []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, f := range files {
@@ -70,7 +70,7 @@ func zombies() (out []int) {
 	return out
 }
 
-// The carried files are a shell, and fio if it is installed.
+// The files are a shell, and fio if it is installed.
 func TestCommandsRunInEveryTarget(t *testing.T) {
 	tool, missing := hosttools.Fio(t.Context())
 	files := enginetest.Shell(t)
@@ -83,28 +83,28 @@ func TestCommandsRunInEveryTarget(t *testing.T) {
 	}
 	each(t, files, subject.Limits{}, func(t *testing.T, o opened) {
 		// Run this first, because gVisor retains charged memory.
-		t.Run("a command is charged to its container alone", func(t *testing.T) { charged(t, o) })
-		t.Run("loads of a known size run inside", func(t *testing.T) { loads(t, o) })
-		t.Run("fio runs inside as outside", func(t *testing.T) {
+		t.Run("a command is charged only to its container", func(t *testing.T) { charged(t, o) })
+		t.Run("loads of a known size run in the container", func(t *testing.T) { loads(t, o) })
+		t.Run("fio runs in the container as on the host", func(t *testing.T) {
 			need.Tool(t, "fio")
 			must.OK(t, missing)
 			fio(t, o, tool)
 		})
-		t.Run("a command's end and output are its own, and its lane's the folder of the volume", func(t *testing.T) {
+		t.Run("a command has its own exit code, output and volume folder", func(t *testing.T) {
 			enginetest.Case{OnHost: o.kind == "host"}.Executes(t, o.Session, o.volume)
 		})
-		t.Run("a command that is called off leaves nothing", func(t *testing.T) { calledOff(t, o) })
+		t.Run("a canceled command leaves nothing", func(t *testing.T) { calledOff(t, o) })
 	})
 }
 
 func TestLimitsAreSetOrAbsent(t *testing.T) {
 	for name, limits := range map[string]subject.Limits{
-		"half a CPU and no more than that": {CPU: 0.5},
-		"memory and tasks and a weight":    {Memory: 256 << 20, Pids: 100, CPUShares: 512},
+		"CPU limit only":              {CPU: 0.5},
+		"memory, PIDs and CPU shares": {Memory: 256 << 20, Pids: 100, CPUShares: 512},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, nil, limits, func(t *testing.T, o opened) {
-				if sandboxes(t, o); o.kind != "host" { // which has no cgroup
+				if sandboxes(t, o); o.kind != "host" { // host has no cgroup
 					enginetest.Case{}.Limited(t, o.Session, limits)
 				}
 			})
@@ -126,15 +126,15 @@ func loads(t *testing.T, o opened) {
 	check.That(t, err == nil && float64(spun.CPU) <= 0.3*float64(spun.Wall) && spun.Wall >= long, "%+v: %v", spun, err)
 }
 
-// The load excludes the program that started it: the container's cgroup contains and is
-// charged for only the command itself.
+// The cgroup of the container contains only the command, and is charged only for the
+// command. The program that starts it is not included.
 func charged(t *testing.T, o opened) {
 	hs := must.Get(cgroup.Hierarchies())(t)
 	before := sandboxes(t, o)
 	if o.kind == "host" {
 		return // no cgroup
 	}
-	// Far more than gVisor may retain from an earlier command.
+	// This is far more than gVisor may retain from an earlier command.
 	const held, seen = 64 << 20, 32 << 20
 	was, empty := cgroup.Procs(hs, before[0].Group), memory(t, hs, before[0].Group)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +143,7 @@ func charged(t *testing.T, o opened) {
 		defer close(done)
 		_, _ = o.exec.Exec(ctx, 0, probe.HoldArgs(held, time.Hour))
 	}()
-	var usage int64 // additional usage compared with the idle sandbox
+	var usage int64 // in addition to the idle sandbox
 	for deadline := time.Now().Add(time.Minute); usage < seen && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		usage = memory(t, hs, before[0].Group) - empty
 	}
@@ -168,7 +168,7 @@ func charged(t *testing.T, o opened) {
 		}
 	}
 	if usage < seen || len(more) == 0 || strangers != nil {
-		t.Errorf("%d bytes are charged to %s, with %v, %v of them not the command", usage, before[0].Group, more, strangers)
+		t.Errorf("%d bytes are charged to %s; its processes: %v; foreign ones: %v", usage, before[0].Group, more, strangers)
 	}
 	cancel()
 	<-done
@@ -199,14 +199,14 @@ func sandboxes(t *testing.T, o opened) []subject.Sandbox {
 
 func fio(t *testing.T, o opened, fio *hosttools.Program) {
 	x, err := o.exec.Exec(t.Context(), 1, []string{fio.Path, "--version"})
-	check.That(t, err == nil && strings.TrimSpace(x.Output) == fio.Version, "inside %q, outside %q: %v", x.Output, fio.Version, err)
+	check.That(t, err == nil && strings.TrimSpace(x.Output) == fio.Version, "container %q, host %q: %v", x.Output, fio.Version, err)
 	x, err = o.exec.Exec(t.Context(), 1, []string{fio.Path, "--name=tare", "--directory=" + subject.VolumePath, "--filename=file", "--size=1M",
 		"--rw=randwrite", "--bs=64k", "--ioengine=psync", "--direct=1", "--numjobs=8", "--thread", "--group_reporting", "--output-format=json"})
 	check.That(t, err == nil && x.Exit == 0 && strings.Contains(x.Output, `"total_ios" : 128`), "%+v, %v", x, err)
-	check.Equal(t, "the file on the host", must.Get(os.Stat(filepath.Join(o.volume, "1", "file")))(t).Size(), 1<<20)
+	check.Equal(t, "size on the host", must.Get(os.Stat(filepath.Join(o.volume, "1", "file")))(t).Size(), 1<<20)
 }
 
-// await waits for a file in the folder of a lane, as visible on the host.
+// await waits until a file of a lane has the given text. It reads the file on the host.
 func (o opened) await(ctx context.Context, t *testing.T, lane int, name, text string) {
 	t.Helper()
 	for ctx.Err() == nil {
@@ -215,13 +215,13 @@ func (o opened) await(ctx context.Context, t *testing.T, lane int, name, text st
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Errorf("%s of lane %d does not come", name, lane)
+	t.Errorf("no %s from lane %d", name, lane)
 }
 
 func calledOff(t *testing.T, o opened) {
 	hs := must.Get(cgroup.Hierarchies())(t)
-	// gVisor keeps the address spaces of exited processes for reuse, so query gVisor
-	// itself.
+	// gVisor keeps address spaces of exited processes for reuse. Only gVisor itself knows
+	// its processes.
 	guest := o.clock == "guest"
 	if o.kind != "host" && !guest {
 		defer func(was []int) {
@@ -250,17 +250,17 @@ func calledOff(t *testing.T, o opened) {
 			break
 		}
 		if err != nil || time.Now().After(deadline) {
-			t.Errorf("still there: %q, %v", ps.Output, err)
+			t.Errorf("still running: %q, %v", ps.Output, err)
 			break
 		}
 	}
-	// The host's is visible while it runs and not afterwards.
+	// A command on the host is listed only while it runs.
 	b := sandboxes(t, o)[0]
 	check.That(t, len(b.More) == 0, "%+v", b)
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
 	_, err = o.exec.Exec(ctx, 0, probe.HoldArgs(1, time.Second))
-	check.That(t, errors.Is(err, context.Canceled), "called off before it began: %v", err)
+	check.That(t, errors.Is(err, context.Canceled), "canceled before it started: %v", err)
 	// The container itself continues.
 	check.Equal(t, "exit", must.Get(o.exec.Exec(t.Context(), 0, []string{probe.Name, "--exit", "token"}))(t).Exit, 0)
 }

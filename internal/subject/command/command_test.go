@@ -36,11 +36,11 @@ func TestCommandIsTimedFromTheCallToItsExit(t *testing.T) {
 	after := machine.Now()
 	must.That(t, s.Failure == nil && s.Start < s.Spawned && s.Spawned < s.Returned, "%+v", s)
 	if took := time.Duration(s.Returned - s.Start); took < 200*time.Millisecond || s.Start < before || s.Returned > after {
-		t.Errorf("took %v, from %d to %d of %d to %d", took, s.Start, s.Returned, before, after)
+		t.Errorf("took %v; stamps %d and %d, want them between %d and %d", took, s.Start, s.Returned, before, after)
 	}
 }
 
-func TestPidIsTheCommands(t *testing.T) {
+func TestPidIsThatOfTheCommand(t *testing.T) {
 	s, _ := run(t.Context(), t, time.Minute, "sh", "-c", "echo $$")
 	check.Equal(t, "process id", strings.TrimSpace(s.said), strconv.Itoa(s.Pid()))
 }
@@ -52,9 +52,9 @@ func TestFailedCommandHasItsReason(t *testing.T) {
 		output              string
 		timeout             time.Duration
 	}{
-		{"its exit code and its words", "echo no such image >&2; exit 125", record.FailExit, 125, "no such image", time.Minute},
-		{"its signal", "kill -9 $$", record.FailExit, 137, "", time.Minute},
-		{"its time-out", "trap '' TERM; echo begun; sleep 60 & wait; wait", record.FailTimeout, 0, "begun", 6 * time.Second},
+		{"exit code and output", "echo no such image >&2; exit 125", record.FailExit, 125, "no such image", time.Minute},
+		{"signal", "kill -9 $$", record.FailExit, 137, "", time.Minute},
+		{"timeout", "trap '' TERM; echo begun; sleep 60 & wait; wait", record.FailTimeout, 0, "begun", 6 * time.Second},
 	} {
 		t.Run(test.claim, func(t *testing.T) {
 			_, s := run(t.Context(), t, test.timeout, "sh", "-c", test.script)
@@ -79,7 +79,7 @@ func TestCommandEndsWithTheRun(t *testing.T) {
 		"%+v after %v", s.Failure, time.Since(began))
 }
 
-func TestEndedCommandSucceedsThoughItsOutputStaysOpen(t *testing.T) {
+func TestEndedCommandSucceedsWithOpenOutput(t *testing.T) {
 	dir := t.TempDir()
 	ctx, over := context.WithCancel(t.Context())
 	defer over()
@@ -100,7 +100,7 @@ func TestBackgroundProcessDoesNotDelayTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	marker, gone := filepath.Join(dir, "alive"), filepath.Join(dir, "gone")
 	_, s := run(t.Context(), t, time.Minute, "sh", "-c", "(while [ ! -e "+gone+" ]; do sleep 0.02; done; : > "+marker+") & echo done")
-	must.That(t, s.Failure == nil, "%+v", s) // the test waited until its end
+	must.That(t, s.Failure == nil, "%+v", s) // the command has ended
 	must.OK(t, os.WriteFile(gone, nil, 0o600))
 	check.Error(t, appears(marker), "")
 }
@@ -115,14 +115,14 @@ func appears(path string) (err error) {
 	return err
 }
 
-// Background processes of a command may write, while tare reads and after it has ended.
+// A background process may write while tare reads, and after tare has stopped reading.
 func TestBackgroundProcessMayWrite(t *testing.T) {
-	for claim, last := range map[string]string{"while tare reads": "", "when tare has ended": "closed"} {
+	for claim, last := range map[string]string{"while tare reads": "", "after tare has closed the output": "closed"} {
 		t.Run(claim, func(t *testing.T) {
 			dir := t.TempDir()
 			marker, gone := filepath.Join(dir, "alive"), filepath.Join(dir, "gone")
-			// A megabyte of lines is more than a pipe holds: yes would end by SIGPIPE or hang;
-			// echo gets an error and continues.
+			// A pipe holds less than the output. echo gets an error and continues. yes would
+			// get SIGPIPE or block.
 			script := `(while [ ! -e ` + gone + ` ]; do sleep 0.02; done
 				i=0; while [ $i -lt 2000 ]; do echo 0123456789012345678901234567890123456789012345678901234567890123456789; i=$((i+1)); done 2>/dev/null
 				: > ` + marker + `) & echo begun`
@@ -137,7 +137,7 @@ func TestBackgroundProcessMayWrite(t *testing.T) {
 			must.OK(t, appears(marker))
 			for i := 0; len(s.outputs) == 1 && !s.outputs[0].over(); i++ {
 				if time.Sleep(10 * time.Millisecond); i > 6000 {
-					t.Fatal("who has ended is still listened to")
+					t.Fatal("the output of an ended process is still open")
 				}
 			}
 			must.OK(t, s.Close(t.Context()))
@@ -145,9 +145,9 @@ func TestBackgroundProcessMayWrite(t *testing.T) {
 	}
 }
 
-// A command that times out is ended with its whole process group, with a grace period.
-// This includes processes that the command did not wait for.
-func TestTimeOutEndsTheWholeProcessGroup(t *testing.T) {
+// On a timeout the whole process group gets SIGTERM, and SIGKILL after a grace period. This
+// includes background processes.
+func TestTimeoutEndsTheProcessGroup(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "cleaned")
 	var s *Session
 	var sample record.Sample
@@ -162,9 +162,9 @@ func TestTimeOutEndsTheWholeProcessGroup(t *testing.T) {
 	}
 	must.That(t, sample.Failure != nil && sample.Failure.Kind == record.FailTimeout, "%+v", sample)
 	took := time.Duration(sample.Returned - sample.Start)
-	check.That(t, took <= 3*time.Minute, "the command itself ended after %v", took) // long before it would have ended by itself
+	check.That(t, took <= 3*time.Minute, "the command itself ended after %v", took) // long before the command would exit
 	_, err := os.Stat(marker)
-	check.That(t, err == nil, "it was killed at once: %v", err)
+	check.That(t, err == nil, "the process group had no grace period: %v", err)
 	pid := must.Get(strconv.Atoi(strings.Join(said, "")))(t)
 	must.Eventually(t, func() string {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -190,7 +190,7 @@ func TestLongOutputIsReadToItsEnd(t *testing.T) {
 func TestMissingCommandIsRefused(t *testing.T) {
 	for _, args := range [][]string{nil, {""}, {"no-such-command-here"}, {"/nowhere/at/all"}} {
 		_, err := New("", args)
-		check.That(t, err != nil, "%q was taken", args)
+		check.That(t, err != nil, "%q was accepted", args)
 	}
 	c := must.Get(New("", []string{"true"}))(t)
 	s, _ := c.Open(t.Context(), subject.Env{})

@@ -46,8 +46,8 @@ func open(t *testing.T, d *engines.ContainerdDaemon, runtime string, env subject
 	return enginetest.Open(t, weigh(t, d, runtime), env).(*session)
 }
 
-// left lists the contents of tare's namespace. containerd lists a namespace only if it
-// has contents or was created explicitly.
+// left lists the objects in the namespace of tare. containerd lists a namespace only if it
+// has objects or was created explicitly.
 func left(d *engines.ContainerdDaemon) func(t *testing.T) []string {
 	return func(t *testing.T) []string {
 		if slices.Contains(d.Namespaces(t), ownNamespace) {
@@ -88,8 +88,8 @@ func TestContainerdEventsMatchTheContainers(t *testing.T) {
 		defer func() { _ = c.Close() }()
 		const begun, ended = "/namespaces/create", "/namespaces/update"
 		events, errs := c.Subscribe(t.Context(), `topic=="/containers/create"`, `topic=="/tasks/start"`, `topic=="/containers/delete"`, `topic=="`+begun+`"`, `topic=="`+ended+`"`)
-		// A subscription has no reply and its events have no end, so events of other
-		// kinds mark both. The first marker may be sent too early.
+		// A subscription has no reply, and a stream of events has no end. So events of
+		// other kinds mark both. The first marker may be sent too early.
 		tell := func(name string) {
 			all := c.NamespaceService()
 			must.OK(t, errors.Join(all.Create(t.Context(), name, nil), all.SetLabel(t.Context(), name, "it", "is"), all.Delete(t.Context(), name)))
@@ -128,8 +128,8 @@ func TestContainerdEventsMatchTheContainers(t *testing.T) {
 	})
 }
 
-// started starts a program that waits, and returns its pid after exec. Before exec the
-// kernel shows an empty environment.
+// started starts a waiting program and returns its PID after exec. Before exec its
+// environment appears empty.
 func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "60")
@@ -139,7 +139,7 @@ func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
 	environ := fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if b, err := os.ReadFile(environ); err != nil || time.Now().After(end) {
-			t.Fatalf("%s stays empty: %v", environ, err)
+			t.Fatalf("%s is still empty: %v", environ, err)
 		} else if len(b) > 0 {
 			return cmd.Process.Pid
 		}
@@ -187,23 +187,23 @@ func TestProgramInOtherMountsIsNotExecuted(t *testing.T) {
 		path       string
 		finds, own string
 	}{
-		{"the same mounts", nil, dir, fake, fake},
+		{"same mounts", nil, dir, fake, fake},
 		{"other mounts", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, dir, fake, ""},
 		{"other mounts with the same file", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, filepath.Dir(real), real, real},
-		{"a relative path", nil, ".", "", ""},
+		{"relative path", nil, ".", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := must.Get(trust(started(t, c.attr, "PATH="+c.path)))(t)
 			defer d.Close()
 			in := d.search()
 			got := in.look("runc")
-			must.That(t, got == c.finds, "found %q, not %q", got, c.finds)
-			check.That(t, c.finds == "" || in.executable(c.finds) == c.own, "may execute %q, not %q", in.executable(c.finds), c.own)
+			must.That(t, got == c.finds, "found %q, want %q", got, c.finds)
+			check.That(t, c.finds == "" || in.executable(c.finds) == c.own, "may execute %q, want %q", in.executable(c.finds), c.own)
 		})
 	}
 }
 
-func TestTargetEnvironmentPrecedesTares(t *testing.T) {
+func TestTargetEnvironmentOverridesTares(t *testing.T) {
 	t.Setenv("CONTAINERD_ADDRESS", "/process.sock")
 	t.Setenv("CONTAINERD_NAMESPACE", "process")
 	own := map[string]string{"CONTAINERD_ADDRESS": "/plan.sock", "CONTAINERD_NAMESPACE": "plan"}
@@ -212,7 +212,7 @@ func TestTargetEnvironmentPrecedesTares(t *testing.T) {
 		e    subject.Engine
 		want address
 	}{
-		{"its own", subject.Engine{Env: own}, address{"/plan.sock", "plan"}},
+		{"daemon environment", subject.Engine{Env: own}, address{"/plan.sock", "plan"}},
 		{"tare's", subject.Engine{}, address{"/process.sock", "process"}},
 		{"explicit settings precede both", subject.Engine{Address: "unix:///given.sock", Namespace: "given", Env: own}, address{"/given.sock", "given"}},
 	} {

@@ -52,10 +52,10 @@ func TestSuccessWithoutEffectIsAFailure(t *testing.T) {
 		op          subject.Op
 		kind, says  string
 	}{
-		{"a start without effect", `*' start '*) exit 0;;`, subject.Start, record.FailWorkload, "first line is not in the container's log"},
-		{"a start that kills", `*' start '*) pid=$(runc --root "$2" state $id | sed -n 's/.*"pid": \([0-9]*\).*/\1/p'); runc --root "$2" kill $id KILL; while kill -0 $pid 2> /dev/null; do sleep 0.02; done; exit 0;;`,
+		{"start without effect", `*' start '*) exit 0;;`, subject.Start, record.FailWorkload, "first line is not in the container's log"},
+		{"start that kills the container", `*' start '*) pid=$(runc --root "$2" state $id | sed -n 's/.*"pid": \([0-9]*\).*/\1/p'); runc --root "$2" kill $id KILL; while kill -0 $pid 2> /dev/null; do sleep 0.02; done; exit 0;;`,
 			subject.Start, record.FailState, "reported success, "},
-		{"a stop that kills", `*' kill '*) exec runc --root "$2" kill $(echo " $*" | sed 's/.* kill //; s/ [0-9]*$//') KILL;;`, subject.Stop, record.FailWorkload, "killed by signal 9"},
+		{"stop with SIGKILL", `*' kill '*) exec runc --root "$2" kill $(echo " $*" | sed 's/.* kill //; s/ [0-9]*$//') KILL;;`, subject.Stop, record.FailWorkload, "killed by signal 9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := enginetest.Environment(t, 1)
@@ -77,11 +77,11 @@ func TestSuccessWithoutEffectIsAFailure(t *testing.T) {
 	}
 }
 
-// Kata's runtime continues to boot its VM for seconds after its client disconnected. This
-// fake does the same, with the runtime's name and the container's id, until it is
-// released.
+// Kata's runtime continues to boot its VM for seconds after its client has disconnected.
+// This fake has the name of the runtime and the ID of the container. It continues until it
+// is released.
 func TestRuntimeOfAnAbandonedCallIsAwaited(t *testing.T) {
-	need.Tool(t, "bash") // sets a process's name
+	need.Tool(t, "bash") // for the process name
 	d := engines.Containerd(t, engines.V1)
 	dir := t.TempDir()
 	let, made := filepath.Join(dir, "let"), filepath.Join(dir, "made")
@@ -108,7 +108,7 @@ func TestRuntimeOfAnAbandonedCallIsAwaited(t *testing.T) {
 	nothing(t, d)
 }
 
-func TestExistingNameFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {
+func TestExistingNameFailsItsLaneAndItsOwnerIsUntouched(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		t.Cleanup(func() { nothing(t, d) })
 		s := open(t, d, "runc", enginetest.Environment(t, 2))
@@ -176,7 +176,7 @@ func TestLateSuccessIsRemoved(t *testing.T) {
 	})
 }
 
-func TestDyingEngineFailsItsLanes(t *testing.T) {
+func TestKilledEngineFailsItsLanes(t *testing.T) {
 	runc := need.Tool(t, "runc")
 	d := engines.Containerd(t, engines.V1, engines.Runtime("victim", runc)) // not shared
 	s := must.Get(weigh(t, d, "runc").Open(t.Context(), enginetest.Environment(t, 10)))(t)
@@ -193,26 +193,26 @@ func serve(t *testing.T, server *grpc.Server) string {
 	return path
 }
 
-// A daemon that hangs accepts a connection and answers nothing, so the caller has to time out.
+// A hanging daemon accepts connections and never answers. So every call needs a timeout.
 func TestUntimedCallsAreBounded(t *testing.T) {
 	var asked atomic.Int64
 	path := serve(t, grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		asked.Add(1)
 		method, _ := grpc.MethodFromServerStream(stream)
 		end, ok := stream.Context().Deadline()
-		check.That(t, ok && time.Until(end) <= 2*time.Minute, "%s may take for ever", method)
+		check.That(t, ok && time.Until(end) <= 2*time.Minute, "%s has no deadline", method)
 		return status.Error(codes.Internal, "out of order")
 	})))
 
 	d := &Target{name: "mine", at: address{path, "x"}, snapshotter: "native"}
 	_, err := d.Open(t.Context(), enginetest.Environment(t, 1))
-	check.That(t, err != nil, "it was opened")
+	check.That(t, err != nil, "Open succeeded")
 	_, err = d.Clean(t.Context(), "x", false)
-	check.That(t, err != nil, "it was swept")
-	check.That(t, asked.Load() >= 5, "%d questions", asked.Load())
+	check.That(t, err != nil, "Clean succeeded")
+	check.That(t, asked.Load() >= 5, "%d requests", asked.Load())
 }
 
-// slow is a containerd whose tasks stop some time after a kill, as Kata's do.
+// slow is a containerd with tasks that stop some time after a kill, like those of Kata.
 type slow struct {
 	tasks.UnimplementedTasksServer
 	asked   int
@@ -246,7 +246,7 @@ func TestTaskIsDeletedOnceStopped(t *testing.T) {
 	tasks.RegisterTasksServer(server, s)
 	c := must.Get(Connect(t.Context(), serve(t, server), "x"))(t)
 	defer func() { _ = c.Close() }()
-	// The record belongs to another service, which is missing here.
+	// Another service has the record. It does not exist here.
 	err := removeContainer(t.Context(), c, "id")
 	check.That(t, err != nil && s.deleted && !s.early, "%+v, %v", s, err)
 }
@@ -266,7 +266,7 @@ func (t *signalled) Kill(_ context.Context, s syscall.Signal, _ ...client.KillOp
 	return nil
 }
 
-func TestStopSendsTheImagesStopSignal(t *testing.T) {
+func TestStopSendsTheStopSignalOfTheImage(t *testing.T) {
 	d, task := &driver{waiting: t.Context()}, &signalled{exits: make(chan client.ExitStatus, 1)}
 	d.env.Workload.Cargo = &cargo.Cargo{Process: cargo.Process{Stop: syscall.SIGQUIT}}
 	d.Target, d.containers = &Target{}, map[string]*container{"a": {task: task}}

@@ -26,7 +26,7 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	l := must.Get(net.Listen("unix", dead))(t)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = l.Close()
-	alien := serve(t, grpc.NewServer()) // gRPC without containerd's services
+	alien := serve(t, grpc.NewServer()) // a gRPC server without the services of containerd
 
 	for _, c := range []struct {
 		name, runtime, via string
@@ -35,13 +35,13 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	}{
 		{"no socket", "runc", "", subject.Engine{Address: filepath.Join(t.TempDir(), "none.sock")}, "--containerd-address"},
 		{"no listener", "runc", "", subject.Engine{Address: dead}, "connection refused"},
-		{"another server", "runc", "", subject.Engine{Address: alien}, "does not answer like containerd"},
-		{"an address elsewhere", "runc", "", subject.Engine{Address: "tcp://127.0.0.1:1"}, "is not the address of a unix socket"},
-		{"a runtime that is not here", "nonesuch", "", at(d), "nonesuch"},
-		{"another program", "/bin/false", "", at(d), "/bin/false --version"},
-		{"a shim that is not here", "io.containerd.nonesuch.v1", "", at(d), "no containerd-shim-nonesuch-v1 on containerd's path"},
-		{"kata without its shim", "kata", "", at(d), "containerd-shim-kata-v2"},
-		{"a bridge", "runc", "", subject.Engine{Address: d.Address, Network: subject.NetworkBridge}, `does not support the network "bridge"`},
+		{"other server", "runc", "", subject.Engine{Address: alien}, "does not answer like containerd"},
+		{"remote address", "runc", "", subject.Engine{Address: "tcp://127.0.0.1:1"}, "is not the address of a unix socket"},
+		{"missing runtime", "nonesuch", "", at(d), "nonesuch"},
+		{"not a runtime", "/bin/false", "", at(d), "/bin/false --version"},
+		{"missing shim", "io.containerd.nonesuch.v1", "", at(d), "no containerd-shim-nonesuch-v1 on containerd's path"},
+		{"missing Kata shim", "kata", "", at(d), "containerd-shim-kata-v2"},
+		{"bridge network", "runc", "", subject.Engine{Address: d.Address, Network: subject.NetworkBridge}, `does not support the network "bridge"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := New(t.Context(), "containerd/x", c.runtime, c.via, c.e)
@@ -69,10 +69,10 @@ func TestInfoIsComplete(t *testing.T) {
 			check.That(t, (o.Absent == "") == (o.Command != "" && o.Means != "" && o.Done != ""), "%s: %+v", op, o)
 		}
 		for _, key := range []string{"runtime", "runtime path", "runtime version", "snapshotter", "namespace", "network"} {
-			check.That(t, info.Config[key] != "", "it does not tell the %s", key)
+			check.That(t, info.Config[key] != "", "no %s in the facts", key)
 		}
 		root := info.Config["storage root"]
-		check.That(t, strings.HasPrefix(root, d.Dir+"/root/"), "it stores in %q", root)
+		check.That(t, strings.HasPrefix(root, d.Dir+"/root/"), "storage root %q", root)
 	})
 }
 
@@ -85,21 +85,21 @@ func TestOldVersionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestKataFactsFollowTheEnginesEnvironment(t *testing.T) {
+func TestKataFactsDependOnTheEngineEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "c.toml")
 	must.OK(t, os.WriteFile(config, []byte("[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=true\n"), 0o600))
-	own := filepath.Join(dir, "sock") // the test is a daemon in tare's mount namespace
+	own := filepath.Join(dir, "sock") // this process is a daemon in the mount namespace of tare
 	l := must.Get(net.Listen("unix", own))(t)
 	defer func() { _ = l.Close() }()
-	elsewhere := engines.Containerd(t, engines.V1).Address // in another mount namespace
+	elsewhere := engines.Containerd(t, engines.V1).Address // its daemon is in another mount namespace
 
 	for _, c := range []struct{ name, socket, config, only, says string }{
-		{"a file in the same mounts is read", own, config, "true", config},
-		{"no file and a missing shim", own, "", "", "not reported by the engine; its shim was not found"},
-		{"a file in other mounts is not read", elsewhere, config, "", config + ", not read; the engine's mounts are not tare's"},
-		{"the default in other mounts is unknown", elsewhere, "", "", "not reported by the engine; the engine's mounts are not tare's"},
-		{"a missing daemon", filepath.Join(dir, "none"), config, "", config + ", not read; the engine's environment is unavailable"},
+		{"file in the same mounts", own, config, "true", config},
+		{"no file, missing shim", own, "", "", "not reported by the engine; its shim was not found"},
+		{"file in other mounts", elsewhere, config, "", config + ", not read; the engine's mounts are not tare's"},
+		{"no file, other mounts", elsewhere, "", "", "not reported by the engine; the engine's mounts are not tare's"},
+		{"missing daemon", filepath.Join(dir, "none"), config, "", config + ", not read; the engine's environment is unavailable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := KataFacts(t.Context(), c.socket, "containerd-shim-kata-nonesuch-v2", c.config)
@@ -130,7 +130,7 @@ func TestStatisticsOfBothCgroupVersionsAreRead(t *testing.T) {
 		{"v2 without controllers", &two.Metrics{}, -1, -1},
 		{"no memory", &two.Metrics{CPU: &two.CPUStat{}}, -1, 0},
 		{"overflow", &two.Metrics{Memory: &two.MemoryStat{Usage: 1 << 63}, CPU: &two.CPUStat{UsageUsec: 1 << 62}}, -1, -1},
-		{"another form", &types.Mount{}, -1, -1},
+		{"unknown type", &types.Mount{}, -1, -1},
 	} {
 		data := must.Get(typeurl.MarshalAny(c.said))(t)
 		got := read(data)

@@ -67,7 +67,7 @@ func TestExecRepliesAreBoundedAndChecked(t *testing.T) {
 	}
 }
 
-func TestExecReturnsThoughTheCommandContinues(t *testing.T) {
+func TestExecReturnsWhileTheCommandContinues(t *testing.T) {
 	n := onNode(t)
 	s, _ := n.holding()
 	ctx, cancel := context.WithTimeout(t.Context(), 99900*time.Millisecond)
@@ -76,7 +76,7 @@ func TestExecReturnsThoughTheCommandContinues(t *testing.T) {
 		// The remaining time, rounded up, plus one second.
 		end, _ := asking.Deadline()
 		if left := time.Until(end).Seconds(); asked.Timeout < int64(math.Ceil(left))+1 || asked.Timeout > 101 {
-			t.Errorf("timeout %d s with %g s left", asked.Timeout, left)
+			t.Errorf("timeout of %d s, with %g s left", asked.Timeout, left)
 		}
 		cancel()
 		<-asking.Done()
@@ -99,11 +99,11 @@ func TestMissingStatisticsAreUnavailable(t *testing.T) {
 		want  record.Statistic
 	}{
 		{"nothing", nil, record.Statistic{Memory: -1, CPU: -1}},
-		{"those of others", []*api.ContainerStats{{Attributes: of("alien"), Memory: &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{Value: 1}}}}, record.Statistic{Memory: -1, CPU: -1}},
+		{"foreign container", []*api.ContainerStats{{Attributes: of("alien"), Memory: &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{Value: 1}}}}, record.Statistic{Memory: -1, CPU: -1}},
 		{"no attributes", []*api.ContainerStats{{}}, record.Statistic{Memory: -1, CPU: -1}},
-		{"no figures", []*api.ContainerStats{{Attributes: of("container"), Memory: &api.MemoryUsage{}}}, record.Statistic{Memory: -1, CPU: -1}},
-		{"a zero", []*api.ContainerStats{{Attributes: of("container"), Memory: &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{}}}}, record.Statistic{CPU: -1}},
-		{"more than there can be", []*api.ContainerStats{{Attributes: of("container"), Memory: &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{Value: 1 << 63}}, Cpu: &api.CpuUsage{UsageCoreNanoSeconds: &api.UInt64Value{Value: 5}}}},
+		{"no values", []*api.ContainerStats{{Attributes: of("container"), Memory: &api.MemoryUsage{}}}, record.Statistic{Memory: -1, CPU: -1}},
+		{"zero", []*api.ContainerStats{{Attributes: of("container"), Memory: &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{}}}}, record.Statistic{CPU: -1}},
+		{"impossible values", []*api.ContainerStats{{Attributes: of("container"), Memory: &api.MemoryUsage{WorkingSetBytes: &api.UInt64Value{Value: 1 << 63}}, Cpu: &api.CpuUsage{UsageCoreNanoSeconds: &api.UInt64Value{Value: 5}}}},
 			record.Statistic{Memory: -1, CPU: 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,15 +152,15 @@ type timerless struct {
 
 func (c timerless) Deadline() (time.Time, bool) { return c.end, true }
 
-func TestServersDeadlineIsOursOncePassed(t *testing.T) {
+func TestServerDeadlineCountsAsTimeoutOnceOursPassed(t *testing.T) {
 	for name, c := range map[string]struct {
 		code codes.Code
 		left time.Duration
 		ours bool
 	}{
-		"a server ahead of the timer here": {codes.DeadlineExceeded, -time.Microsecond, true},
-		"a deadline of the server's":       {codes.DeadlineExceeded, time.Hour, false},
-		"another error, however late":      {codes.Internal, -time.Hour, false},
+		"server timeout just before ours": {codes.DeadlineExceeded, -time.Microsecond, true},
+		"server timeout before ours":      {codes.DeadlineExceeded, time.Hour, false},
+		"other error":                     {codes.Internal, -time.Hour, false},
 	} {
 		ctx := timerless{t.Context(), time.Now().Add(c.left)}
 		err := callError(ctx, "RunPodSandbox", status.Error(c.code, "x"))
@@ -187,9 +187,9 @@ func TestCallsTimeOut(t *testing.T) {
 		ask  func(context.Context) error
 		most time.Duration
 	}{
-		"a look":     {func(ctx context.Context) error { _, err := d.Look(ctx, nil); return err }, patience},
-		"a list":     {func(ctx context.Context) error { _, err := d.List(ctx); return err }, patience},
-		"a removal":  {func(ctx context.Context) error { return d.Remove(ctx, nil) }, time.Minute},
+		"Look":       {func(ctx context.Context) error { _, err := d.Look(ctx, nil); return err }, patience},
+		"List":       {func(ctx context.Context) error { _, err := d.List(ctx); return err }, patience},
+		"Remove":     {func(ctx context.Context) error { return d.Remove(ctx, nil) }, time.Minute},
 		"statistics": {func(ctx context.Context) error { _, err := d.containerStatistics(ctx, nil); return err }, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestCallsTimeOut(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				if err := c.ask(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != c.most {
-					t.Errorf("after %v, not %v: %v", time.Since(began), c.most, err)
+					t.Errorf("after %v, want %v: %v", time.Since(began), c.most, err)
 				}
 			})
 		})

@@ -24,7 +24,7 @@ type server struct {
 	api.UnimplementedImageServiceServer
 	name   string
 	status *api.StatusResponse
-	stores *api.ImageFsInfoResponse // nil: layers and images, as containerd and CRI-O report them
+	stores *api.ImageFsInfoResponse // nil: layers and images, like containerd and CRI-O
 }
 
 func (s *server) Version(context.Context, *api.VersionRequest) (*api.VersionResponse, error) {
@@ -88,7 +88,7 @@ func serve(t *testing.T, e *server) string {
 	})
 }
 
-// old serves only Version of v1alpha2.
+// old serves only the version call of v1alpha2.
 func old(t *testing.T, name string) string {
 	return listen(t, func(s *grpc.Server) {
 		s.RegisterService(&grpc.ServiceDesc{
@@ -109,16 +109,16 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	}{
 		{"an unknown engine", "rkt", "", "", "", `unknown CRI engine "rkt"; use one of containerd, cri-o, isulad, cri-dockerd`},
 		{"no socket", "cri-o", "", filepath.Join(t.TempDir(), "none"), "", "no such file or directory; start crio, or give its socket"},
-		{"an address elsewhere", "cri-o", "", "tcp://127.0.0.1:1", "", `"tcp://127.0.0.1:1" is not the address of a unix socket`},
-		{"no CRI behind it", "cri-o", "", listen(t, func(*grpc.Server) {}), "", "does not serve CRI"},
-		{"another engine", "containerd", "", serve(t, &server{name: "cri-o"}), "", "cri-o serves CRI at"},
-		{"iSulad with the old version", "isulad", "", old(t, "iSulad"), "", `iSulad 2.0.3 serves CRI v1alpha2 only; tare weighs v1; build isulad with ENABLE_CRI_API_V1 and set "enable-cri-v1": true`},
-		{"containerd with the old version", "containerd", "", old(t, "containerd"), "", "containerd 2.0.3 serves CRI v1alpha2 only; tare weighs v1; install a version"},
-		{"an engine without a status", "cri-dockerd", "", serve(t, &server{name: "docker"}), "", "out of order"},
-		{"an engine that is not ready", "cri-dockerd", "", serve(t, &server{name: "docker", status: &api.StatusResponse{Status: &api.RuntimeStatus{
+		{"remote address", "cri-o", "", "tcp://127.0.0.1:1", "", `"tcp://127.0.0.1:1" is not the address of a unix socket`},
+		{"no CRI", "cri-o", "", listen(t, func(*grpc.Server) {}), "", "does not serve CRI"},
+		{"other engine", "containerd", "", serve(t, &server{name: "cri-o"}), "", "cri-o serves CRI at"},
+		{"iSulad with CRI v1alpha2", "isulad", "", old(t, "iSulad"), "", `iSulad 2.0.3 serves CRI v1alpha2 only; tare weighs v1; build isulad with ENABLE_CRI_API_V1 and set "enable-cri-v1": true`},
+		{"containerd with CRI v1alpha2", "containerd", "", old(t, "containerd"), "", "containerd 2.0.3 serves CRI v1alpha2 only; tare weighs v1; install a version"},
+		{"no status", "cri-dockerd", "", serve(t, &server{name: "docker"}), "", "out of order"},
+		{"not ready", "cri-dockerd", "", serve(t, &server{name: "docker", status: &api.StatusResponse{Status: &api.RuntimeStatus{
 			Conditions: []*api.RuntimeCondition{{Type: api.RuntimeReady, Reason: "Booting", Message: "wait"}}}}}), "", "not ready: Booting wait"},
-		{"a handler that is not there", "containerd", "kata", serve(t, &server{name: "containerd", status: ready(oneHandler)}), "", `containerd has no runtime handler "kata" (configured: runc)`},
-		{"a network that is not there", "containerd", "", serve(t, &server{name: "containerd", status: ready(oneHandler)}), subject.NetworkBridge, "containerd has no network for pods: NoNetwork no plugin"},
+		{"missing handler", "containerd", "kata", serve(t, &server{name: "containerd", status: ready(oneHandler)}), "", `containerd has no runtime handler "kata" (configured: runc)`},
+		{"missing network", "containerd", "", serve(t, &server{name: "containerd", status: ready(oneHandler)}), subject.NetworkBridge, "containerd has no network for pods: NoNetwork no plugin"},
 		{"iSulad without a pause image", "isulad", "", serve(t, &server{name: "iSulad", status: ready("")}), "", `set "pod-sandbox-image" in`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,10 +152,10 @@ func TestRuntimesListsTheDefaultFirst(t *testing.T) {
 		as     string
 		want   string
 	}{
-		{"of containerd, from its configuration", server{name: "containerd", status: ready(
+		{"containerd, from its configuration", server{name: "containerd", status: ready(
 			`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"crun":{},"runc":{},"kata":{}}},"sandboxImage":"x"}`)}, "containerd", "runc crun kata"},
-		{"from the list of a newer one", server{name: "docker", status: ready("", "b", "a", "")}, "cri-dockerd", "a b"},
-		{"of an engine that reports none", server{name: "docker", status: ready("no JSON")}, "cri-dockerd", ""},
+		{"list of a newer engine", server{name: "docker", status: ready("", "b", "a", "")}, "cri-dockerd", "a b"},
+		{"engine without a list", server{name: "docker", status: ready("no JSON")}, "cri-dockerd", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Runtimes(t.Context(), c.as, subject.Engine{Address: serve(t, &c.engine)})
@@ -173,10 +173,10 @@ func TestContainerdAddressVariableIsUsed(t *testing.T) {
 	check.Error(t, err, "given.sock")
 }
 
-// The guard of tare density watches this folder's disk. iSulad and cri-dockerd report only the
-// file system of their images: iSulad has its layers in a sibling of that folder, cri-dockerd
-// reports dockerd's folder.
-func TestLayersRootFallsBackToTheImages(t *testing.T) {
+// tare density watches the disk of this folder. iSulad and cri-dockerd only report the file
+// system of images. iSulad has its layers in a sibling of that folder. cri-dockerd reports
+// the folder of dockerd.
+func TestLayersRootFallsBackToTheImageFolder(t *testing.T) {
 	t.Parallel()
 	images := func(at string) *api.ImageFsInfoResponse {
 		return &api.ImageFsInfoResponse{ImageFilesystems: []*api.FilesystemUsage{{
@@ -187,9 +187,9 @@ func TestLayersRootFallsBackToTheImages(t *testing.T) {
 		stores       *api.ImageFsInfoResponse
 		want         string
 	}{
-		"iSulad":                     {"iSulad", "isulad", images("/opt/isulad/lib/storage/overlay-images"), "/opt/isulad/lib/storage/overlay-images"},
-		"dockerd behind cri-dockerd": {"docker", "cri-dockerd", images("/var/lib/docker"), "/var/lib/docker"},
-		"one that reports nothing":   {"docker", "cri-dockerd", &api.ImageFsInfoResponse{}, ""},
+		"iSulad":                       {"iSulad", "isulad", images("/opt/isulad/lib/storage/overlay-images"), "/opt/isulad/lib/storage/overlay-images"},
+		"dockerd behind cri-dockerd":   {"docker", "cri-dockerd", images("/var/lib/docker"), "/var/lib/docker"},
+		"engine without a file system": {"docker", "cri-dockerd", &api.ImageFsInfoResponse{}, ""},
 	} {
 		conn, _, err := open(t.Context(), "mine", c.engine, subject.Engine{Address: serve(t, &server{name: c.says, status: ready(""), stores: c.stores})})
 		must.OK(t, err)

@@ -33,8 +33,8 @@ type engineUnderTest struct {
 	pid   int
 	dir   string // parent of all its storage
 	pause string
-	left  func(t *testing.T) []string // the engine's own list of pods, containers and images
-	pods  bool                        // it serves pod statistics
+	left  func(t *testing.T) []string // lists pods, containers and images
+	pods  bool                        // the engine serves pod statistics
 }
 
 func onContainerd(t *testing.T, v engines.ContainerdVersion, opts ...engines.Option) engineUnderTest {
@@ -82,12 +82,12 @@ func weigh(t *testing.T, u engineUnderTest, handler string) *Target {
 	return got.(*Target)
 }
 
-// opened opens a handler of an engine, and checks at the end that nothing is left.
+// opened opens a handler of an engine. At the end it checks for leftovers.
 func opened(t *testing.T, u engineUnderTest, handler string, env subject.Env) *session {
 	t.Helper()
 	t.Cleanup(func() {
 		if left := u.left(t); len(left) > 0 {
-			t.Errorf("%s still has %q", u.name, left)
+			t.Errorf("%s: leftovers %q", u.name, left)
 		}
 	})
 	return enginetest.Open(t, weigh(t, u, handler), env).(*session)
@@ -151,15 +151,15 @@ func shims(t *testing.T) {
 func TestMissingShimIsUnavailable(t *testing.T) {
 	need.Root(t)
 	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(containerds(t, "1.6"))})}
-	_, err := New(t.Context(), "x", "containerd", "kata", e) // not on the test's PATH
+	_, err := New(t.Context(), "x", "containerd", "kata", e) // not on PATH
 	check.Error(t, err, "has the handler, but its shim containerd-shim-kata-v2 is not in "+os.Getenv("PATH"))
 	if _, err = New(t.Context(), "x", "containerd", "runc", e); err != nil {
 		t.Error(err)
 	}
 }
 
-// containerds returns parts of containerd's Status with two Kata handlers. NO and YES stand for
-// their files.
+// containerds returns a part of containerd's status with two Kata handlers. NO and YES are
+// placeholders for their files.
 func containerds(t *testing.T, version string) string {
 	t.Helper()
 	return must.Read(t, "testdata/containerd-"+version+".json")
@@ -190,7 +190,7 @@ func TestContainerdHandlersHaveTheirOwnKataFacts(t *testing.T) {
 	}
 }
 
-// An input is an engine's name and its status. A result is the list of known facts about
+// An input has the name of an engine and its status. The result has the known facts about
 // Kata.
 func TestUnreportedKataFactsAreUnknown(t *testing.T) {
 	need.Root(t)
@@ -252,8 +252,8 @@ func TestCRIOHandlersHaveTheirOwnKataFacts(t *testing.T) {
 	}
 }
 
-// The daemon is in the mount namespace of this process. In other namespaces tare executes
-// only programs that it finds itself.
+// The daemon is in the mount namespace of this process. For a daemon in another namespace
+// tare only executes programs that it finds itself.
 func TestRuntimeVersionIsKnownForEachEngine(t *testing.T) {
 	need.Root(t)
 	runc := need.Tool(t, "runc")
@@ -268,10 +268,10 @@ func TestRuntimeVersionIsKnownForEachEngine(t *testing.T) {
 	ofIsulad := facts{handlers: map[string]handler{}}
 	ofIsulad.fromIsulad(engine.Socket(n.address))
 	for name, target := range map[string]*Target{
-		"isulad's default":             {engineName: isuladEngine, facts: ofIsulad},
-		"isulad's":                     {engineName: isuladEngine, handler: "mine", facts: ofIsulad},
-		"CRI-O's, by its path":         {engineName: crioEngine, handler: "mine", facts: facts{handlers: map[string]handler{"mine": {kind: "oci", path: own}}}},
-		"CRI-O's, by its name on PATH": {engineName: crioEngine, handler: "runc", facts: facts{handlers: map[string]handler{"runc": {}}}},
+		"default of isulad":     {engineName: isuladEngine, facts: ofIsulad},
+		"isulad's":              {engineName: isuladEngine, handler: "mine", facts: ofIsulad},
+		"path in CRI-O":         {engineName: crioEngine, handler: "mine", facts: facts{handlers: map[string]handler{"mine": {kind: "oci", path: own}}}},
+		"name on PATH in CRI-O": {engineName: crioEngine, handler: "runc", facts: facts{handlers: map[string]handler{"runc": {}}}},
 	} {
 		if containerd.RuntimeVersion(t.Context(), engine.Socket(n.address), target.program().path) == "" {
 			t.Errorf("%s: %+v", name, target.program())

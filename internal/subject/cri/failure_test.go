@@ -22,12 +22,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// lying is an OCI runtime like runc that starts only the pods' own processes.
+// lying writes an OCI runtime that only starts the pause processes of pods.
 func lying(t *testing.T) engines.Option {
 	t.Helper()
 	runc := need.Tool(t, "runc")
 	path := filepath.Join(t.TempDir(), "lying")
-	// Only the containers' arguments contain the token.
+	// Only the arguments of containers contain the token.
 	script := fmt.Sprintf(`#!/bin/sh
 for id; do :; done
 root=
@@ -43,10 +43,10 @@ exec %[1]s "$@"
 	return engines.Runtime("lying", path)
 }
 
-// Both cases use one engine; the second one kills it.
-func TestFalseSuccessAndDyingEngineAreFailures(t *testing.T) {
+// Both cases use one engine. The second case kills it.
+func TestFalseSuccessAndKilledEngineAreFailures(t *testing.T) {
 	u := onContainerd(t, engines.V2, lying(t))
-	t.Run("a start that starts nothing", func(t *testing.T) {
+	t.Run("start without effect", func(t *testing.T) {
 		env := enginetest.Environment(t, 2)
 		env.Timeout = 3 * time.Second
 		s := opened(t, u, "lying", env)
@@ -58,7 +58,7 @@ func TestFalseSuccessAndDyingEngineAreFailures(t *testing.T) {
 			}
 		}
 	})
-	t.Run("an engine that dies", func(t *testing.T) {
+	t.Run("engine is killed", func(t *testing.T) {
 		s := must.Get(weigh(t, u, "runc").Open(t.Context(), enginetest.Environment(t, 10)))(t)
 		enginetest.Dies(t, s, u.pid, "cri+containerd/runc")
 	})
@@ -143,8 +143,8 @@ func TestLateSuccessIsRemoved(t *testing.T) {
 func TestPodOnTheCNINetwork(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		u.e.Network = subject.NetworkBridge
-		// One at a time: a bridge without an address inherits the address of its ports,
-		// and CRI-O's check fails if another pod changes it concurrently.
+		// Start one pod at a time. A bridge without an address inherits that of its ports,
+		// and CRI-O fails if another pod changes it concurrently.
 		s := opened(t, u, handler, enginetest.Environment(t, 1))
 		check.Equal(t, "network", s.Info().Config["network"], "bridge")
 		for _, op := range subject.PodOps {

@@ -24,12 +24,12 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// node is an engine whose images and pods do nothing, and whose command line is a script.
+// node is a fake engine. Its images and pods do nothing, and its command line is a script.
 type node struct {
 	server
 	t       *testing.T
 	address string
-	command string // appends its arguments to the file calls; this is how it loads images
+	command string // loads images; appends its arguments to the file calls
 	calls   string
 
 	mu         sync.Mutex
@@ -65,7 +65,8 @@ func onNode(t *testing.T) *node {
 	return n
 }
 
-// target returns the node as an iSulad target, which loads images by its command line.
+// target returns the node as an iSulad target, because iSulad loads images by its command
+// line.
 func (n *node) target() *Target {
 	return &Target{name: "mine", engineName: isuladEngine, socket: engine.Socket(n.address), e: subject.Engine{Command: n.command}, facts: facts{pause: "localhost/pause:1"}}
 }
@@ -173,7 +174,7 @@ func (n *node) RemoveContainer(_ context.Context, r *api.RemoveContainerRequest)
 	return &api.RemoveContainerResponse{}, nil
 }
 
-// ContainerStatus reports the test's process.
+// ContainerStatus reports this process.
 func (n *node) ContainerStatus(_ context.Context, r *api.ContainerStatusRequest) (*api.ContainerStatusResponse, error) {
 	return &api.ContainerStatusResponse{Status: &api.ContainerStatus{Id: r.ContainerId, ExitCode: n.exit, Reason: n.reason}, Info: map[string]string{"info": fmt.Sprintf(`{"pid":%d}`, os.Getpid())}}, nil
 }
@@ -214,7 +215,7 @@ func pod(name, runID string) *api.PodSandbox {
 	return p
 }
 
-func TestNoPauseImageIsMadeIfOthersWouldGetIt(t *testing.T) {
+func TestPauseImageIsNotCreatedIfOthersWouldUseIt(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		kubelet bool
@@ -241,14 +242,14 @@ func TestNoPauseImageIsMadeIfOthersWouldGetIt(t *testing.T) {
 			_, err := New(t.Context(), "mine", "containerd", "", subject.Engine{Address: n.address})
 			var not *subject.Unavailable
 			if c.says == "" && err != nil || c.says != "" && (!errors.As(err, &not) || not.Advice == "" || !strings.Contains(err.Error(), c.says)) {
-				t.Errorf("New: %v, not %q", err, c.says)
+				t.Errorf("New: got %v, want %q", err, c.says)
 			}
 			if c.broken != nil {
 				return
 			}
 			s, err := n.target().Open(t.Context(), enginetest.Environment(t, 1))
 			if c.says == "" && err != nil || c.says != "" && (!errors.As(err, &not) || !strings.Contains(err.Error(), c.says)) {
-				t.Errorf("Open: %v, not %q", err, c.says)
+				t.Errorf("Open: got %v, want %q", err, c.says)
 			}
 			if s != nil {
 				_ = s.Close(t.Context())
@@ -308,8 +309,8 @@ func TestPauseImageInUseKeepsTheRun(t *testing.T) {
 	}
 }
 
-// An image lookup next to CreateContainer would be timed as part of it. Each operation
-// must make exactly its own calls.
+// A timed operation must not make other calls. An image lookup, for example, would count as
+// part of CreateContainer.
 func TestTimedOperationsMakeNoOtherCalls(t *testing.T) {
 	n := onNode(t)
 	s := n.open()

@@ -25,8 +25,8 @@ func namespace(t *testing.T, pid int, kind string) string {
 	return link
 }
 
-// The kubelet's rule for pods with limits, with and without an overhead.
-func TestPodIsLimitedAsByAKubelet(t *testing.T) {
+// The expected values follow the kubelet for pods with limits, with and without overhead.
+func TestPodLimitsMatchThoseOfAKubelet(t *testing.T) {
 	u := onContainerd(t, engines.V2)
 	limits := subject.Limits{CPU: 1, Memory: 64 << 20}
 	with := limits
@@ -37,7 +37,7 @@ func TestPodIsLimitedAsByAKubelet(t *testing.T) {
 		overhead, ofContainer int64
 	}{
 		{with, "83886080", "125000", "1280", 16 << 20, 64 << 20},
-		{limits, "9223372036854771712", "-1", "1024", 0, 64 << 20}, // tare's default without an overhead
+		{limits, "9223372036854771712", "-1", "1024", 0, 64 << 20}, // default of tare, no overhead
 	} {
 		env := enginetest.Environment(t, 1)
 		env.Limits = c.limits
@@ -45,12 +45,12 @@ func TestPodIsLimitedAsByAKubelet(t *testing.T) {
 		enginetest.Must(t, s, subject.Run, 1)
 		pod := s.held[s.Held()[0].Name].config.Linux
 		if pod.Overhead.MemoryLimitInBytes != c.overhead || pod.Overhead.CpuShares != 16*c.overhead>>20 || pod.Resources.MemoryLimitInBytes != c.ofContainer {
-			t.Errorf("the request has %v and the overhead %v", pod.Resources, pod.Overhead)
+			t.Errorf("request %v, overhead %v", pod.Resources, pod.Overhead)
 		}
 		group := s.ground.Group(s.Held()[0].Name)
 		memory, quota, shares := enginetest.Told(t, "memory", group, "memory.limit_in_bytes"), enginetest.Told(t, "cpu", group, "cpu.cfs_quota_us"), enginetest.Told(t, "cpu", group, "cpu.shares")
 		if memory != c.memory || quota != c.quota || shares != c.shares {
-			t.Errorf("the pod's group has %s bytes, a quota of %s µs and %s shares", memory, quota, shares)
+			t.Errorf("cgroup of the pod: %s bytes, quota %s µs, %s shares", memory, quota, shares)
 		}
 		must.OK(t, s.Close(t.Context()))
 	}
@@ -72,7 +72,7 @@ func TestPodsHaveTheirOwnCgroups(t *testing.T) {
 		}
 		for n, b := range boxes {
 			if b.IDs[1] != alone[n].IDs[0] || !strings.HasPrefix(b.Group, s.ground.Group("")) || !cgroup.Holds(b.Group, b.Workload) || !engine.InGroupOf(b.Workload, b.IDs[0]) {
-				t.Errorf("%+v, of the pod %v", b, alone[n])
+				t.Errorf("%+v, pod %v", b, alone[n])
 			}
 			if b.Pause == 0 && !s.facts.podless || b.Pause != 0 && (!cgroup.Holds(b.Group, b.Pause) || b.Pause == b.Workload) {
 				t.Errorf("pause process: %+v", b)
@@ -122,7 +122,7 @@ func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject
 				t.Errorf("%+v", got)
 			}
 		} else if got.Source != ofPods || got.Lane == 1 && got.Memory < held || got.Lane == 0 && got.Memory > held || got.CPU <= 0 || got.CPU > cpu {
-			t.Errorf("%+v; the group used %d ns", got, cpu)
+			t.Errorf("%+v; CPU time of the cgroup: %d ns", got, cpu)
 		}
 	}
 	if pods != 2 && (u.pods || pods != 0) {
@@ -130,12 +130,12 @@ func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject
 	}
 }
 
-// gone checks that a group is in no hierarchy.
+// gone checks that no hierarchy has the group.
 func gone(t *testing.T, hs []cgroup.Hierarchy, group string) {
 	t.Helper()
 	for _, h := range hs {
 		if _, err := os.Stat(filepath.Join(h.Mount, group)); err == nil {
-			t.Errorf("%s is left in %s", group, h.Mount)
+			t.Errorf("%s still exists in %s", group, h.Mount)
 		}
 	}
 }
@@ -149,8 +149,8 @@ func TestImpossiblePidIsZero(t *testing.T) {
 	}
 }
 
-// mounted checks the number of tmpfs mounts of a run in the engine's mount namespace. The
-// test's own namespace must have none.
+// mounted checks the number of tmpfs mounts of a run in the mount namespace of the engine.
+// The namespace of the test must have none.
 func mounted(t *testing.T, u engineUnderTest, runID string, want int) {
 	t.Helper()
 	for _, c := range []struct{ pid, want int }{{u.pid, want}, {os.Getpid(), 0}} {
@@ -176,7 +176,7 @@ func TestTmpfsBelongsToThePod(t *testing.T) {
 			enginetest.Must(t, s, op, 1)
 		}
 		sh("test -e /data/file && ! test -e /etc/file", 0)
-		// The tmpfs disappears with a removed and with a discarded pod.
+		// Removing or discarding a pod also removes its tmpfs.
 		for _, op := range []subject.Op{subject.Stop, subject.Remove, subject.StopPod, subject.RemovePod} {
 			enginetest.Must(t, s, op, 1)
 		}
@@ -185,8 +185,7 @@ func TestTmpfsBelongsToThePod(t *testing.T) {
 		mounted(t, u, env.RunID, 0)
 		enginetest.Must(t, s, subject.Run, 1)
 		sh("test -e /data/file", 1)
-		// tare clean removes the leftovers of a killed run: first the pods, then its
-		// folder.
+		// tare clean removes the pods of a killed run, and then its folder.
 		must.Get(s.Clean(t.Context(), env.RunID, false))(t)
 		must.OK(t, mounts.RemoveTree(env.Dir))
 		mounted(t, u, env.RunID, 0)
@@ -196,23 +195,23 @@ func TestTmpfsBelongsToThePod(t *testing.T) {
 func TestOpenFailsWithoutTheTmpfs(t *testing.T) {
 	u := onCRIO(t)
 	for name, change := range map[string]func(*subject.Env){
-		"a size that is none": func(e *subject.Env) { e.Workload.Tmpfs = -1 },
-		"a volume, too":       func(e *subject.Env) { e.Workload.Volume = filepath.Join(e.Dir, "volume") },
-		"an invalid folder":   func(e *subject.Env) { e.Dir = "/proc/tare" },
+		"negative size":    func(e *subject.Env) { e.Workload.Tmpfs = -1 },
+		"volume and tmpfs": func(e *subject.Env) { e.Workload.Volume = filepath.Join(e.Dir, "volume") },
+		"invalid folder":   func(e *subject.Env) { e.Dir = "/proc/tare" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := enginetest.Environment(t, 1)
 			env.Workload.Tmpfs = 1 << 20
 			change(&env)
 			if s, err := weigh(t, u, "runc").Open(t.Context(), env); err == nil {
-				t.Errorf("no error; closing it: %v", s.Close(t.Context()))
+				t.Errorf("Open succeeded; Close: %v", s.Close(t.Context()))
 			}
 			mounted(t, u, env.RunID, 0)
 		})
 	}
 }
 
-// CRI-O logs the pods and containers that it creates.
+// CRI-O logs each created pod and container.
 func TestCRIOLogsTheSamePodsAndContainers(t *testing.T) {
 	u := onCRIO(t)
 	count := func(what string) int {
@@ -225,9 +224,9 @@ func TestCRIOLogsTheSamePodsAndContainers(t *testing.T) {
 	for _, op := range subject.Ops {
 		enginetest.Must(t, s, op, lanes)
 	}
-	// Each lane creates a pod and a container in it, and then both at once.
+	// Each lane creates a pod and a container separately, and then both in one operation.
 	if pods, containers = count(pod)-pods, count(container)-containers; pods != 2*lanes || containers != 2*lanes {
-		t.Errorf("CRI-O logged %d pods and %d containers, tare made %d", pods, containers, 2*lanes)
+		t.Errorf("CRI-O logged %d pods and %d containers, want %d", pods, containers, 2*lanes)
 	}
 }
 
@@ -237,9 +236,9 @@ func TestPodGroupIsFoundForBothDrivers(t *testing.T) {
 	for name, dir := range map[string]string{
 		"cgroupfs":             "/kubepods/burstable/pod" + uid,
 		"cgroupfs, guaranteed": "/kubepods/pod" + uid,
-		"below another root":   "/tare/node-0/kubepods/besteffort/pod" + uid,
+		"other root":           "/tare/node-0/kubepods/besteffort/pod" + uid,
 		"systemd":              "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0c1d6a2e_1111_2222_3333_444455556666.slice",
-		"of another":           "",
+		"other pod":            "",
 	} {
 		mount := t.TempDir()
 		for _, d := range []string{dir + "/" + strings.Repeat("a", 64), "/kubepods/pod11111111-1111-2222-3333-444455556666", "/system.slice/" + uid} {

@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// isulad is a node whose own list has more containers than CRI's, as in iSulad 2.1.6
-// (ps-format of its recorded answers). A pod's container is named
+// isulad returns a node of iSulad 2.1.6. Its own list contains more containers than its CRI
+// list, as in the recorded output of ps. The container of a pod is named
 // k8s_POD_NAME_NAMESPACE_UID_0.
 func isulad(t *testing.T) (n *node, dir string) {
 	n = onNode(t)
@@ -40,17 +40,17 @@ func podOf(name string) string { return "k8s_POD_" + name + "_tare_" + name + "_
 func TestIsuladPodOfAnAbandonedCallIsRemoved(t *testing.T) {
 	const own = "tare-gone-0-1"
 	for name, c := range map[string]struct {
-		there []string // containers in isulad's own list
-		late  string   // one that appears later
-		found int      // at the first look
-		gone  string   // id of the removed one
+		there []string // containers in the list of isulad
+		late  string   // container that appears later
+		found int      // by the first clean
+		gone  string   // ID of the removed container
 		left  int
 	}{
-		"a pause container in state Created": {there: []string{podOf(own)}, found: 1, gone: "5e" + podOf(own)},
-		"one that isulad is still making":    {late: podOf(own), gone: "5e" + podOf(own)},
-		"a container in a pod":               {there: []string{"k8s_" + own + "_" + own + "_tare_" + own + "_0"}, found: 1, gone: "5ek8s_" + own + "_" + own + "_tare_" + own + "_0"},
-		"a pod of another run":               {there: []string{podOf("tare-other-0-1")}, left: 1},
-		"one outside of CRI":                 {there: []string{own + "_0"}, left: 1},
+		"created pause container":            {there: []string{podOf(own)}, found: 1, gone: "5e" + podOf(own)},
+		"pause container that appears later": {late: podOf(own), gone: "5e" + podOf(own)},
+		"container in a pod":                 {there: []string{"k8s_" + own + "_" + own + "_tare_" + own + "_0"}, found: 1, gone: "5ek8s_" + own + "_" + own + "_tare_" + own + "_0"},
+		"pod of another run":                 {there: []string{podOf("tare-other-0-1")}, left: 1},
+		"container outside of CRI":           {there: []string{own + "_0"}, left: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, dir := isulad(t)
@@ -72,13 +72,13 @@ func TestIsuladPodOfAnAbandonedCallIsRemoved(t *testing.T) {
 			left, _ := filepath.Glob(filepath.Join(dir, "*_0"))
 			check.Equal(t, "left", len(left), c.left)
 			if c.gone != "" && !slices.Contains(n.called, "RemovePodSandbox") {
-				t.Errorf("its network was not released: %v", n.called)
+				t.Errorf("the network was not released: %v", n.called)
 			}
 		})
 	}
 }
 
-// The engine's own list is read only after an abandoned call.
+// The list of the engine is read only after an abandoned call.
 func TestUnlistedPodsAreQueriedAfterAnAbandonedCall(t *testing.T) {
 	n, dir := isulad(t)
 	env := enginetest.Environment(t, 1)
@@ -88,7 +88,7 @@ func TestUnlistedPodsAreQueriedAfterAnAbandonedCall(t *testing.T) {
 	name := s.Held()[0].Name
 	must.Get(s.List(t.Context()))(t)
 	if _, err := os.Stat(filepath.Join(dir, "asked")); err == nil {
-		t.Error("it was asked in vain")
+		t.Error("the list was read without an abandoned call")
 	}
 	s.held[name].abandoned = true
 	must.Write(t, filepath.Join(dir, podOf(name)), "")
@@ -106,11 +106,11 @@ func TestContainerdRecordsAPodBeforeCRI(t *testing.T) {
 	enginetest.Must(t, s, subject.RunPod, 1)
 	held := s.Held()[0]
 	s.held[held.Name].abandoned = true
-	check.Equal(t, "by the records", must.Get(s.unanswered(t.Context()))(t), map[string][]string{held.Name: {held.Pod.ID}})
-	check.Equal(t, "another run's", len(must.Get((&driver{Target: s.Target, env: subject.Env{RunID: "x" + env.RunID}}).unanswered(t.Context()))(t)), 0)
+	check.Equal(t, "recorded pods", must.Get(s.unanswered(t.Context()))(t), map[string][]string{held.Name: {held.Pod.ID}})
+	check.Equal(t, "pods of another run", len(must.Get((&driver{Target: s.Target, env: subject.Env{RunID: "x" + env.RunID}}).unanswered(t.Context()))(t)), 0)
 }
 
-func TestLinkedLogIsFollowedOnlyIntoTheEnginesLogs(t *testing.T) {
+func TestLogLinkIsFollowedOnlyWithinTheEngineLogs(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
 	must.OK(t, os.MkdirAll(filepath.Join(root, "engines"), 0o755))
 	for _, file := range []string{filepath.Join(root, "engines/console.log"), filepath.Join(elsewhere, "shadow")} {
@@ -122,10 +122,10 @@ func TestLinkedLogIsFollowedOnlyIntoTheEnginesLogs(t *testing.T) {
 		root string
 		text string
 	}{
-		"below its root":       {filepath.Join(root, "engines/console.log"), root, "said\n"},
-		"another place":        {filepath.Join(elsewhere, "shadow"), root, ""},
+		"below the root":       {filepath.Join(root, "engines/console.log"), root, "said\n"},
+		"outside of the root":  {filepath.Join(elsewhere, "shadow"), root, ""},
 		"through another link": {filepath.Join(root, "away/shadow"), root, ""},
-		"out of the root":      {root + "/../" + filepath.Base(elsewhere) + "/shadow", root, ""},
+		"path out of the root": {root + "/../" + filepath.Base(elsewhere) + "/shadow", root, ""},
 		"an unknown root":      {filepath.Join(root, "engines/console.log"), "", ""},
 	} {
 		n := onNode(t)

@@ -20,7 +20,7 @@ import (
 
 const arch = runtime.GOARCH
 
-// configured makes a configuration folder of the docker command with a context "c".
+// configured creates a configuration folder of the docker command with the context "c".
 func configured(t *testing.T, current, meta string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func configured(t *testing.T, current, meta string) string {
 	return dir
 }
 
-func TestDaemonIsFoundAsByTheDockerCommand(t *testing.T) {
+func TestDaemonAddressMatchesTheDockerCommand(t *testing.T) {
 	for _, name := range passed {
 		t.Setenv(name, "")
 	}
@@ -45,20 +45,20 @@ func TestDaemonIsFoundAsByTheDockerCommand(t *testing.T) {
 		e    subject.Engine
 		want string
 	}{
-		"defaults":                    {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": plain}}, "unix:///var/run/docker.sock"},
-		"no configuration":            {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": "/no/such"}}, "unix:///var/run/docker.sock"},
-		"an address":                  {subject.Engine{Address: "tcp://h:1", Env: map[string]string{"DOCKER_HOST": "unix:///e.sock"}}, "tcp://h:1"},
-		"a socket's path":             {subject.Engine{Address: "/a.sock"}, "unix:///a.sock"},
-		"DOCKER_HOST":                 {subject.Engine{Env: map[string]string{"DOCKER_HOST": "unix:///e.sock", "DOCKER_CONFIG": current}}, "unix:///e.sock"},
-		"the current context":         {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": current}}, "unix:///c.sock"},
-		"DOCKER_CONTEXT":              {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "c", "DOCKER_CONFIG": plain}}, "unix:///c.sock"},
-		"the default context by name": {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "default", "DOCKER_CONFIG": current}}, "unix:///var/run/docker.sock"},
-		"an argument":                 {subject.Engine{Args: []string{"-H", "unix:///h.sock"}}, "unix:///h.sock"},
-		"an argument in one":          {subject.Engine{Args: []string{"--host=unix:///h.sock"}}, "unix:///h.sock"},
-		"an argument names a context": {subject.Engine{Args: []string{"--context", "c"}, Env: map[string]string{"DOCKER_CONFIG": plain, "DOCKER_HOST": "unix:///e.sock"}}, "unix:///c.sock"},
-		"a missing context":           {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "no", "DOCKER_CONFIG": plain}}, ""},
-		"an invalid configuration":    {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": configured(t, `"`, meta)}}, ""},
-		"an invalid context":          {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": configured(t, "c", "x")}}, ""},
+		"defaults":                {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": plain}}, "unix:///var/run/docker.sock"},
+		"no configuration":        {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": "/no/such"}}, "unix:///var/run/docker.sock"},
+		"address":                 {subject.Engine{Address: "tcp://h:1", Env: map[string]string{"DOCKER_HOST": "unix:///e.sock"}}, "tcp://h:1"},
+		"socket path":             {subject.Engine{Address: "/a.sock"}, "unix:///a.sock"},
+		"DOCKER_HOST":             {subject.Engine{Env: map[string]string{"DOCKER_HOST": "unix:///e.sock", "DOCKER_CONFIG": current}}, "unix:///e.sock"},
+		"current context":         {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": current}}, "unix:///c.sock"},
+		"DOCKER_CONTEXT":          {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "c", "DOCKER_CONFIG": plain}}, "unix:///c.sock"},
+		"default context by name": {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "default", "DOCKER_CONFIG": current}}, "unix:///var/run/docker.sock"},
+		"argument":                {subject.Engine{Args: []string{"-H", "unix:///h.sock"}}, "unix:///h.sock"},
+		"argument with =":         {subject.Engine{Args: []string{"--host=unix:///h.sock"}}, "unix:///h.sock"},
+		"context argument":        {subject.Engine{Args: []string{"--context", "c"}, Env: map[string]string{"DOCKER_CONFIG": plain, "DOCKER_HOST": "unix:///e.sock"}}, "unix:///c.sock"},
+		"missing context":         {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "no", "DOCKER_CONFIG": plain}}, ""},
+		"invalid configuration":   {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": configured(t, `"`, meta)}}, ""},
+		"invalid context":         {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": configured(t, "c", "x")}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := find(c.e)
@@ -94,7 +94,7 @@ func TestInvalidCertificatesAreRefused(t *testing.T) {
 
 func TestOversizedReplyIsAnError(t *testing.T) {
 	i := must.Get(image.Probe())(t)
-	long := strings.Repeat(" ", maxReply) // valid JSON as white space
+	long := strings.Repeat(" ", maxReply) // white space is valid in JSON
 	e, f := serve(t, map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q,"Comment":%q}`, i.ID, long)})
 	tg := &driver{Target: weigh(t, e, "", viaAPI), image: i, env: subject.Env{RunID: "r"}}
 	_, err := tg.hasImage(t.Context())
@@ -103,7 +103,7 @@ func TestOversizedReplyIsAnError(t *testing.T) {
 	_, err = tg.List(t.Context())
 	check.Error(t, err, "exceeds 4 MiB")
 	f.list = func() string { return "[" + long[2:] + "]" }
-	check.Equal(t, "a reply of just the length", len(must.Get(tg.List(t.Context()))(t)), 0)
+	check.Equal(t, "reply of the maximum length", len(must.Get(tg.List(t.Context()))(t)), 0)
 }
 
 func TestImageQueryHasItsOwnTimeout(t *testing.T) {

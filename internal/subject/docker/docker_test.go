@@ -21,14 +21,14 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// weigh returns a target on a daemon.
+// weigh returns a target on the daemon of an engine.
 func weigh(t *testing.T, e subject.Engine, runtime, via string) *Target {
 	t.Helper()
 	tg := must.Get(New(t.Context(), "docker/"+runtime, runtime, via, e))(t)
 	return tg.(*Target)
 }
 
-// open returns a session on a target. The end of the test closes it.
+// open opens a session on a target and closes it at the end of the test.
 func open(t *testing.T, tg *Target, lanes int) *session {
 	t.Helper()
 	return enginetest.Open(t, tg, enginetest.Environment(t, lanes)).(*session)
@@ -54,12 +54,12 @@ func TestDockerConforms(t *testing.T) {
 	}
 	enginetest.Conforms(t, cases...)
 	made, kept := seen()
-	check.That(t, made >= 2*2*enginetest.Lanes && len(kept) == 0, "%d containers in the events, %q left", made, kept)
+	check.That(t, made >= 2*2*enginetest.Lanes && len(kept) == 0, "%d containers in the events, %q without an end", made, kept)
 }
 
-// containers counts tare's containers in the daemon's events from now on, and returns the
-// ids of the remaining ones. The daemon drops events for a reader that is 100 ms late, so
-// an end event may be missing.
+// containers counts the containers of tare in the events of the daemon from now on. It also
+// returns the IDs of those without an end event. Such an event may be missing, because the
+// daemon drops events for a reader that is 100 ms late.
 func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,7 +100,7 @@ func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)
 	}
 }
 
-func TestAPIAndCommandMakeTheSameContainer(t *testing.T) {
+func TestAPIAndCommandCreateTheSameContainer(t *testing.T) {
 	d := engines.Docker(t)
 	link, node := enginetest.Loop(t, 1<<20)
 	made := map[string]string{}
@@ -111,13 +111,13 @@ func TestAPIAndCommandMakeTheSameContainer(t *testing.T) {
 		enginetest.Must(t, s, subject.Create, 1)
 		found := must.Get(s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{}))(t)
 		c, h := found.Container.Config, found.Container.HostConfig
-		h.ConsoleSize, h.RestartPolicy.Name = [2]uint{}, "" // the caller's terminal size; "no"
+		h.ConsoleSize, h.RestartPolicy.Name = [2]uint{}, "" // terminal size of the caller; "no"
 		made[via] = strings.ReplaceAll(compact(map[string]any{"image": c.Image, "labels": c.Labels, "cmd": c.Cmd, "entrypoint": c.Entrypoint,
 			"env": c.Env, "host": h}), s.first(), "ID")
 		made[via] = strings.ReplaceAll(made[via], s.env.RunID, "RUN")
 		for _, want := range []string{`"Runtime":"crun"`, `"Memory":536870912`, `"NetworkMode":"host"`, `"Tmpfs":{"/data":"nosuid,nodev,mode=1777,size=1048576,exec"}`,
 			`"Devices":[{"CgroupPermissions":"rwm","PathInContainer":"/dev/tare","PathOnHost":"` + node + `"}]`} {
-			check.That(t, strings.Contains(made[via], want), "%s made %s, without %s", via, made[via], want)
+			check.That(t, strings.Contains(made[via], want), "%s created %s, which lacks %s", via, made[via], want)
 		}
 	}
 	check.Equal(t, "the container by the API and by the command", made[viaAPI], made[viaCLI])
@@ -161,7 +161,7 @@ func TestDaemonProcessesAreFound(t *testing.T) {
 		"dockerd is %d, containerd %d, found %v", d.Pid, d.ContainerdPid, found)
 }
 
-func TestPodmanServiceIsWeighedAsDocker(t *testing.T) {
+func TestPodmanServiceIsMeasuredAsDocker(t *testing.T) {
 	p := engines.Podman(t)
 	target := func(t *testing.T) subject.Target { return weigh(t, subject.Engine{Address: p.Host}, "", viaAPI) }
 	info := target(t).Info()

@@ -28,7 +28,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stranger creates a foreign container from tare's image.
+// stranger creates a container of another owner from tare's image.
 func stranger(t *testing.T, tg *Target, ref, name string) string {
 	t.Helper()
 	o := (&driver{Target: tg, image: &image.Image{Ref: ref}}).options(name, engine.Place{})
@@ -40,11 +40,11 @@ func stranger(t *testing.T, tg *Target, ref, name string) string {
 	return made.ID
 }
 
-func TestExistingNameIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
+func TestExistingNameIsAFailureAndItsOwnerIsUntouched(t *testing.T) {
 	d := engines.Docker(t)
 	for _, via := range []string{viaAPI, viaCLI} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), 2)
-		var next int // number of the first lane's next container
+		var next int // number of the next container of the first lane
 		must.Get(fmt.Sscanf(strings.TrimPrefix(engine.NewName("", 0), "tare--0-"), "%d", &next))(t)
 		next++
 		theirs := stranger(t, s.Target, s.image.Ref, engine.Name(s.env.RunID, 1, next+1))
@@ -57,7 +57,7 @@ func TestExistingNameIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 			"%s: %+v", via, f)
 		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(2)))
 		left := d.Containers(t)
-		check.That(t, len(left) == 1 && left[0] == theirs, "left: %v, the other's is %s", left, theirs)
+		check.That(t, len(left) == 1 && left[0] == theirs, "remaining containers: %v, want only %s", left, theirs)
 		must.Get(s.ContainerRemove(t.Context(), theirs, client.ContainerRemoveOptions{}))(t)
 	}
 }
@@ -70,11 +70,11 @@ func liar(t *testing.T) string {
 	return path
 }
 
-// Both cases use one daemon; the second one kills it.
-func TestFalseSuccessAndDyingDaemonAreFailures(t *testing.T) {
+// Both cases use one daemon. The second case kills it.
+func TestFalseSuccessAndKilledDaemonAreFailures(t *testing.T) {
 	d := engines.Docker(t, engines.Runtime("idle", liar(t)))
 	e := subject.Engine{Address: d.Host}
-	t.Run("a start that starts nothing", func(t *testing.T) {
+	t.Run("start without effect", func(t *testing.T) {
 		env := enginetest.Environment(t, 1)
 		env.Timeout = 8 * time.Second
 		s := must.Get(weigh(t, e, "idle", viaAPI).Open(t.Context(), env))(t)
@@ -83,12 +83,12 @@ func TestFalseSuccessAndDyingDaemonAreFailures(t *testing.T) {
 		f := samples[0].Failure
 		check.That(t, f != nil && f.Kind == record.FailWorkload && strings.Contains(f.Detail, "first line"), "got %+v", f)
 	})
-	t.Run("a daemon that is killed", func(t *testing.T) {
+	t.Run("daemon is killed", func(t *testing.T) {
 		s := must.Get(weigh(t, e, "crun", viaAPI).Open(t.Context(), enginetest.Environment(t, 20)))(t)
 		b := must.Get(s.Prepare(t.Context(), subject.Run, enginetest.UpTo(20)))(t)
 		began := time.Now()
-		// Stop the daemon after the release, because the lanes connect before it. It is
-		// stopped before it is killed, so that no lane finishes earlier.
+		// The lanes connect before the release, so stop the daemon afterwards. SIGSTOP
+		// before SIGKILL prevents any lane from finishing.
 		_, samples, err := subject.StartBetween(t.Context(), b, func() {
 			_ = syscall.Kill(d.Pid, syscall.SIGSTOP)
 			time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
@@ -123,7 +123,7 @@ func TestFalseSuccessAndDyingDaemonAreFailures(t *testing.T) {
 	})
 }
 
-// relay forwards connections to a daemon's socket.
+// relay forwards connections to the socket of a daemon.
 func relay(t *testing.T, network, at, host string) string {
 	t.Helper()
 	l := must.Get(net.Listen(network, at))(t)
@@ -220,11 +220,11 @@ func TestRemoteDaemonRefusesLocalFolders(t *testing.T) {
 		_, err := weigh(t, e, "", viaAPI).Open(t.Context(), env)
 		check.That(t, errors.Is(err, subject.ErrUnsupported) && strings.Contains(err.Error(), what+" on a daemon elsewhere"), "%v", err)
 		_, err = os.Stat(path)
-		check.That(t, os.IsNotExist(err), "the folder was made: %v", err)
+		check.That(t, os.IsNotExist(err), "the folder was created: %v", err)
 	}
 }
 
-func TestMemoryIsThatOfDockerStats(t *testing.T) {
+func TestMemoryMatchesDockerStats(t *testing.T) {
 	for name, c := range map[string]struct {
 		stats string
 		want  int64

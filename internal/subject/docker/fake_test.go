@@ -24,15 +24,15 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// fake is a daemon with scripted answers, used for broken daemons. The keys of answers
-// have no API version: "POST /images/load".
+// fake is a daemon with fixed answers. It imitates broken daemons. A key of answers has no
+// API version, for example "POST /images/load".
 type fake struct {
-	answers map[string]string // a status and a body, or the whole body
+	answers map[string]string // a status and a body, or only a body
 	headers http.Header
 	asked   atomic.Int64
 	name    string        // the last requested container, NAME in paths and answers
-	load    func()        // called when an image is loaded; may be nil
-	list    func() string // answers GET /containers/json if set, for answers that change
+	load    func()        // called for each loaded image; may be nil
+	list    func() string // if set, answers GET /containers/json
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -114,20 +114,20 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 		engine  subject.Engine
 		want    string
 	}{
-		"no daemon":                  {engine: subject.Engine{Address: "/no/such.sock"}, want: "no Docker daemon at unix:///no/such.sock"},
-		"a plain file":               {engine: subject.Engine{Address: plain}, want: "the Docker daemon at unix://" + plain},
-		"a strange address":          {engine: subject.Engine{Address: "npipe:////./pipe/docker"}, want: "unsupported address"},
-		"a daemon behind ssh":        {engine: subject.Engine{Address: "ssh://h"}, want: "run tare on the daemon's machine"},
-		"an API that is too old":     {api: "1.39", want: "1.39 is not supported"},
-		"Windows containers":         {answers: map[string]string{"GET /info": `{"OSType":"windows"}`}, want: `"windows" containers`},
-		"another architecture":       {answers: map[string]string{"GET /info": `{"OSType":"linux","Architecture":"s390x"}`}, want: "s390x"},
-		"no JSON":                    {answers: map[string]string{"GET /info": "<html>"}, want: "the Docker daemon at"},
-		"an error":                   {answers: map[string]string{"GET /version": `500 {"message":"no disk"}`}, want: "no disk"},
-		"no such runtime":            {runtime: "kata", want: `no runtime "kata" (registered: runc, gv)`},
-		"another network":            {engine: subject.Engine{Network: "mine"}, want: `unknown network "mine"`},
-		"no docker command":          {via: viaCLI, engine: subject.Engine{Command: "/no/docker"}, want: "no docker command"},
-		"a stand-in for the command": {via: viaCLI, engine: subject.Engine{Command: stand}, want: "is not Docker's"},
-		"an old command":             {via: viaCLI, engine: subject.Engine{Command: old}, want: "19.03.15"},
+		"no daemon":                    {engine: subject.Engine{Address: "/no/such.sock"}, want: "no Docker daemon at unix:///no/such.sock"},
+		"regular file":                 {engine: subject.Engine{Address: plain}, want: "the Docker daemon at unix://" + plain},
+		"unsupported address":          {engine: subject.Engine{Address: "npipe:////./pipe/docker"}, want: "unsupported address"},
+		"daemon behind ssh":            {engine: subject.Engine{Address: "ssh://h"}, want: "run tare on the daemon's machine"},
+		"old API":                      {api: "1.39", want: "1.39 is not supported"},
+		"Windows containers":           {answers: map[string]string{"GET /info": `{"OSType":"windows"}`}, want: `"windows" containers`},
+		"other architecture":           {answers: map[string]string{"GET /info": `{"OSType":"linux","Architecture":"s390x"}`}, want: "s390x"},
+		"no JSON":                      {answers: map[string]string{"GET /info": "<html>"}, want: "the Docker daemon at"},
+		"error":                        {answers: map[string]string{"GET /version": `500 {"message":"no disk"}`}, want: "no disk"},
+		"missing runtime":              {runtime: "kata", want: `no runtime "kata" (registered: runc, gv)`},
+		"unknown network":              {engine: subject.Engine{Network: "mine"}, want: `unknown network "mine"`},
+		"no docker command":            {via: viaCLI, engine: subject.Engine{Command: "/no/docker"}, want: "no docker command"},
+		"other program as the command": {via: viaCLI, engine: subject.Engine{Command: stand}, want: "is not Docker's"},
+		"old command":                  {via: viaCLI, engine: subject.Engine{Command: old}, want: "19.03.15"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := c.engine
@@ -153,7 +153,7 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 
 func TestHangingDaemonTimesOut(t *testing.T) {
 	e, _ := serve(t, map[string]string{"GET /info": "hang"})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than tare's own timeout
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // shorter than the timeout of tare
 	defer cancel()
 	began := time.Now()
 	_, err := Runtimes(ctx, e)
@@ -169,14 +169,14 @@ func TestImportChecksTheImageAndNeverPulls(t *testing.T) {
 		answers map[string]string
 		want    string // "" for none
 	}{
-		"it is there":                  {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.ID)}, ""},
-		"it is in containerd's store":  {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.Digest)}, ""},
-		"another one has its name":     {map[string]string{here: `{"Id":"sha256:0"}`}, "is another image"},
-		"the load fails":               {map[string]string{"POST /images/load": `500 {"message":"no space"}`}, "no space"},
-		"the load fails in its reply":  {map[string]string{"POST /images/load": `{"stream":"x"}` + "\n" + `{"errorDetail":{},"error":"no space"}`}, i.Ref + ": no space"},
-		"the load's reply is not JSON": {map[string]string{"POST /images/load": `<html>`}, "unreadable reply"},
-		"the load's reply has no end":  {map[string]string{"POST /images/load": strings.Repeat(`{"stream":"x"}`, 1<<17)}, "unreadable reply"},
-		"it is not there afterwards":   {map[string]string{"POST /images/load": `{"stream":"Loaded image: other\n"}`}, "does not list it after the load"},
+		"image exists":                   {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.ID)}, ""},
+		"image in the containerd store":  {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.Digest)}, ""},
+		"other image with the same name": {map[string]string{here: `{"Id":"sha256:0"}`}, "is another image"},
+		"failed load":                    {map[string]string{"POST /images/load": `500 {"message":"no space"}`}, "no space"},
+		"failed load with status 200":    {map[string]string{"POST /images/load": `{"stream":"x"}` + "\n" + `{"errorDetail":{},"error":"no space"}`}, i.Ref + ": no space"},
+		"reply is not JSON":              {map[string]string{"POST /images/load": `<html>`}, "unreadable reply"},
+		"endless reply":                  {map[string]string{"POST /images/load": strings.Repeat(`{"stream":"x"}`, 1<<17)}, "unreadable reply"},
+		"load without effect":            {map[string]string{"POST /images/load": `{"stream":"Loaded image: other\n"}`}, "does not list it after the load"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := serve(t, c.answers)
@@ -199,7 +199,7 @@ func TestInterruptedRunAwaitsItsLoad(t *testing.T) {
 	check.That(t, made && err == nil, "made %v, %v", made, err)
 }
 
-// An input is the operation, the result of inspect or, for a removal, of the list, and the log.
+// An input has the operation, the result of inspect (rm: of the list), and the log.
 func TestSuccessWithoutEffectIsAFailure(t *testing.T) {
 	i := must.Get(image.Probe())(t)
 	golden.Cases(t, "testdata/states.txt", func(t *testing.T, input string) string {
@@ -236,7 +236,7 @@ func TestSuccessWithoutEffectIsAFailure(t *testing.T) {
 		if f == nil {
 			return "success"
 		}
-		check.That(t, f.Command != "", "the failure names no command")
+		check.That(t, f.Command != "", "the failure has no command")
 		return f.Kind + ": " + f.Detail
 	})
 }

@@ -27,14 +27,14 @@ type fake struct {
 	comes     map[string]time.Duration // containers that appear after the given delay
 	began     time.Time
 	removing  time.Duration
-	mute      error // returned by List
+	mute      error // error of List
 	image     bool
-	loaded    time.Time // when the image of an abandoned load appears
+	loaded    time.Time // time at which the image of an abandoned load appears
 	imports   int
 	drops     int
-	broken    error         // returned by Import
+	broken    error         // error of Import
 	loads     time.Duration // how long an abandoned load continues
-	undropped error         // returned by Drop
+	undropped error         // error of Drop
 	freed     time.Time     // when a drop starts to succeed; zero: never
 }
 
@@ -117,7 +117,7 @@ func TestRemovalTimesOut(t *testing.T) {
 func TestQuietPeriodGrowsWithAbandonedCalls(t *testing.T) {
 	for _, c := range []struct {
 		outstanding int
-		comes, want time.Duration // want: at least, and less than two seconds more
+		comes, want time.Duration // want is the minimum; the maximum is two seconds more
 	}{
 		{0, time.Hour, 0},
 		{1, time.Hour, 1050 * time.Millisecond},
@@ -177,23 +177,23 @@ func TestLateContainersOfAnInterruptedBatchAreRemoved(t *testing.T) {
 			all[n] = n
 		}
 		if err := s.Discard(t.Context(), all); err != nil || len(f.has)+len(f.comes) != 0 {
-			t.Errorf("%v; left %v, not yet there %v", err, f.has, f.comes)
+			t.Errorf("%v; containers %v, later ones %v", err, f.has, f.comes)
 		}
 		began := time.Now()
 		if err := s.Close(t.Context()); err != nil || time.Since(began) > 0 {
-			t.Errorf("waited again: %v after %v", err, time.Since(began))
+			t.Errorf("Close waited again: %v after %v", err, time.Since(began))
 		}
 	})
 }
 
-func TestCloseNamesContainersThatMayRemain(t *testing.T) {
+func TestCloseReportsContainersThatMayRemain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		upset func(f *fake) time.Duration // how long Close may take
 		want  string
 	}{
-		{"the engine does not answer", func(f *fake) time.Duration { f.mute = errors.New("no answer"); return time.Minute }, "no answer"},
-		{"the time is over", func(*fake) time.Duration { return time.Second / 2 }, errLate.Error()},
+		{"unresponsive engine", func(f *fake) time.Duration { f.mute = errors.New("no answer"); return time.Minute }, "no answer"},
+		{"expired timeout", func(*fake) time.Duration { return time.Second / 2 }, errLate.Error()},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
@@ -259,9 +259,9 @@ func TestImageOfAnAbandonedLoadIsRemovedWhenItAppears(t *testing.T) {
 		drops int
 		left  bool
 	}{
-		"it appears soon":   {imageComes / 2, 2, false},
-		"it appears later":  {time.Hour, 1, true},
-		"it existed before": {time.Nanosecond, 2, false},
+		"appears soon":   {imageComes / 2, 2, false},
+		"appears later":  {time.Hour, 1, true},
+		"existed before": {time.Nanosecond, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -294,9 +294,9 @@ func TestImageInUseIsRemovedOnceUnused(t *testing.T) {
 		why  string
 		gone bool
 	}{
-		"its user disappears":           {90 * time.Second, "the image is in use", true},
-		"its user stays":                {time.Hour, "the image is in use", false},
-		"another reason is not retried": {time.Second, "the disk is broken", false},
+		"temporarily in use":         {90 * time.Second, "the image is in use", true},
+		"permanently in use":         {time.Hour, "the image is in use", false},
+		"other error is not retried": {time.Second, "the disk is broken", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

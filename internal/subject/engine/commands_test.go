@@ -24,8 +24,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestUnknownIsOnlyAboutMissingObjects(t *testing.T) {
-	// podman 5 on cgroup v1 prints it for every command.
+func TestUnknownMatchesOnlyMissingObjects(t *testing.T) {
+	// podman 5 on cgroup v1 prints this warning for every command.
 	const warning = `time="2026-11-06T16:57:41Z" level=warning msg="Using cgroups-v1 which is deprecated in favor of cgroups-v2 with Podman v5 and will be removed in a future version."`
 	for _, c := range []struct {
 		err  error
@@ -117,8 +117,8 @@ func TestImageBelongsToTheRunOnlyIfItWasLoaded(t *testing.T) {
 	}
 }
 
-// noting is an engine that reports a stop at the third query and has one unreadable
-// container.
+// noting is an engine that reports a stop at the third query. One of its containers is
+// unreadable.
 type noting struct {
 	*fake
 	looks int
@@ -165,8 +165,8 @@ func TestGroupNameMatchesWholeIDs(t *testing.T) {
 	}
 }
 
-// The first process of a VM is in the machine's PID namespace.
-func TestKillCommandsSparesTheMachinesPIDNamespace(t *testing.T) {
+// The first process of a VM is in the PID namespace of the machine.
+func TestKillCommandsSparesTheHostPIDNamespace(t *testing.T) {
 	sleep := exec.Command("sleep", "60")
 	must.OK(t, sleep.Start())
 	b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", sleep.Process.Pid)))(t)

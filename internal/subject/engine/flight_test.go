@@ -22,8 +22,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// starting imitates a Kata shim by name and arguments. It continues a start after its
-// client disconnected. On proceed it creates the same files as a real shim and exits.
+// starting imitates the name and arguments of a Kata shim. It continues a start after its
+// client has disconnected. On proceed it creates the files of a real shim and exits.
 type starting struct {
 	cmd  exec.Cmd
 	in   *os.File
@@ -42,7 +42,7 @@ func shim(t *testing.T, dir, script string, args ...string) *starting {
 	return s
 }
 
-// started starts a command and waits until its arguments are visible, shortly after exec.
+// started starts a command and waits until its arguments are visible after exec.
 func started(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	must.OK(t, cmd.Start())
@@ -54,7 +54,7 @@ func started(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// proceed lets the shim finish.
+// proceed makes the shim finish.
 func (s *starting) proceed() {
 	if !s.done {
 		s.done = true
@@ -63,7 +63,7 @@ func (s *starting) proceed() {
 	}
 }
 
-// machineOf is a machine on which the sandboxes of a run leave files behind.
+// machineOf is a machine with files left behind by the sandboxes of a run.
 type machineOf struct {
 	root string
 	hs   []cgroup.Hierarchy
@@ -86,12 +86,12 @@ func TestAbandonedStartIsAwaitedAndItsResultRemoved(t *testing.T) {
 	hex := strings.Repeat("5e", 30) + fmt.Sprintf("%04x", os.Getpid()&0xffff)
 	for name, c := range map[string]struct {
 		id    string // of the sandbox
-		names bool   // the shim's bundle has the pod's name
-		knows bool   // the flight has the id
+		names bool   // the bundle of the shim has the name of the pod
+		knows bool   // the flight has the ID
 	}{
-		"a container with the run's name":       {id: Name(run, 0, 1)},
-		"a pod named only in its shim's bundle": {id: hex, names: true},
-		"a pod that the engine listed before":   {id: hex, knows: true},
+		"container with the name of the run":               {id: Name(run, 0, 1)},
+		"pod with its name only in the bundle of the shim": {id: hex, names: true},
+		"pod with a known ID":                              {id: hex, knows: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := onMachine(t)
@@ -129,7 +129,7 @@ func TestAbandonedStartIsAwaitedAndItsResultRemoved(t *testing.T) {
 			must.OK(t, err)
 			check.Equal(t, "removed", len(removed), 4)
 			check.Equal(t, "left", len(m.there(c.id)), 0)
-			check.Equal(t, "left at a second look", len(f.Keeps(m.hs)), 0)
+			check.Equal(t, "leftovers at the second settle", len(f.Keeps(m.hs)), 0)
 			check.Equal(t, "another's", len(m.there("web")), 1)
 		})
 	}
@@ -162,7 +162,7 @@ func TestStuckShimIsKilledAndOtherProgramsAreNot(t *testing.T) {
 		"containerd-shim-runc-v2": {true, shimEnds},
 		"containerd-shim-kata-v2": {true, vmBoots},
 		"qemu-system-x86_64":      {true, vmBoots},
-		"docker":                  {false, shimEnds + killEnds}, // a user's command
+		"docker":                  {false, shimEnds + killEnds}, // a command of a user
 	} {
 		in, w, err := os.Pipe()
 		must.OK(t, err)
@@ -185,7 +185,7 @@ func TestStuckShimIsKilledAndOtherProgramsAreNot(t *testing.T) {
 	}
 }
 
-// telling is an engine with fixed states.
+// telling is an engine with fixed container states.
 type telling struct {
 	*fake
 	states map[string]State
@@ -222,16 +222,16 @@ func TestProcessesOfOthersAreNotAwaited(t *testing.T) {
 	bundle := t.TempDir()
 	must.Write(t, filepath.Join(bundle, "config.json"), `{"annotations":{"io.kubernetes.cri.sandbox-name":"`+Name(run, 0, 1)+`"}}`)
 	for name, args := range map[string][]string{
-		"a shim of another run":                          {"-id", Name("other"+run, 0, 1)},
-		"a name that begins with the run's":              {"-id", "x" + Name(run, 0, 1)},
-		"a shim whose folder is not that of an argument": {"-id", "web"},
+		"shim of another run":                    {"-id", Name("other"+run, 0, 1)},
+		"name that contains the name of the run": {"-id", "x" + Name(run, 0, 1)},
+		"shim with another folder":               {"-id", "web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shim(t, bundle, "true", args...)
 			check.Equal(t, "processes", len(NewFlight(run).processes()), 0)
 		})
 	}
-	t.Run("a program that does not belong to an engine", func(t *testing.T) {
+	t.Run("program without an engine", func(t *testing.T) {
 		in, w, err := os.Pipe()
 		must.OK(t, err)
 		vi := exec.Cmd{Path: "/bin/sh", Args: []string{"vi", "-c", "read x", "sh", Name(run, 0, 1)}, Stdin: in}
@@ -241,7 +241,7 @@ func TestProcessesOfOthersAreNotAwaited(t *testing.T) {
 	})
 }
 
-// An id such as "1" is among the arguments of many programs.
+// A short ID such as "1" is an argument of many programs.
 func TestShortIDMatchesNoProcess(t *testing.T) {
 	shim(t, t.TempDir(), "true", "-smp", "1")
 	check.Equal(t, "processes", len(NewFlight("", "1", "a", "tare-1", "k8s.io").processes()), 0)
@@ -291,15 +291,14 @@ func TestSandboxIDsAreWrittenToDisk(t *testing.T) {
 	check.Equal(t, "another's", m.there("web"), m.folders("web"))
 }
 
-// Once the engine has forgotten the sandboxes, the run's file of sandbox ids is the only
-// trace.
+// Once the engine has forgotten its sandboxes, only the file of the run has their IDs.
 func TestSettleRemovesRecordedSandboxes(t *testing.T) {
 	need.Root(t)
 	need.Tool(t, "unshare")
 	m := onMachine(t)
 	hex := strings.Repeat("5e", 30) + fmt.Sprintf("%04x", os.Getpid()&0xffff)
 	keep := func(id string) {
-		for _, folder := range m.folders(id)[:3] { // without cgroups: Settle reads those of the machine
+		for _, folder := range m.folders(id)[:3] { // not the cgroups, because Settle reads those of the machine
 			must.OK(t, os.MkdirAll(folder, 0o755))
 		}
 	}
@@ -326,7 +325,7 @@ func TestSettleRemovesRecordedSandboxes(t *testing.T) {
 	_, err := f.Settle(t.Context(), false)
 	check.Error(t, err, "ip netns delete cnitest-since")
 	if strings.Contains(err.Error(), "cnitest-before") || strings.Contains(err.Error(), "cnitest-own") {
-		t.Errorf("it names more: %v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 	check.Equal(t, "left", len(m.there(hex))+len(m.there(Name("jj", 0, 7))), 0)
 	check.Equal(t, "another's", len(m.there("web")), 3)
@@ -344,7 +343,7 @@ func TestSandboxOfAnUnknownRunStaysAndIsNamed(t *testing.T) {
 	must.Get(os.Stat(path))(t)
 }
 
-// A sandbox's state names the run in its cgroup paths.
+// The cgroup paths in the state of a sandbox contain the run ID.
 func TestSandboxIsFoundByItsState(t *testing.T) {
 	m, mine, others := onMachine(t), strings.Repeat("5e", 32), strings.Repeat("5f", 32)
 	for id, of := range map[string]string{mine: "kk", others: "other"} {

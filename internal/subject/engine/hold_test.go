@@ -23,21 +23,21 @@ func TestSharedResourceIsRemovedByTheLastHolder(t *testing.T) {
 	_ = first(remove)
 	_ = first(remove) // the second call has no effect
 	if made != 1 || removed != 0 {
-		t.Errorf("made %d, removed %d while it is in use", made, removed)
+		t.Errorf("created %d times, removed %d times while in use", made, removed)
 	}
 	_ = second(remove)
 	check.Equal(t, "removed", removed, 1)
 	found := hold(true)
 	_ = found(remove)
 	if made != 2 || removed != 1 {
-		t.Errorf("what was found there: made %d, removed %d", made, removed)
+		t.Errorf("existing resource: created %d times, removed %d times", made, removed)
 	}
 	broken := errors.New("no")
 	if _, err := Hold("y", func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 	if _, err := Hold("y", func() (bool, error) { return true, nil }); err != nil {
-		t.Errorf("after an error: %v", err)
+		t.Errorf("hold after an error: %v", err)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestLoadContinuesBrieflyAfterAnInterruption(t *testing.T) {
 		end()
 		began := time.Now()
 		if <-ctx.Done(); time.Since(began) != imageEnds {
-			t.Errorf("given up after %v", time.Since(began))
+			t.Errorf("canceled after %v", time.Since(began))
 		}
 	})
 }

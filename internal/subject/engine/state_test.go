@@ -34,16 +34,16 @@ func TestStateIsCheckedAgainstTheOperation(t *testing.T) {
 		want  string
 	}{
 		{"created", subject.Create, State{Status: Created}, "", ""},
-		{"created and running already", subject.Create, State{Status: Running, Said: "running"}, record.FailState, "running, not created"},
+		{"created, but already running", subject.Create, State{Status: Running, Said: "running"}, record.FailState, "running, not created"},
 		{"running", subject.Start, State{Status: Running, Pid: self}, "", ""},
 		{"running without a process", subject.Run, State{Status: Running, Pid: 1 << 22}, record.FailState, "does not"},
 		{"running, pid 0", subject.Run, State{Status: Running}, record.FailState, "does not"},
-		{"ended at once", subject.Run, State{Status: Exited, Said: "exited", Exit: 3}, record.FailState, "ended with 3"},
+		{"ended immediately", subject.Run, State{Status: Exited, Said: "exited", Exit: 3}, record.FailState, "ended with 3"},
 		{"stopped", subject.Stop, State{Status: Exited}, "", ""},
-		{"stopped by force", subject.Stop, State{Status: Exited, Exit: 137}, record.FailWorkload, "signal 9 instead of ending on SIGQUIT"},
-		{"stopped with an error", subject.Stop, State{Status: Exited, Exit: 2}, record.FailWorkload, "status 2"},
-		{"stopped for lack of memory", subject.Stop, State{Status: Exited, Exit: 137, OOMKilled: true}, record.FailWorkload, "lack of memory"},
-		{"stopped; another of its processes was killed for lack of memory", subject.Stop, State{Status: Exited, OOMKilled: true}, "", ""},
+		{"stopped by SIGKILL", subject.Stop, State{Status: Exited, Exit: 137}, record.FailWorkload, "signal 9 instead of ending on SIGQUIT"},
+		{"stopped with an exit code", subject.Stop, State{Status: Exited, Exit: 2}, record.FailWorkload, "status 2"},
+		{"killed for lack of memory", subject.Stop, State{Status: Exited, Exit: 137, OOMKilled: true}, record.FailWorkload, "lack of memory"},
+		{"stopped; OOM kill of another process", subject.Stop, State{Status: Exited, OOMKilled: true}, "", ""},
 		{"stopped with an unknown status", subject.Stop, State{Status: Exited, Exit: 128, ExitUnseen: true, Why: "StartError lost"}, record.FailState, "did not see how the workload ended: its status 128 is the engine's own (StartError lost)"},
 		{"not stopped", subject.Stop, State{Status: Running, Said: "running"}, record.FailState, "running, not exited"},
 		{"removed", subject.Remove, State{}, "", ""},
@@ -86,7 +86,7 @@ func TestAwaitReportsReadsEveryContainer(t *testing.T) {
 			return "tare-probe/1 a 1\n", nil
 		}
 		if len(left) != 1 || left[0].Name != "b" {
-			t.Errorf("asked again for %+v", left)
+			t.Errorf("queried again: %+v", left)
 		}
 		return "tare-probe/1 b 2\n", nil
 	}
@@ -121,7 +121,7 @@ func TestAwaitReportsKeepsNoOtherOutput(t *testing.T) {
 			return fmt.Sprintf("tare-probe/1 %s 7\n", left[0].Name) + strings.Repeat(noise, len(left)), nil
 		})
 		if most := int64(5 * len(containers) * len(noise)); err != nil || len(reported) != 100 || held > most {
-			t.Errorf("%d reports; %d bytes kept, more than five times one read of %d: %v", len(reported), held, most/5, err)
+			t.Errorf("%d reports; %d bytes kept, want at most five reads of %d: %v", len(reported), held, most/5, err)
 		}
 	})
 }
@@ -171,14 +171,14 @@ func TestHardLimitsAreParsed(t *testing.T) {
 
 func TestUnframeSplitsStreams(t *testing.T) {
 	for name, c := range map[string]struct{ in, out, err, fails string }{
-		"both streams":           {"\x01\x00\x00\x00\x00\x00\x00\x02ab\x02\x00\x00\x00\x00\x00\x00\x01c\x01\x00\x00\x00\x00\x00\x00\x01d", "abd", "c", ""},
-		"nothing":                {"", "", "", ""},
-		"an empty frame":         {"\x01\x00\x00\x00\x00\x00\x00\x00", "", "", ""},
-		"the daemon's own error": {"\x03\x00\x00\x00\x00\x00\x00\x02no", "", "no", ""},
-		"a cut header":           {"\x01\x00\x00", "", "", "truncated in a frame header"},
-		"a cut frame":            {"\x01\x00\x00\x00\xff\xff\xff\xffabc", "abc", "", "truncated in a frame"},
-		"no frames at all":       {"hello, world", "", "", "output without frames"},
-		"more than the limit":    {"\x01\x00\x00\x00\x00\x00\x00\x0a0123456789\x01\x00\x00\x00\x00\x00\x00\x01x", "01234567", "", ""},
+		"both streams":        {"\x01\x00\x00\x00\x00\x00\x00\x02ab\x02\x00\x00\x00\x00\x00\x00\x01c\x01\x00\x00\x00\x00\x00\x00\x01d", "abd", "c", ""},
+		"nothing":             {"", "", "", ""},
+		"an empty frame":      {"\x01\x00\x00\x00\x00\x00\x00\x00", "", "", ""},
+		"error of the daemon": {"\x03\x00\x00\x00\x00\x00\x00\x02no", "", "no", ""},
+		"truncated header":    {"\x01\x00\x00", "", "", "truncated in a frame header"},
+		"truncated frame":     {"\x01\x00\x00\x00\xff\xff\xff\xffabc", "abc", "", "truncated in a frame"},
+		"no frames":           {"hello, world", "", "", "output without frames"},
+		"more than the limit": {"\x01\x00\x00\x00\x00\x00\x00\x0a0123456789\x01\x00\x00\x00\x00\x00\x00\x01x", "01234567", "", ""},
 	} {
 		out, said := Kept{Most: 8}, Kept{Most: 8}
 		err := Unframe(strings.NewReader(c.in), &out, &said)

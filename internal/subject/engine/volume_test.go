@@ -45,7 +45,7 @@ func TestEachLaneHasAWritableFolder(t *testing.T) {
 }
 
 func TestVolumeIsClosedToOtherUsers(t *testing.T) {
-	dir := t.TempDir() // other users may traverse it
+	dir := t.TempDir() // other users can traverse it
 	defer volumes(t, dir).Close()
 	check.Equal(t, "mode", must.Get(os.Stat(dir))(t).Mode().Perm(), 0o700)
 }
@@ -116,7 +116,7 @@ func TestFindDeviceFollowsLinks(t *testing.T) {
 	need.Root(t)
 	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	node, link, odd := filepath.Join(dir, "node"), filepath.Join(dir, "pci-0:1"), filepath.Join(dir, "a:b")
-	for _, path := range []string{node, odd} { // it is never opened, so 259:1048575 need not exist
+	for _, path := range []string{node, odd} { // the device is never opened, so it need not exist
 		must.OK(t, unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(259, 1048575))))
 	}
 	must.OK(t, os.Symlink(node, link))
@@ -132,14 +132,14 @@ func TestDevicePassesToAllRuntimesButGVisor(t *testing.T) {
 		err  error
 		want string // "" for no error
 	}{
-		"runc":                         {err: Passes(device, "runc", "/usr/sbin/runc", "", "runc version 1.1.5")},
-		"Kata":                         {err: Passes(device, "kata", "io.containerd.kata.v2")},
-		"gVisor":                       {Passes(device, "gv", "/opt/bin/runsc"), "gVisor (/opt/bin/runsc)"},
-		"gVisor's shim":                {Passes(device, "gv", "", "io.containerd.runsc.v1"), "gVisor"},
-		"gVisor by its version output": {Passes(device, "x", "/x", "runsc version release-20260101.0"), "gVisor"},
-		"another one in its folder":    {err: Passes(device, "/opt/gvisor/crun")},
-		"gVisor without a device":      {err: Passes(subject.Workload{Volume: "/v"}, "runsc")},
-		"no name":                      {err: Passes(device)},
+		"runc":                               {err: Passes(device, "runc", "/usr/sbin/runc", "", "runc version 1.1.5")},
+		"Kata":                               {err: Passes(device, "kata", "io.containerd.kata.v2")},
+		"gVisor":                             {Passes(device, "gv", "/opt/bin/runsc"), "gVisor (/opt/bin/runsc)"},
+		"gVisor shim":                        {Passes(device, "gv", "", "io.containerd.runsc.v1"), "gVisor"},
+		"gVisor by its version output":       {Passes(device, "x", "/x", "runsc version release-20260101.0"), "gVisor"},
+		"other runtime in the gVisor folder": {err: Passes(device, "/opt/gvisor/crun")},
+		"gVisor without a device":            {err: Passes(subject.Workload{Volume: "/v"}, "runsc")},
+		"no name":                            {err: Passes(device)},
 	} {
 		if (c.err == nil) != (c.want == "") || c.err != nil && (!errors.Is(c.err, subject.ErrUnsupported) || !strings.Contains(c.err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, c.err)
@@ -189,10 +189,10 @@ func TestRemoteEngineHasNoLocalFolders(t *testing.T) {
 		err  error
 		want string // "" for no error
 	}{
-		"a volume here":      {err: Elsewhere(volume, "daemon", "")},
-		"a volume elsewhere": {Elsewhere(volume, "daemon", "by ssh"), "a volume on a daemon elsewhere (by ssh)"},
-		"a device elsewhere": {Elsewhere(device, "service", "by ssh"), "a device on a service elsewhere (by ssh)"},
-		"a tmpfs elsewhere":  {err: Elsewhere(subject.Workload{Tmpfs: 1}, "daemon", "by ssh")},
+		"local volume":  {err: Elsewhere(volume, "daemon", "")},
+		"remote volume": {Elsewhere(volume, "daemon", "by ssh"), "a volume on a daemon elsewhere (by ssh)"},
+		"remote device": {Elsewhere(device, "service", "by ssh"), "a device on a service elsewhere (by ssh)"},
+		"remote tmpfs":  {err: Elsewhere(subject.Workload{Tmpfs: 1}, "daemon", "by ssh")},
 	} {
 		if (c.err == nil) != (c.want == "") || c.err != nil && (!errors.Is(c.err, subject.ErrUnsupported) || !strings.Contains(c.err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, c.err)
@@ -228,7 +228,7 @@ func TestProcessBelongsToAContainerByItsCgroup(t *testing.T) {
 	} {
 		for _, c := range all {
 			if c.owns(pid) != want {
-				t.Errorf("%+v: not %v of one in %s/%s", c, want, name, id)
+				t.Errorf("%+v: want %v for a process in %s/%s", c, want, name, id)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func TestEngineNamesAreComplete(t *testing.T) {
 	for _, e := range engines {
 		names = append(names, e.name)
 	}
-	check.Equal(t, "engines that settings know", names, setting.EngineNames)
+	check.Equal(t, "engines of the settings", names, setting.EngineNames)
 }
 
 func TestNamesOfTargetsBehindEngines(t *testing.T) {
@@ -80,36 +80,36 @@ func TestNamesOfTargetsBehindEngines(t *testing.T) {
 		names    string
 		want     string
 	}{
-		{"the usual way", s, "ship/crun", "ship/crun by api at A(ship/crun)"},
-		{"another way by name", s, "ship+cli/crun", "ship+cli/crun by cli at A(ship+cli/crun)"},
-		{"the usual way by name", s, "ship+api/crun", "ship+api/crun by api at A(ship+api/crun)"},
+		{"default access", s, "ship/crun", "ship/crun by api at A(ship/crun)"},
+		{"other access by name", s, "ship+cli/crun", "ship+cli/crun by cli at A(ship+cli/crun)"},
+		{"default access by name", s, "ship+api/crun", "ship+api/crun by api at A(ship+api/crun)"},
 		{"the default runtime", s, "ship", "ship/runc by api at A(ship/runc)"},
-		{"both ways", both, "ship/crun", "ship/crun by api at A(ship/crun); ship+cli/crun by cli at A(ship+cli/crun)"},
-		{"the other way only", cli, "ship", "ship+cli/runc by cli at A(ship+cli/runc)"},
-		{"a name that says the way keeps it", cli, "ship+api/runc", "ship+api/runc by api at A(ship+api/runc)"},
-		{"an engine with one way keeps it", both, "cri+boat", "cri+boat/runc by  at A(cri+boat/runc)"},
-		{"a CRI endpoint by crictl", s, "cri+ferry+cli/runc", "cri+ferry+cli/runc by cli at A(cri+ferry+cli/runc)"},
-		{"crictl, on every CRI endpoint that is here", s, "cri+cli/runc", "cri+ferry+cli/runc by cli at A(cri+ferry+cli/runc)"},
-		{"crictl, with each one's default", s, "cri+cli", "cri+ferry+cli/crun by cli at A(cri+ferry+cli/crun)"},
-		{"a missing runtime has its reason", s, "ship/kata", "ship/kata is not here: no runtime kata"},
-		{"a missing engine has its reason", s, "dead/runc ship/runc", "dead/runc is not here: no answer; ship/runc by api at A(ship/runc)"},
-		{"a missing engine without a runtime", s, "dead", "dead is not here: no answer"},
+		{"both kinds of access", both, "ship/crun", "ship/crun by api at A(ship/crun); ship+cli/crun by cli at A(ship+cli/crun)"},
+		{"other access only", cli, "ship", "ship+cli/runc by cli at A(ship+cli/runc)"},
+		{"explicit access is kept", cli, "ship+api/runc", "ship+api/runc by api at A(ship+api/runc)"},
+		{"engine with one access", both, "cri+boat", "cri+boat/runc by  at A(cri+boat/runc)"},
+		{"CRI endpoint by crictl", s, "cri+ferry+cli/runc", "cri+ferry+cli/runc by cli at A(cri+ferry+cli/runc)"},
+		{"crictl on every CRI endpoint", s, "cri+cli/runc", "cri+ferry+cli/runc by cli at A(cri+ferry+cli/runc)"},
+		{"crictl with default runtimes", s, "cri+cli", "cri+ferry+cli/crun by cli at A(cri+ferry+cli/crun)"},
+		{"missing runtime", s, "ship/kata", "ship/kata is not here: no runtime kata"},
+		{"missing engine", s, "dead/runc ship/runc", "dead/runc is not here: no answer; ship/runc by api at A(ship/runc)"},
+		{"missing engine, default runtime", s, "dead", "dead is not here: no answer"},
 	} {
 		check.Equal(t, c.what, named(t, c.settings, strings.Fields(c.names)...), c.want)
 	}
 	for what, c := range map[string][2]string{
-		"an unknown engine":       {"boot/runc", `unknown engine "boot"`},
-		"no runtime":              {"ship/", "no runtime after the slash"},
-		"the same target twice":   {"ship ship/runc", "duplicate target"},
-		"a path behind an engine": {"ship/runc=/usr/bin/runc", "a runtime behind an engine has no path"},
-		"two slashes":             {"ship/a/b", "a name has 1 to 60"},
-		"an unknown way":          {"ship+grpc/runc", `unknown engine "ship+grpc"`},
+		"unknown engine":      {"boot/runc", `unknown engine "boot"`},
+		"no runtime":          {"ship/", "no runtime after the slash"},
+		"duplicate target":    {"ship ship/runc", "duplicate target"},
+		"path with an engine": {"ship/runc=/usr/bin/runc", "a runtime behind an engine has no path"},
+		"two slashes":         {"ship/a/b", "a name has 1 to 60"},
+		"unknown access":      {"ship+grpc/runc", `unknown engine "ship+grpc"`},
 	} {
 		check.Contains(t, what, named(t, s, strings.Fields(c[0])...), c[1])
 	}
 }
 
-func TestAllHasEveryRuntimeOfEveryEngine(t *testing.T) {
+func TestAllListsEveryRuntimeOfEveryEngine(t *testing.T) {
 	withEngines(t)
 	var got []string
 	for _, f := range All(t.Context(), Settings{Via: []string{"cli"}}, false) {
@@ -120,13 +120,13 @@ func TestAllHasEveryRuntimeOfEveryEngine(t *testing.T) {
 	check.Equal(t, "found", strings.Join(got, " "), "ship+cli/runc ship+cli/crun cri+ferry+cli/crun cri+wreck cri+boat/runc dead")
 }
 
-// TestRuntimesOfTheMachine runs the real runtimes with one and with fifty lanes, and
-// checks afterwards that nothing is left. youki and runsc belong to other tiers.
+// TestRuntimesOfTheMachine runs the real runtimes with one and with fifty lanes. It then
+// checks for leftovers. youki and runsc belong to other tiers.
 func TestRuntimesOfTheMachine(t *testing.T) {
 	need.Root(t)
 	for _, f := range All(context.Background(), Settings{}, false) {
 		if IsEngine(f.Name) {
-			continue // tests use their own engines, not the machine's
+			continue // tests start their own engines
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			need.Runtime(t, f.Name)
@@ -154,7 +154,7 @@ func lifecycle(t *testing.T, tg subject.Target, lanes int) {
 		}
 		batch(t, s, info, op, lanes)
 	}
-	// A round with run ends by discarding running containers.
+	// A round with run ends with a discard of running containers.
 	must.OK(t, s.Discard(ctx, all))
 }
 
@@ -165,12 +165,12 @@ func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, l
 	for i := range samples {
 		sm := &samples[i]
 		d, ok := sm.Latency(def.Done)
-		check.That(t, ok && d > 0, "%s on lane %d: %v to %q", op, sm.Lane, d, def.Done)
+		check.That(t, ok && d > 0, "%s on lane %d: %v, output %q", op, sm.Lane, d, def.Done)
 		if op != subject.Start && op != subject.Run {
 			continue
 		}
-		// The workload's report proves that it ran. With the host's clock it has its own
-		// stamp, earlier than its arrival.
+		// The report of the workload proves that it ran. With the host clock the report
+		// has a stamp, which is earlier than its arrival.
 		check.That(t, sm.Seen != 0 && (info.Clock == "host") == (sm.First != 0) && sm.First <= sm.Seen,
 			"%s on lane %d: first %d, seen %d, on a %s clock", op, sm.Lane, sm.First, sm.Seen, info.Clock)
 	}
@@ -178,7 +178,7 @@ func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, l
 	check.That(t, alone == (samples[0].Running != 0), "%s: state was stamped %v with %d lanes", op, samples[0].Running != 0, lanes)
 }
 
-// leftOfTarget lists the target's own cgroups; the run's still exists.
+// leftOfTarget returns the cgroups of a target. The cgroup of the run still exists.
 func leftOfTarget(t *testing.T, id string) {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -186,7 +186,7 @@ func leftOfTarget(t *testing.T, id string) {
 		groups, _ := filepath.Glob(filepath.Join(h.Mount, cgroup.Prefix+id, "*"))
 		for _, g := range groups {
 			info, err := os.Stat(g)
-			check.That(t, err != nil || !info.IsDir(), "left behind: %s", g)
+			check.That(t, err != nil || !info.IsDir(), "leftovers: %s", g)
 		}
 	}
 }

@@ -22,8 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// The child process of this test has workloads and a tmpfs with a file until it is
-// killed.
+// The child process has workloads and a tmpfs with a file. The test kills it.
 func TestCleanRemovesWorkloadsAndTmpfsOfAKilledRun(t *testing.T) {
 	if dir := os.Getenv("TARE_TEST_HOST"); dir != "" {
 		must.OK(t, holdTmpfs(rootsIn(dir)))
@@ -46,27 +45,27 @@ func TestCleanRemovesWorkloadsAndTmpfsOfAKilledRun(t *testing.T) {
 	}
 	_ = child.Process.Kill()
 	_ = child.Wait() // the error is expected
-	must.That(t, id != "", "it holds no tmpfs:\n%s", said)
+	must.That(t, id != "", "the child has no tmpfs:\n%s", said)
 
 	left, live, err := workspace.Leftovers(rootsIn(dir))
 	must.That(t, err == nil && len(left) == 1 && left[0].RunID == id && len(live) == 0,
-		"left %+v, live %v, %v; the run is %s", left, live, err, id)
+		"leftovers %+v, live %v, %v; want the run %s", left, live, err, id)
 	if len(left[0].Mounts) != 2 || len(left[0].Processes) != 2 { // two lanes
-		t.Errorf("mounts %v and workloads %v: of what is not found the removal proves nothing", left[0].Mounts, left[0].Processes)
+		t.Errorf("mounts %v, workloads %v: want two of each", left[0].Mounts, left[0].Processes)
 	}
 	must.OK(t, left[0].Remove(false))
 	points, err := mounts.Below(dir)
 	check.That(t, err == nil && len(points) == 0, "still mounted: %v, %v", points, err)
 	left, _, err = workspace.Leftovers(rootsIn(dir))
-	check.That(t, err == nil && len(left) == 0, "still there: %+v, %v", left, err)
+	check.That(t, err == nil && len(left) == 0, "remaining leftovers: %+v, %v", left, err)
 }
 
 func rootsIn(dir string) workspace.Roots {
 	return workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}
 }
 
-// holdTmpfs opens the host with a tmpfs for each of two lanes, writes to one and reports
-// that. It then waits to be killed.
+// holdTmpfs opens the host with a tmpfs for each of two lanes and writes to one of them. It
+// then prints the run ID and waits to be killed.
 func holdTmpfs(roots workspace.Roots) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -98,10 +97,10 @@ func holdTmpfs(roots workspace.Roots) error {
 	}
 	fmt.Println("holds " + run.ID)
 	<-ctx.Done()
-	return fmt.Errorf("it was not killed: %w", ctx.Err())
+	return fmt.Errorf("the child was not killed: %w", ctx.Err())
 }
 
-func TestContainerPathsAreReplacedByTheHosts(t *testing.T) {
+func TestContainerPathsAreReplacedByHostPaths(t *testing.T) {
 	with := &session{env: subject.Env{Dir: "/run/x"}, device: engine.Device{Node: "/dev/loop7"}}
 	without := &session{env: subject.Env{Dir: "/run/x"}}
 	for _, c := range []struct {

@@ -23,7 +23,8 @@ func fio(t *testing.T) *Program {
 	return must.Get(Fio(t.Context()))(t)
 }
 
-// The root file system has only the probe, fio's files and empty folders: no /proc, no /dev/shm.
+// The root file system only has the probe, the files of fio, and empty folders. It has no
+// /proc and no /dev/shm.
 func TestFioRunsInAnEmptyRoot(t *testing.T) {
 	need.Root(t)
 	p := fio(t)
@@ -35,7 +36,7 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 		cmd := exec.CommandContext(ctx, p.Path, args...)
 		cmd.Dir, cmd.Env = "/", []string{}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
-		null, err := os.Open(os.DevNull) // the host's
+		null, err := os.Open(os.DevNull) // /dev/null of the host
 		must.OK(t, err)
 		defer null.Close()
 		cmd.Stdin = null
@@ -43,14 +44,14 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 		must.That(t, err == nil, "%q: %v\n%s", args, err, out)
 		return string(out)
 	}
-	check.Equal(t, "version inside", strings.TrimSpace(in("--version")), p.Version)
+	check.Equal(t, "version in the empty root", strings.TrimSpace(in("--version")), p.Version)
 	out := in("--name=seed", "--directory=/data", "--filename=file", "--size=1M", "--rw=randwrite", "--bs=64k",
 		"--ioengine=psync", "--direct=1", "--numjobs=8", "--thread", "--group_reporting", "--output-format=json")
 	check.Contains(t, "eight jobs did not write 16 blocks each", out, `"total_ios" : 128`)
 	check.Equal(t, "the file", must.Get(os.Stat(filepath.Join(root, "data", "file")))(t).Size(), 1<<20)
 }
 
-func TestFindReturnsTheHostsPaths(t *testing.T) {
+func TestFindReturnsHostPaths(t *testing.T) {
 	p := fio(t)
 	i, err := interpreter(p.Path)
 	must.That(t, err == nil && i != "", "%q %v", i, err)
@@ -62,7 +63,7 @@ func TestFindReturnsTheHostsPaths(t *testing.T) {
 	}
 	check.That(t, slices.Contains(paths, p.Path) && slices.Contains(paths, i) && len(paths) >= 3, "%q", paths)
 	sorted := slices.Clone(paths)
-	check.That(t, len(slices.Compact(slices.Sorted(slices.Values(sorted)))) == len(paths), "a file twice: %q", paths)
+	check.That(t, len(slices.Compact(slices.Sorted(slices.Values(sorted)))) == len(paths), "duplicate file: %q", paths)
 }
 
 func TestStaticProgramNeedsNoOtherFile(t *testing.T) {
@@ -106,16 +107,16 @@ func TestInvalidLinkerListsAreRefused(t *testing.T) {
 		check.Equal(t, name, must.Get(parseList(c.out))(t), c.want)
 	}
 	for name, out := range map[string]string{
-		"a missing library":        "\tlibx.so.1 => not found\n",
-		"a relative path":          "\tlibx.so.1 => lib/libx.so.1 (0x1)\n",
-		"a library without path":   "\tlibx.so.1 (0x1)\n",
-		"no address":               "\tlibx.so.1 => /lib/libx.so.1\n",
-		"no number":                "\tlibx.so.1 => /lib/libx.so.1 (0xzz)\n",
-		"an error message":         "error while loading shared libraries: libx.so\n",
-		"more than there could be": strings.Repeat("\tlibx.so.1 => /lib/libx.so.1 (0x1)\n", most+1),
+		"a missing library":      "\tlibx.so.1 => not found\n",
+		"a relative path":        "\tlibx.so.1 => lib/libx.so.1 (0x1)\n",
+		"library without a path": "\tlibx.so.1 (0x1)\n",
+		"no address":             "\tlibx.so.1 => /lib/libx.so.1\n",
+		"no number":              "\tlibx.so.1 => /lib/libx.so.1 (0xzz)\n",
+		"an error message":       "error while loading shared libraries: libx.so\n",
+		"too many libraries":     strings.Repeat("\tlibx.so.1 => /lib/libx.so.1 (0x1)\n", most+1),
 	} {
 		got, err := parseList(out)
-		check.That(t, err != nil, "%s was taken for %q", name, got)
+		check.That(t, err != nil, "%s was parsed as %q", name, got)
 	}
 }
 

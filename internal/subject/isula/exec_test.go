@@ -33,14 +33,14 @@ func TestExecRunsACommand(t *testing.T) {
 		out, stderr string
 		fails       string
 	}{
-		"the probe":               {args: []string{"/probe", "--exit", "x"}, out: "tare-probe/1 x "},
-		"a bad argument":          {args: []string{"/probe", strings.Repeat("x", 200)}, exit: 2},
-		"an exit code":            {args: []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 7"}, exit: 7, out: "out\n", stderr: "err\n"},
-		"an exit code of daemons": {args: []string{"/bin/sh", "-c", "exit 126"}, exit: 126},
-		"a signal":                {args: []string{"/bin/sh", "-c", "kill -9 $$"}, exit: 137},
-		"an option of isula":      {args: []string{"/bin/sh", "-c", "echo $1", "sh", "--detach"}, out: "--detach\n"},
-		"a missing program":       {args: []string{"/no/such"}, fails: "Exec container error"},
-		"no command":              {fails: "no command"},
+		"the probe":                      {args: []string{"/probe", "--exit", "x"}, out: "tare-probe/1 x "},
+		"a bad argument":                 {args: []string{"/probe", strings.Repeat("x", 200)}, exit: 2},
+		"an exit code":                   {args: []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 7"}, exit: 7, out: "out\n", stderr: "err\n"},
+		"exit code 126":                  {args: []string{"/bin/sh", "-c", "exit 126"}, exit: 126},
+		"a signal":                       {args: []string{"/bin/sh", "-c", "kill -9 $$"}, exit: 137},
+		"option of isula as an argument": {args: []string{"/bin/sh", "-c", "echo $1", "sh", "--detach"}, out: "--detach\n"},
+		"a missing program":              {args: []string{"/no/such"}, fails: "Exec container error"},
+		"no command":                     {fails: "no command"},
 	} {
 		got, err := x.Exec(t.Context(), 0, c.args)
 		if c.fails != "" {
@@ -124,11 +124,11 @@ func TestCreateHasLimitsFilesAndVolume(t *testing.T) {
 	check.Lacks(t, "line", line, " --memory ", " --pids-limit ", " --cpu-shares ")
 	ref, err := os.ReadFile(filepath.Join(f.dir, "image"))
 	if err != nil || string(ref) == tg.image.Ref {
-		t.Errorf("the image with files is called %s as the one without, %v", ref, err)
+		t.Errorf("images with and without files have the same name %s, %v", ref, err)
 	}
 	found, err := weigh(t, e).Clean(t.Context(), env.RunID, true)
 	if err != nil || len(found) != 2 || found[1] != "image "+string(ref) {
-		t.Errorf("clean finds %q, %v", found, err)
+		t.Errorf("clean found %q, %v", found, err)
 	}
 	must.OK(t, s.Close(t.Context()))
 	if left := f.left(t); left != nil {
@@ -149,9 +149,9 @@ func TestTmpfsAndDeviceOptions(t *testing.T) {
 		places := must.Get(engine.OpenPlaces(env))(t)
 		line := lane.Quote(tg.commands(env, tg.image).Line(subject.Run, "name", places.On(0)))
 		if !strings.Contains(line, flags) || strings.Contains(line, "--volume") {
-			t.Errorf("%q is not in %s", flags, line)
+			t.Errorf("no %q in %s", flags, line)
 		}
-		performed(t, s, subject.Run, 1) // the fake refuses unknown options
+		performed(t, s, subject.Run, 1) // the fake command refuses unknown options
 		must.OK(t, s.Close(t.Context()))
 	}
 }
@@ -162,10 +162,10 @@ func TestUnsupportedPlaces(t *testing.T) {
 		w                subject.Workload
 		want             string
 	}{
-		"a tmpfs, without --tmpfs":      {without: "--tmpfs ", w: subject.Workload{Tmpfs: 1}, want: "has no --tmpfs"},
-		"a tmpfs beyond half of memory": {w: subject.Workload{Tmpfs: 1 << 60}, want: "it may grow only to half of the memory"},
-		"a device, without --device":    {without: "--device ", w: subject.Workload{Device: "/dev/x"}, want: "has no --device"},
-		"a device for gVisor":           {runtime: "runsc", w: subject.Workload{Device: "/dev/x"}, want: "gVisor"},
+		"tmpfs without --tmpfs":          {without: "--tmpfs ", w: subject.Workload{Tmpfs: 1}, want: "has no --tmpfs"},
+		"tmpfs above half of the memory": {w: subject.Workload{Tmpfs: 1 << 60}, want: "it may grow only to half of the memory"},
+		"device without --device":        {without: "--device ", w: subject.Workload{Device: "/dev/x"}, want: "has no --device"},
+		"device for gVisor":              {runtime: "runsc", w: subject.Workload{Device: "/dev/x"}, want: "gVisor"},
 	} {
 		f, e := newFake(t)
 		if c.without != "" {

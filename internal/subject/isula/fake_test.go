@@ -26,9 +26,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// fakeEnv makes this binary an isula that replays recorded answers of a real one. Its
-// value is the folder of its containers. A file answer-VERB in it contains the name of
-// the recording for that verb.
+// fakeEnv makes this binary a fake isula that replays recorded answers. Its value is the
+// folder of the containers. A file answer-VERB there contains the name of the recording for
+// that verb.
 const fakeEnv = "ISULAD_FAKE"
 
 func TestMain(m *testing.M) {
@@ -50,12 +50,12 @@ func newFake(t *testing.T) (fake, subject.Engine) {
 		os.Mkdir(filepath.Join(dir, "containers"), 0o755), os.Symlink(data, filepath.Join(dir, "testdata")),
 		os.Symlink(self, filepath.Join(dir, "isula")), os.WriteFile(filepath.Join(dir, "probe"), probe.Program(), 0o755)))
 	return fake{dir}, subject.Engine{
-		Command: filepath.Join(dir, "isula"), Address: filepath.Join(dir, "isulad.sock"), // By default a program with the race detector waits for a second at its end.
+		Command: filepath.Join(dir, "isula"), Address: filepath.Join(dir, "isulad.sock"), // By default the race detector delays the exit by a second.
 		Env: map[string]string{fakeEnv: dir, "GORACE": "atexit_sleep_ms=0"},
 	}
 }
 
-// answers sets the recording for a verb, "" for the fake's own answers.
+// answers sets the recording for a verb. "" restores the answers of the fake.
 func (f fake) answers(t *testing.T, verb, recording string) {
 	t.Helper()
 	file := filepath.Join(f.dir, "answer-"+verb)
@@ -66,8 +66,9 @@ func (f fake) answers(t *testing.T, verb, recording string) {
 	must.OK(t, err)
 }
 
-// is configures the fake with a file. "log-driver" is the daemon's driver,
-// "log-driver-info" the one in info, and "without" an option missing from create's help.
+// is configures the fake with a file. "log-driver" is the driver of the daemon, and
+// "log-driver-info" is the driver in info. "without" is an option that the help of create
+// lacks.
 func (f fake) is(t *testing.T, what, how string) {
 	t.Helper()
 	must.OK(t, os.WriteFile(filepath.Join(f.dir, what), []byte(how), 0o644))
@@ -107,10 +108,10 @@ func (f fake) play(name string, oldnew ...string) int {
 	return r.exit
 }
 
-// kept is a stored container of the fake.
+// kept is a container of the fake.
 type kept struct {
 	ID, Name, Runtime, Label string
-	Driver                   string // its log driver
+	Driver                   string // log driver
 	Status                   string
 	Pid, Exit                int
 }
@@ -131,14 +132,14 @@ func (f fake) save(c kept) {
 	}
 }
 
-// The container and paths in the recordings.
+// These are the container and the paths of the recordings.
 const (
 	recordedID   = "2e66b5e77a957ffcf469ba2c3f360fadbd89a759891c20a39833e4df9126e833"
 	recordedName = "ta-1"
 	recordedRoot = "/opt/isulad/lib"
 )
 
-// withValue are the options with a value; --help has only the names.
+// withValue contains the options with a value. --help only has the names.
 var withValue = map[string]bool{
 	"name": true, "label": true, "net": true, "runtime": true, "pull": true, "memory": true, "pids-limit": true,
 	"cpu-shares": true, "log-driver": true, "host": true, "filter": true, "format": true, "volume": true, "cpu-quota": true, "tmpfs": true, "device": true, "cpu-period": true, "time": true, "input": true,
@@ -167,7 +168,7 @@ func (f fake) run(args []string) int {
 		return f.tell(verb)
 	case "load":
 		code := f.importImage(options["input"][0])
-		if _, err := os.Stat(filepath.Join(f.dir, "load-breaks")); err == nil { // after the daemon has it
+		if _, err := os.Stat(filepath.Join(f.dir, "load-breaks")); err == nil { // after the daemon has the image
 			return 1
 		}
 		return code
@@ -202,7 +203,7 @@ func (f fake) run(args []string) int {
 	return code
 }
 
-// known returns the options of a verb from its help; nil if that was not recorded.
+// known returns the options in the help of a verb, or nil if there is no recording.
 func (f fake) known(verb string) []string {
 	b, err := os.ReadFile(filepath.Join(f.dir, "testdata", "help-"+verb+".txt"))
 	if err != nil {
@@ -215,7 +216,7 @@ func (f fake) known(verb string) []string {
 	return out
 }
 
-// parse stops at the first argument that is not an option, as isula does for create and run.
+// parse stops at the first argument that is not an option, like isula in create and run.
 func parse(known, args []string) (options map[string][]string, rest []string, bad string) {
 	options = map[string][]string{}
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -288,8 +289,8 @@ func (f fake) create(verb string, options map[string][]string, rest []string) in
 	return f.play("run", "d693b315389cafbbf909a17ae1c9c061988516b4e4597ab8049bbdd1b8c5bec1", c.ID)
 }
 
-// exec runs a program of the host, or the probe. The error for a missing program has
-// isulad's format with a made-up reason.
+// exec runs a program of the host, or the probe. The error for a missing program has the
+// format of isulad. Its reason is made up.
 func (f fake) exec(rest []string) int {
 	c, ok := f.load(rest[0])
 	if !ok || c.Status != "running" {
@@ -335,8 +336,8 @@ func (f fake) log(c kept) string {
 	return filepath.Join(f.dir, "engines", "runc", c.ID, "console.log")
 }
 
-// start runs the workload and stores its line like the driver json-file; other drivers
-// store none.
+// start runs the workload. With the driver json-file it stores the output. Other drivers
+// store nothing.
 func (f fake) start(c kept) {
 	cmd := exec.Command(filepath.Join(f.dir, "probe"), c.Name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -380,7 +381,7 @@ func (f fake) list(options map[string][]string) int {
 	for _, file := range files {
 		c, ok := f.load(file.Name())
 		if filter := options["filter"]; ok && (filter == nil || filter[0] == "label="+c.Label) {
-			fmt.Printf("%-60s\n", c.Name) // padded as in ps-format
+			fmt.Printf("%-60s\n", c.Name) // padded like in the recording ps-format
 		}
 	}
 	return 0

@@ -89,11 +89,11 @@ func TestReportedResultsAreChecked(t *testing.T) {
 		{"create without effect", subject.Create, "create", "create", false, record.FailState, "does not know the container", "", 0},
 		{"start of a missing container", subject.Start, "start", "start-missing", false, record.FailExit, "exit status 1", "No such container", 1},
 		{"start without effect", subject.Start, "start", "start-again", false, record.FailState, "says the container is inited, not running", "", 0},
-		{"the workload ended at once", subject.Start, "", "", true, record.FailState, "says the container is exited, not running", "tare-probe/1", 137},
+		{"workload ended immediately", subject.Start, "", "", true, record.FailState, "says the container is exited, not running", "tare-probe/1", 137},
 		{"stop without effect", subject.Stop, "stop", "stop-again", false, record.FailState, "says the container is running, not exited", "", 0},
 		{"rm without effect", subject.Remove, "rm", "rm", false, record.FailState, "still knows the container", "", 0},
-		{"no daemon for the check", subject.Start, "inspect", "no-daemon-create", false, record.FailState, "could not be read", "Can not connect", 1},
-		{"a failing run", subject.Run, "run", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
+		{"no daemon during the check", subject.Start, "inspect", "no-daemon-create", false, record.FailState, "could not be read", "Can not connect", 1},
+		{"failing run", subject.Run, "run", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, e := newFake(t)
@@ -176,17 +176,17 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 		want   string
 	}{
 		{"no daemon", func(*subject.Engine) { f.answers(t, "version", "no-daemon") }, "Can not connect with server"},
-		{"a client without a library", func(e *subject.Engine) {
+		{"client without a library", func(e *subject.Engine) {
 			e.Command = filepath.Join(f.dir, "unlinked")
 			must.OK(t, os.WriteFile(e.Command, []byte("#!/bin/sh\necho 'isula: error while loading shared libraries: libyajl.so.2: cannot open shared object file' >&2; exit 127\n"), 0o755))
 		}, "the client does not run"},
 		{"no program", func(e *subject.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "on PATH"},
-		{"logs without a file", func(*subject.Engine) {
+		{"log driver without a file", func(*subject.Engine) {
 			f.answers(t, "version", "")
 			f.is(t, "log-driver-info", "syslog")
 			f.is(t, "without", "--log-driver")
 		}, "containers log to syslog"},
-		{"a remote daemon", func(e *subject.Engine) { e.Address = "tcp://localhost:2375" }, "unix socket"},
+		{"remote daemon", func(e *subject.Engine) { e.Address = "tcp://localhost:2375" }, "unix socket"},
 	} {
 		changed := e
 		c.change(&changed)
@@ -197,7 +197,7 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	}
 }
 
-func TestCleanRemovesOnlyTheRunsObjects(t *testing.T) {
+func TestCleanRemovesOnlyObjectsOfTheRun(t *testing.T) {
 	f, e := newFake(t)
 	s := open(t, e, environment(t, 2))
 	performed(t, s, subject.Run, 2)
@@ -208,7 +208,7 @@ func TestCleanRemovesOnlyTheRunsObjects(t *testing.T) {
 	if err != nil || len(found) != 3 || !slices.Equal(before, f.left(t)) {
 		t.Errorf("%q, %v", found, err)
 	}
-	check.Equal(t, "another run's", len(must.Get(cleaner.Clean(t.Context(), "another", false))(t)), 0)
+	check.Equal(t, "objects of another run", len(must.Get(cleaner.Clean(t.Context(), "another", false))(t)), 0)
 	if _, err := cleaner.Clean(t.Context(), "abcdefgh", false); err != nil || !slices.Equal(f.left(t), []string{"db"}) {
 		t.Errorf("left: %q, %v", f.left(t), err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestIsRecognisesKatasNames(t *testing.T) {
+func TestIsRecognizesNamesOfKata(t *testing.T) {
 	for name, want := range map[string]bool{
 		"kata": true, "kata-qemu": true, "kata-clh": true, "io.containerd.kata.v2": true, "io.containerd.kata-fc.v2": true, "/usr/bin/kata-runtime": true,
 		"containerd-shim-kata-v2": true, "runc": false, "katana": false, "": false,
@@ -37,18 +37,18 @@ func TestHelpersHaveTheirRoles(t *testing.T) {
 		}
 		got = append(got, string(role))
 	}
-	// The fourth, vhost-device-vsock, has no role.
+	// The fourth process, vhost-device-vsock, has no role.
 	check.Equal(t, "roles", strings.Join(got, " "), "shim virtiofs vmm none virtiofs")
 }
 
 func TestFactsOfConfigurations(t *testing.T) {
 	for name, c := range map[string]struct{ file, dropIn, hypervisor, only string }{
-		"the Go runtime's default is false":     {file: "[hypervisor.qemu]\npath='x'\n[runtime]\n", hypervisor: "qemu", only: "false"},
-		"what is written holds":                 {file: "[hypervisor.clh]\n[runtime]\nsandbox_cgroup_only=true\n", hypervisor: "clh", only: "true"},
-		"a drop-in overrides":                   {file: "[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=false\n", dropIn: "[runtime]\nsandbox_cgroup_only=true\n", hypervisor: "qemu", only: "true"},
-		"runtime-rs's default is true":          {file: "[hypervisor.qemu]\n[runtime]\nname='virt_container'\nhypervisor_name='qemu'\n", hypervisor: "qemu", only: "true"},
-		"Dragonball knows nothing else":         {file: "[runtime]\nname='virt_container'\nhypervisor_name='dragonball'\nsandbox_cgroup_only=false\n", hypervisor: "dragonball", only: "true"},
-		"a file without a hypervisor says that": {file: "[runtime]\n", hypervisor: "unknown", only: "false"},
+		"default of the Go runtime is false": {file: "[hypervisor.qemu]\npath='x'\n[runtime]\n", hypervisor: "qemu", only: "false"},
+		"explicit value":                     {file: "[hypervisor.clh]\n[runtime]\nsandbox_cgroup_only=true\n", hypervisor: "clh", only: "true"},
+		"drop-in overrides the value":        {file: "[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=false\n", dropIn: "[runtime]\nsandbox_cgroup_only=true\n", hypervisor: "qemu", only: "true"},
+		"default of runtime-rs is true":      {file: "[hypervisor.qemu]\n[runtime]\nname='virt_container'\nhypervisor_name='qemu'\n", hypervisor: "qemu", only: "true"},
+		"Dragonball is always true":          {file: "[runtime]\nname='virt_container'\nhypervisor_name='dragonball'\nsandbox_cgroup_only=false\n", hypervisor: "dragonball", only: "true"},
+		"file without a hypervisor":          {file: "[runtime]\n", hypervisor: "unknown", only: "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -58,7 +58,7 @@ func TestFactsOfConfigurations(t *testing.T) {
 			}
 			got := Facts(path)
 			if got["enable_template"] != "false" || got["debug_console_enabled"] != "false" {
-				t.Errorf("what is not written is off: %v", got)
+				t.Errorf("missing settings are off: %v", got)
 			}
 			if got["hypervisor"] != c.hypervisor || got["sandbox_cgroup_only"] != c.only || got["kata config"] != path {
 				t.Errorf("%v", got)
@@ -66,7 +66,7 @@ func TestFactsOfConfigurations(t *testing.T) {
 		})
 	}
 	if got := Facts("/no/such/file"); got["hypervisor"] != "" || !strings.Contains(got["kata config"], "no such file") {
-		t.Errorf("a file that is not there: %v", got)
+		t.Errorf("missing file: %v", got)
 	}
 }
 
@@ -77,20 +77,20 @@ func TestFactsOfFactories(t *testing.T) {
 	file(t, made, "memory", "")
 	golden.Cases(t, "testdata/factory.txt", func(t *testing.T, input string) string {
 		facts := Facts(file(t, t.TempDir(), "configuration.toml", strings.ReplaceAll(input, "MADE", made)))
-		for _, key := range []string{"kata config", "acceleration", "emulated", "hypervisor version"} { // they depend on the machine
+		for _, key := range []string{"kata config", "acceleration", "emulated", "hypervisor version"} { // these depend on the machine
 			delete(facts, key)
 		}
 		return strings.ReplaceAll(fmt.Sprint(facts), made, "MADE")
 	})
 	template := file(t, t.TempDir(), "configuration.toml", "[hypervisor.qemu]\n[factory]\nenable_template = true\n")
 	if got := Facts(template); !strings.HasPrefix(got["template_path"], "/run/vc/vm/template") {
-		t.Errorf("where nothing is said of it the template is %q", got["template_path"])
+		t.Errorf("default template path: %q", got["template_path"])
 	}
 }
 
 const elf = "\x7fELF\x02\x01\x01"
 
-// file writes a file below a folder of the test and returns its path.
+// file writes a file below a folder and returns its path.
 func file(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -98,7 +98,7 @@ func file(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-func TestShimFactsAreOfTheConfiguredFile(t *testing.T) {
+func TestShimFactsComeFromTheConfiguredFile(t *testing.T) {
 	dir := t.TempDir()
 	no := file(t, dir, "no.toml", "[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=false\n")
 	yes := file(t, dir, "yes.toml", "[hypervisor.clh]\n[runtime]\nsandbox_cgroup_only=true\n")
@@ -116,21 +116,21 @@ func TestShimFactsAreOfTheConfiguredFile(t *testing.T) {
 		only string
 		says string
 	}{
-		"the engine's":                                        {shim: Shim{Config: yes, Program: shim}, read: yes, only: "true"},
-		"another handler's":                                   {shim: Shim{Config: no, Program: shim}, read: no, only: "false"},
-		"the engine's, whatever the shim":                     {shim: Shim{Config: no, Program: wrapper}, read: no, only: "false"},
-		"the engine's, of a shim that was not found":          {shim: Shim{Config: yes}, read: yes, only: "true"},
-		"that of the engine's environment":                    {shim: Shim{Environ: yes, Program: shim}, read: yes, only: "true"},
-		"that of the environment, by a link to the plain one": {shim: Shim{Environ: no, Program: linked}, read: no, only: "false"},
-		"the same twice":                                      {shim: Shim{Config: yes, Environ: yes, Program: shim}, read: yes, only: "true"},
-		"two that differ":                                     {shim: Shim{Config: yes, Environ: no, Program: shim}, says: "Go runtime uses the first"},
-		"a wrapper may have its own":                          {shim: Shim{Environ: no, Program: wrapper}, says: "may use its own file"},
-		"a program of another name, too":                      {shim: Shim{Environ: no, Program: another}, says: "may use its own file"},
-		"a script of the plain one's name":                    {shim: Shim{Environ: no, Program: script}, says: "may use its own file"},
-		"a shim that is not there":                            {shim: Shim{Environ: no, Program: "/no/such/shim"}, says: "no such file"},
-		"a shim that was not found":                           {shim: Shim{Environ: no}, says: "its shim was not found"},
-		"a relative path":                                     {shim: Shim{Config: "x.toml", Program: shim}, says: "not an absolute path"},
-		"a file that is not there":                            {shim: Shim{Config: dir + "/none", Program: shim}, says: "no such file"},
+		"passed by the engine":                          {shim: Shim{Config: yes, Program: shim}, read: yes, only: "true"},
+		"passed by the engine for another handler":      {shim: Shim{Config: no, Program: shim}, read: no, only: "false"},
+		"passed by the engine to a wrapper":             {shim: Shim{Config: no, Program: wrapper}, read: no, only: "false"},
+		"passed by the engine to an unknown shim":       {shim: Shim{Config: yes}, read: yes, only: "true"},
+		"environment of the engine":                     {shim: Shim{Environ: yes, Program: shim}, read: yes, only: "true"},
+		"environment, link to the standard shim":        {shim: Shim{Environ: no, Program: linked}, read: no, only: "false"},
+		"engine and environment agree":                  {shim: Shim{Config: yes, Environ: yes, Program: shim}, read: yes, only: "true"},
+		"engine and environment differ":                 {shim: Shim{Config: yes, Environ: no, Program: shim}, says: "Go runtime uses the first"},
+		"environment, wrapper":                          {shim: Shim{Environ: no, Program: wrapper}, says: "may use its own file"},
+		"environment, program with another name":        {shim: Shim{Environ: no, Program: another}, says: "may use its own file"},
+		"environment, script with the name of the shim": {shim: Shim{Environ: no, Program: script}, says: "may use its own file"},
+		"environment, missing shim":                     {shim: Shim{Environ: no, Program: "/no/such/shim"}, says: "no such file"},
+		"environment, unknown shim":                     {shim: Shim{Environ: no}, says: "its shim was not found"},
+		"relative path":                                 {shim: Shim{Config: "x.toml", Program: shim}, says: "not an absolute path"},
+		"missing file":                                  {shim: Shim{Config: dir + "/none", Program: shim}, says: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.shim.Facts(t.Context())
@@ -154,7 +154,7 @@ func TestCandidatesFollowTheShim(t *testing.T) {
 		}
 	}
 	if got, known := candidates("/usr/bin/containerd-shim-kata-v2"); known || !slices.Equal(got, configPaths) {
-		t.Errorf("of a shim of either runtime: %q, %v", got, known)
+		t.Errorf("shim of an unknown runtime: %q, %v", got, known)
 	}
 
 	dir := t.TempDir()
@@ -165,10 +165,10 @@ func TestCandidatesFollowTheShim(t *testing.T) {
 		want  string
 		says  string
 	}{
-		"the first of a known shim's":  {among: []string{dir + "/none", b, a}, known: true, want: b},
-		"the only one of an unknown's": {among: []string{a, dir + "/none"}, want: a},
-		"none of two of an unknown's":  {among: []string{a, b}, says: "compiled in: " + a + ", " + b},
-		"none that is not there":       {among: []string{dir + "/none"}, known: true, says: "looked for " + dir + "/none"},
+		"known shim: first existing file":  {among: []string{dir + "/none", b, a}, known: true, want: b},
+		"unknown shim: only existing file": {among: []string{a, dir + "/none"}, want: a},
+		"unknown shim: two existing files": {among: []string{a, b}, says: "compiled in: " + a + ", " + b},
+		"no existing file":                 {among: []string{dir + "/none"}, known: true, says: "looked for " + dir + "/none"},
 	} {
 		got, err := choose("shim", c.among, c.known)
 		if got != c.want || (c.says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.says) {

@@ -17,23 +17,23 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// The id exists in all places at once. The hierarchies are three of the nine of cgroup
-// v1.
+// The ID of the sandbox exists in all places at once. The test has three hierarchies of
+// cgroup v1.
 func TestRemoveOnlyTouchesEndedSandboxesOfTheRun(t *testing.T) {
 	id := fmt.Sprintf("tare-kataleft-%d-1", os.Getpid())
 	for name, c := range map[string]struct {
 		make  []string // folders
 		group []string // in each hierarchy
-		used  bool     // by a process of the sandbox's
+		used  bool     // by a process of the sandbox
 		gone  []string
 		says  string
 	}{
-		"an interrupted start leaves folders and groups": {make: []string{states + "/ID", "/run/vc/vm/ID/sub", "/run/kata-containers/shared/sandboxes/ID/shared"}, group: []string{"ID"},
+		"folders and cgroups of an interrupted start are removed": {make: []string{states + "/ID", "/run/vc/vm/ID/sub", "/run/kata-containers/shared/sandboxes/ID/shared"}, group: []string{"ID"},
 			gone: []string{"/kata_overhead/ID", "/run/vc/sbs/ID", "/run/vc/vm/ID", "/run/kata-containers/shared/sandboxes/ID"}},
-		"runtime-rs has a folder of its own":       {make: []string{"/run/kata/ID"}, gone: []string{"/run/kata/ID"}},
-		"a group with a group in it stays":         {make: []string{"/run/vc/vm/ID"}, group: []string{"ID/in-use"}, gone: []string{"/run/vc/vm/ID"}, says: "/kata_overhead/ID/cgroup.procs"},
-		"what a process of the sandbox uses stays": {make: []string{"/run/vc/vm/ID"}, group: []string{"ID"}, used: true, says: "(qemu-system-x86_64) uses it"},
-		"of nothing there is nothing":              {},
+		"folder of runtime-rs is removed": {make: []string{"/run/kata/ID"}, gone: []string{"/run/kata/ID"}},
+		"cgroup with a child stays":       {make: []string{"/run/vc/vm/ID"}, group: []string{"ID/in-use"}, gone: []string{"/run/vc/vm/ID"}, says: "/kata_overhead/ID/cgroup.procs"},
+		"cgroup with a process stays":     {make: []string{"/run/vc/vm/ID"}, group: []string{"ID"}, used: true, says: "(qemu-system-x86_64) uses it"},
+		"nothing to remove":               {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -80,8 +80,8 @@ func TestRemoveOnlyTouchesEndedSandboxesOfTheRun(t *testing.T) {
 	}
 }
 
-// named binds a new network namespace to a name below root, as Kata's runtime does, and returns
-// its inode.
+// named binds a new network namespace to a name below root, like the runtime of Kata. It
+// returns the path and the inode.
 func named(t *testing.T, root, name string) (path string, ino uint64) {
 	t.Helper()
 	path = file(t, root, filepath.Join(networks, name), "")
@@ -105,7 +105,7 @@ func TestNetworkNamespaceIsAttributedByItsInode(t *testing.T) {
 	state("s", `{"State":"ready","Network":{"NetworkID":"/var/run/netns/cnitest-written","NetworkCreated":true}}`)
 	state("given", `{"Network":{"NetworkID":"/var/run/netns/cnitest-foreign","NetworkCreated":false}}`)
 	state("hostile", `{"Network":{"NetworkID":"../../../../etc/passwd","NetworkCreated":true}}`)
-	check.Equal(t, "made by Kata", Network(root, "s"), two)
+	check.Equal(t, "network created by Kata", Network(root, "s"), two)
 	for _, id := range []string{"given", "hostile", "none"} {
 		check.Equal(t, id, Network(root, id), uint64(0))
 	}
@@ -117,15 +117,15 @@ func TestNetworkNamespaceIsAttributedByItsInode(t *testing.T) {
 	must.OK(t, inside.Start())
 	defer func() { _, _, _ = in.Close(), w.Close(), inside.Wait() }()
 	must.Get(out.Read(make([]byte, 1)))(t) // the process is in the namespace
-	check.Equal(t, "of a process", NetworkOf(inside.Process.Pid), three)
-	check.Equal(t, "of this one", NetworkOf(os.Getpid()), uint64(0))
+	check.Equal(t, "network of a process", NetworkOf(inside.Process.Pid), three)
+	check.Equal(t, "network of this process", NetworkOf(os.Getpid()), uint64(0))
 	mine, unknown := Networks(root, map[uint64]bool{one: true, two: true, three: true})
 	check.Equal(t, "mine", mine, []string{booted, written})
 	check.Equal(t, "unknown", unknown, []string{foreign})
 	for _, path := range append(mine, filepath.Join(root, networks, "cnitest-gone")) {
 		must.OK(t, RemoveNetwork(path))
 		if _, err := os.Lstat(path); err == nil {
-			t.Errorf("%s is still there", path)
+			t.Errorf("%s was not removed", path)
 		}
 	}
 }

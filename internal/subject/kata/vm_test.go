@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// The arguments are those of a live sandbox whose QEMU ran without KVM.
+// The arguments were recorded from a sandbox with QEMU and without KVM.
 func TestQEMUWithoutKVMIsEmulated(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("testdata/proc/26377/cmdline"))(t)
@@ -26,16 +26,16 @@ func TestQEMUWithoutKVMIsEmulated(t *testing.T) {
 		held []string // descriptors; nil if unreadable
 		want string
 	}{
-		"the live one":                        {live, nil, "QEMU runs with accel=tcg"},
-		"with its descriptors":                {live, []string{"/dev/null", "socket:[1]"}, "QEMU runs with accel=tcg without an open /dev/kvm"},
-		"one that holds KVM nevertheless":     {live, []string{"/dev/null", "/dev/kvm"}, ""},
-		"one with KVM":                        {with("q35,accel=kvm"), []string{"anon_inode:kvm-vm"}, ""},
-		"one that has lost no descriptor yet": {with("q35,accel=kvm"), []string{"/dev/null"}, ""},
-		"one that fell back":                  {with("q35,accel=kvm:tcg"), []string{"/dev/null"}, "QEMU runs with accel=kvm:tcg without an open /dev/kvm"},
-		"unreadable descriptors":              {with("q35,accel=kvm:tcg"), nil, ""},
-		"by an argument of its own":           {with("q35") + "-accel\x00tcg,thread=multi\x00", nil, "QEMU runs with accel=tcg"},
-		"another hypervisor":                  {"/usr/bin/cloud-hypervisor\x00--api-socket\x00/run/vc/vm/kk/clh.sock\x00", []string{"/dev/null"}, ""},
-		"one that has ended":                  {"", nil, ""},
+		"recorded sandbox":                  {live, nil, "QEMU runs with accel=tcg"},
+		"recorded sandbox with descriptors": {live, []string{"/dev/null", "socket:[1]"}, "QEMU runs with accel=tcg without an open /dev/kvm"},
+		"TCG with an open /dev/kvm":         {live, []string{"/dev/null", "/dev/kvm"}, ""},
+		"KVM":                               {with("q35,accel=kvm"), []string{"anon_inode:kvm-vm"}, ""},
+		"KVM without its descriptors":       {with("q35,accel=kvm"), []string{"/dev/null"}, ""},
+		"fallback to TCG":                   {with("q35,accel=kvm:tcg"), []string{"/dev/null"}, "QEMU runs with accel=kvm:tcg without an open /dev/kvm"},
+		"unreadable descriptors":            {with("q35,accel=kvm:tcg"), nil, ""},
+		"separate -accel argument":          {with("q35") + "-accel\x00tcg,thread=multi\x00", nil, "QEMU runs with accel=tcg"},
+		"other hypervisor":                  {"/usr/bin/cloud-hypervisor\x00--api-socket\x00/run/vc/vm/kk/clh.sock\x00", []string{"/dev/null"}, ""},
+		"ended process":                     {"", nil, ""},
 	} {
 		root := t.TempDir()
 		dir := filepath.Join("proc", "26377")
@@ -62,7 +62,7 @@ func TestVMIsFoundByTheSandboxID(t *testing.T) {
 	check.Equal(t, "Emulated", Emulated([]string{"another", id}), "QEMU runs with accel=tcg without an open /dev/kvm")
 	check.Equal(t, "of another sandbox", Emulated([]string{"another"}), "")
 	must.OK(t, w.Close())
-	_ = qemu.Wait() // its read fails at the end of the input
+	_ = qemu.Wait() // its read fails at EOF
 }
 
 func TestAccelerationFollowsTheMachine(t *testing.T) {
@@ -74,16 +74,16 @@ func TestAccelerationFollowsTheMachine(t *testing.T) {
 		there                    []string
 		key, want                string
 	}{
-		"a kernel without KVM":              {"qemu", "", []string{devices}, "emulated", "the kernel has no KVM device"},
-		"a container without devices":       {"qemu", "", nil, "acceleration", "KVM or emulation: unknown"},
-		"a container that has no /dev/kvm":  {"qemu", "", []string{devices, registered, nested}, "acceleration", "KVM, nested"},
-		"another hypervisor without it":     {"clh", "", nil, "", ""},
-		"a VM on another machine":           {"remote", "", []string{kvm}, "", ""},
-		"an accelerator that was asked for": {"qemu", "tcg", []string{kvm}, "emulated", "machine_accelerators is tcg"},
-		"KVM":                               {"qemu", "", []string{kvm, bare}, "acceleration", "KVM"},
-		"a machine that does not say":       {"qemu", "", []string{kvm}, "acceleration", "KVM, nested: unknown"},
-		"KVM in a VM":                       {"qemu", "", []string{kvm, nested}, "acceleration", "KVM, nested"},
-		"PVM":                               {"clh", "", []string{kvm, nested, pvm}, "acceleration", "KVM, PVM"},
+		"kernel without KVM":           {"qemu", "", []string{devices}, "emulated", "the kernel has no KVM device"},
+		"container without devices":    {"qemu", "", nil, "acceleration", "KVM or emulation: unknown"},
+		"container without /dev/kvm":   {"qemu", "", []string{devices, registered, nested}, "acceleration", "KVM, nested"},
+		"other hypervisor without KVM": {"clh", "", nil, "", ""},
+		"VM on another machine":        {"remote", "", []string{kvm}, "", ""},
+		"configured accelerator":       {"qemu", "tcg", []string{kvm}, "emulated", "machine_accelerators is tcg"},
+		"KVM":                          {"qemu", "", []string{kvm, bare}, "acceleration", "KVM"},
+		"KVM, nesting unknown":         {"qemu", "", []string{kvm}, "acceleration", "KVM, nested: unknown"},
+		"KVM in a VM":                  {"qemu", "", []string{kvm, nested}, "acceleration", "KVM, nested"},
+		"PVM":                          {"clh", "", []string{kvm, nested, pvm}, "acceleration", "KVM, PVM"},
 	} {
 		root := t.TempDir()
 		for _, path := range c.there {
@@ -108,9 +108,9 @@ func TestMissingFilesAreListed(t *testing.T) {
 		settings map[string]any
 		want     string
 	}{
-		"all are there":                     {map[string]any{"path": "/opt/kata/qemu", "image": ""}, ""},
-		"an initrd and virtiofsd":           {map[string]any{"path": "/opt/kata/qemu", "initrd": "/opt/kata/initrd", "shared_fs": "virtio-fs", "virtio_fs_daemon": "/opt/kata/virtiofsd"}, "initrd /opt/kata/initrd, virtio_fs_daemon /opt/kata/virtiofsd"},
-		"a virtiofsd that nothing asks for": {map[string]any{"shared_fs": "none", "virtio_fs_daemon": "/opt/kata/virtiofsd"}, ""},
+		"all files exist":              {map[string]any{"path": "/opt/kata/qemu", "image": ""}, ""},
+		"missing initrd and virtiofsd": {map[string]any{"path": "/opt/kata/qemu", "initrd": "/opt/kata/initrd", "shared_fs": "virtio-fs", "virtio_fs_daemon": "/opt/kata/virtiofsd"}, "initrd /opt/kata/initrd, virtio_fs_daemon /opt/kata/virtiofsd"},
+		"unused virtiofsd":             {map[string]any{"shared_fs": "none", "virtio_fs_daemon": "/opt/kata/virtiofsd"}, ""},
 	} {
 		got := map[string]string{}
 		vmFacts(machine.Root(root), "qemu", c.settings, got)
@@ -142,7 +142,7 @@ func TestHypervisorVersion(t *testing.T) {
 	must.OK(t, os.Chmod(filepath.Join(dir, "script"), 0o755))
 	check.Equal(t, "version", version(filepath.Join(dir, "script")), "")
 	if _, err := os.Stat(marker); err == nil {
-		t.Error("a script was run")
+		t.Error("the script was executed")
 	}
 	real, err := filepath.EvalSymlinks("/bin/mount") // a program that supports --version
 	must.OK(t, err)

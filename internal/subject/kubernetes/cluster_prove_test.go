@@ -43,8 +43,8 @@ func TestDeadKubeletIsTheReportedCause(t *testing.T) {
 	c.StartKubelet(t, 0)
 }
 
-// TestManyForeignEventsCostNoStamp sends ten thousand events of another pod in the namespace during a
-// measurement: tare's watch receives all of them.
+// TestManyForeignEventsCostNoStamp sends ten thousand events of another pod during a
+// measurement. tare's watch receives all of them, because the pod has the same namespace.
 func TestManyForeignEventsCostNoStamp(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	_, session := opened(t, c, "kubernetes/runc", 1)
@@ -124,18 +124,17 @@ func started(t *testing.T, c *cluster.Cluster) (count, seconds float64) {
 	return count, seconds
 }
 
-// agrees compares the mean time until Ready with the kubelet's. The kubelet's time begins
-// with the pod's creationTimestamp, truncated to the second, so up to a second early. It
-// ends when the kubelet's watch reports running containers: not before tare's First, and
-// hardly after tare's Ready.
+// agrees compares the mean time until Ready with that of the kubelet. The kubelet starts at
+// the creationTimestamp of the pod, which is truncated to the second. It ends when its watch
+// reports running containers. That is not before NodeStarted, and hardly after Ready.
 func agrees(t *testing.T, c *cluster.Cluster, runs []record.Sample, count, sum float64) {
 	t.Helper()
 	after, seconds := started(t, c)
-	// The kubelet counts a pod once its own watch reports it running. With many pods it
-	// sometimes omits one.
+	// The kubelet counts a pod once its watch reports it as running. It sometimes omits one
+	// of many pods.
 	for patience := time.Now().Add(30 * time.Second); after-count < float64(len(runs)-1); {
 		if after, seconds = started(t, c); time.Now().After(patience) {
-			t.Errorf("the kubelet counts %v of %d pods", after-count, len(runs))
+			t.Errorf("the kubelet counted %v of %d pods", after-count, len(runs))
 			return
 		}
 	}
@@ -147,7 +146,7 @@ func agrees(t *testing.T, c *cluster.Cluster, runs []record.Sample, count, sum f
 	n := float64(len(runs))
 	ready, running = ready/n, running/n
 	kubelets := (seconds - sum) / (after - count) // may include the trial pod
-	t.Logf("%d pods: the engine had started them after %.3f s, Ready after %.3f s; the kubelet says %.3f s", len(runs), running, ready, kubelets)
+	t.Logf("%d pods: started by the engine after %.3f s, Ready after %.3f s, kubelet: %.3f s", len(runs), running, ready, kubelets)
 	check.That(t, kubelets >= running && kubelets <= ready+1.25,
-		"the kubelet says %.3f s of %d pods, which lies not between %.3f s and %.3f s and the second to which it cuts", kubelets, len(runs), running, ready)
+		"kubelet: %.3f s for %d pods, want at least %.3f s and at most %.3f s plus 1.25 s", kubelets, len(runs), running, ready)
 }

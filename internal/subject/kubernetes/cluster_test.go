@@ -37,7 +37,7 @@ func smallestRole(t *testing.T) string {
 	_, section, _ := strings.Cut(string(text), "\n### Of a target\n")
 	_, role, _ := strings.Cut(section, "```yaml\n")
 	role, _, ok := strings.Cut(role, "```")
-	must.That(t, ok, "the page has no Role")
+	must.That(t, ok, "docs/kubernetes.md has no Role")
 	return role
 }
 
@@ -84,7 +84,7 @@ func succeed(t *testing.T, s subject.Session, op subject.Op, lanes int) []record
 	return samples
 }
 
-// closed closes a session and checks that nothing is left in the cluster.
+// closed closes a session and checks for leftovers in the cluster.
 func closed(t *testing.T, c *cluster.Cluster, s subject.Session) {
 	t.Helper()
 	must.OK(t, s.Close(t.Context()))
@@ -108,7 +108,8 @@ func TestPodLifecycle(t *testing.T) {
 	}
 }
 
-// The program sleeps, becomes ready by its kubelet's probe, and exits on the stop signal.
+// The program sleeps, becomes ready by the probe of the kubelet, and exits on the stop
+// signal.
 func TestUsersProgramRunsInAPod(t *testing.T) {
 	c, out := cluster.Start(t, cluster.Options{}), t.TempDir()
 	const sleeps = 1500 * time.Millisecond
@@ -128,8 +129,8 @@ func TestUsersProgramRunsInAPod(t *testing.T) {
 	closed(t, c, session)
 }
 
-// inOrder reports stamps that are missing or out of order. The watch and the engine of the node may
-// report the same moment in either order.
+// inOrder reports stamps that are missing or out of order. The watch and the engine of the
+// node may report the same moment in any order.
 func inOrder(t *testing.T, name string, s *record.Sample) {
 	t.Helper()
 	for _, order := range [][]record.Stamp{
@@ -150,14 +151,14 @@ func inOrder(t *testing.T, name string, s *record.Sample) {
 
 func TestRefusalsHaveReasons(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
-	t.Run("a Role that is too narrow, by verb and resource", func(t *testing.T) {
+	t.Run("missing permission: verb and resource", func(t *testing.T) {
 		narrow := strings.Replace(smallestRole(t), "verbs: [create, delete, get, list, watch]", "verbs: [get, list, watch]", 1)
 		refusedAt(t, c, subject.Engine{Kubeconfig: c.As(t, narrow)}, `cannot create resource "pods"`)
 	})
-	t.Run("an image that is not there, with what to do", func(t *testing.T) {
+	t.Run("missing image: advice", func(t *testing.T) {
 		refusedAt(t, c, subject.Engine{Image: "localhost/no/such:1"}, "ErrImageNeverPull", "crictl pull localhost/no/such:1", "tare image --probe -o probe.tar", "ctr -n k8s.io images import probe.tar", "--image localhost/tare-probe:")
 	})
-	t.Run("a quota", func(t *testing.T) {
+	t.Run("exceeded quota", func(t *testing.T) {
 		c.NoPods(t)
 		refusedAt(t, c, subject.Engine{}, "quota")
 	})
@@ -175,8 +176,8 @@ func refusedAt(t *testing.T, c *cluster.Cluster, e subject.Engine, want ...strin
 	}
 }
 
-// TestRestartingAPIServerIsAwaited crashes the API server while pods start. Pods with
-// known times have stamps; the others have a failure cause.
+// TestRestartingAPIServerIsAwaited crashes the API server while pods start. Each pod must
+// have its stamps or the cause of its failure.
 func TestRestartingAPIServerIsAwaited(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	const lanes = 3
@@ -192,12 +193,13 @@ func TestRestartingAPIServerIsAwaited(t *testing.T) {
 	for _, s := range <-samples {
 		f := s.Failure
 		check.That(t, f == nil || strings.Contains(f.Detail, "the watch was interrupted for"), "%+v", f)
-		check.That(t, s.Failure != nil || s.Ready != 0, "%+v has no end", s)
+		check.That(t, s.Failure != nil || s.Ready != 0, "%+v: neither an end nor a failure", s)
 	}
 	closed(t, c, session)
 }
 
-// statisticsRole is what the kubelet's summary and kubectl top need in addition to the smallest Role.
+// statisticsRole has the rules for the summary of the kubelet and for kubectl top. They are
+// not part of the minimal Role.
 const statisticsRole = `
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -208,7 +210,8 @@ rules:
 - {apiGroups: [metrics.k8s.io], resources: [pods], verbs: [list]}
 `
 
-// The kubelet limits a pod to its container's limits plus the RuntimeClass's overhead.
+// The kubelet limits a pod to the limits of its container plus the overhead of the
+// RuntimeClass.
 func TestKubeletLimitsPodToLimitsPlusOverhead(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	class, err := c.Client.RuntimeClasses().Create(t.Context(), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "with-overhead-"},
@@ -228,7 +231,7 @@ func TestKubeletLimitsPodToLimitsPlusOverhead(t *testing.T) {
 	check.That(t, strings.HasPrefix(b.Group, c.Nodes[0].Pods) && len(b.IDs) == 2 && engine.Charged(b.Workload, b.Group) != "" &&
 		engine.Charged(b.Pause, b.Group) != "", "%+v, of %s", b, c.Nodes[0].Pods)
 	memory, quota := enginetest.Number(t, "memory", b.Group, "memory.limit_in_bytes"), enginetest.Number(t, "cpu", b.Group, "cpu.cfs_quota_us")
-	check.That(t, memory == 80<<20 && quota == 125_000, "the pod may have %d bytes and %d µs", memory, quota)
+	check.That(t, memory == 80<<20 && quota == 125_000, "limits of the pod: %d bytes, %d µs", memory, quota)
 	processes := subject.ProcessesOf(t.Context(), s)
 	check.That(t, slices.ContainsFunc(processes, func(p subject.Process) bool { return p.Role == record.RoleShim }) &&
 		slices.Contains(processes, subject.Process{Role: record.RoleDaemon, Pid: c.Nodes[0].KubeletPid()}), "no shim or no kubelet among %+v", processes)

@@ -28,7 +28,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// scripted is a cluster in memory with a scripted kubelet.
+// scripted is an in-memory cluster with a scripted kubelet.
 type scripted struct {
 	*kubetest.Cluster
 	t       *testing.T
@@ -60,14 +60,14 @@ func runs(p *corev1.Pod) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 }
 
-// update ignores a deleted pod.
+// update stores a pod, unless it was deleted.
 func (s *scripted) update(p *corev1.Pod) {
 	_ = s.Tracker.Update(podsOf, p.DeepCopy(), p.Namespace)
 }
 
 func (s *scripted) does(kubelet func(*scripted, *corev1.Pod)) { s.kubelet.Store(kubelet) }
 
-// script makes a cluster with two nodes that accept pods, and one that does not.
+// script creates a cluster with two schedulable nodes and an unschedulable one.
 func script(t *testing.T, objects ...runtime.Object) *scripted {
 	t.Helper()
 	all := append(objects, node("n1"), node("n2"), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "crun"}, Handler: "crun"})
@@ -83,7 +83,7 @@ func script(t *testing.T, objects ...runtime.Object) *scripted {
 		return true, p, err
 	})
 	s.PrependReactor("get", "pods/log", func(clienttesting.Action) (bool, runtime.Object, error) {
-		list, err := s.Tracker.List(podsOf, corev1.SchemeGroupVersion.WithKind("Pod"), space) // the cluster is locked here
+		list, err := s.Tracker.List(podsOf, corev1.SchemeGroupVersion.WithKind("Pod"), space) // the reactor holds the lock of the cluster
 		if err != nil {
 			return true, nil, err
 		}
@@ -104,7 +104,7 @@ func node(name string) *corev1.Node {
 	}}
 }
 
-// silence makes the kubelet of the node n1 stop reporting.
+// silence makes the kubelet of node n1 stop reporting.
 func (s *scripted) silence() {
 	n := node("n1")
 	n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
@@ -125,7 +125,8 @@ func (s *scripted) target(e subject.Engine) (*Target, error) {
 	return t.(*Target), nil
 }
 
-// open opens a session. The test closes it and checks that nothing is left.
+// open opens a session. At the end of the test it closes the session and checks for
+// leftovers.
 func (s *scripted) open(lanes int, timeout time.Duration) (subject.Session, error) {
 	s.t.Helper()
 	t, err := s.target(subject.Engine{Image: "probe:1"})
@@ -171,12 +172,12 @@ func one(t *testing.T, session subject.Session, op subject.Op) record.Sample {
 	return samples[0]
 }
 
-// refusal returns an API server's refusal of a pod.
+// refusal returns the error of an API server that refuses a pod.
 func refusal(why string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(why))
 }
 
-// denied returns an authorizer's refusal.
+// denied returns the error of an authorizer.
 func denied(verb, what string) error {
 	return refusal(fmt.Sprintf(`User "tare" cannot %s resource %q in API group "" in the namespace %q`, verb, what, space))
 }
@@ -188,7 +189,7 @@ func (s *scripted) refuse(verb, what string, n int64, err error) {
 	s.PrependReactor(verb, what, func(clienttesting.Action) (bool, runtime.Object, error) { return left.Add(-1) >= 0, nil, err })
 }
 
-// always exceeds the number of requests.
+// always is more than the number of requests.
 const always = 1 << 40
 
 // other returns a pod of another run.

@@ -46,7 +46,7 @@ func TestPodIsStampedUntilReadyAndUntilGone(t *testing.T) {
 		last = at
 	}
 	check.That(t, run.Returned > run.Start && run.First == 0 && run.Guest == 4711 && len(run.Told) == 5,
-		"%+v: want a reply, the clock of another machine as the guest's, and five times that the pod bears", run)
+		"%+v: want a reply, the remote clock as guest time, and five times from the pod", run)
 	rm := one(t, session, subject.Remove)
 	check.That(t, rm.Failure == nil && rm.Gone >= rm.Start && rm.Returned >= rm.Start, "%+v, %+v", rm, rm.Failure)
 }
@@ -72,41 +72,41 @@ func TestFailureHasItsCause(t *testing.T) {
 		kind    string
 		want    []string
 	}{
-		"a quota is exceeded": {refused: refusal("exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5"),
+		"exceeded quota": {refused: refusal("exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5"),
 			kind: record.FailError, want: []string{"exceeded quota: small", "a larger ResourceQuota"}},
-		"admission denies it": {refused: refusal(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`),
+		"refused by admission": {refused: refusal(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`),
 			kind: record.FailError, want: []string{"violates PodSecurity", "admission controller"}},
-		"the Role no longer allows it": {refused: denied("create", "pods"), kind: record.FailTimeout, want: []string{"cannot create resource", `"pods"`, space}},
-		"the image is not there": {kubelet: stuck(waits(imageAbsent, `Container image "probe:1" is not present with pull policy of Never`)),
+		"missing permission": {refused: denied("create", "pods"), kind: record.FailTimeout, want: []string{"cannot create resource", `"pods"`, space}},
+		"missing image": {kubelet: stuck(waits(imageAbsent, `Container image "probe:1" is not present with pull policy of Never`)),
 			kind: record.FailError, want: []string{imageAbsent, "--image"}},
-		"no node takes it": {kubelet: stuck(func(p *corev1.Pod) {
+		"unschedulable": {kubelet: stuck(func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available: 2 Too many pods."}}
 		}), kind: record.FailTimeout, want: []string{"Unschedulable", "Too many pods"}},
-		"its node is not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
+		"node not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
 			s.silence()
 			p.Spec.NodeName = "n1"
 			stuck(is(corev1.PodScheduled))(s, p)
 		}, kind: record.FailTimeout, want: []string{"the node n1 is not ready", "Kubelet stopped posting"}},
-		"it is evicted from a node that is not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
+		"evicted from a node that is not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
 			s.silence()
 			p.Spec.NodeName, p.DeletionTimestamp = "n1", new(metav1.Now())
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"}}
 			s.update(p)
 		}, kind: record.FailState, want: []string{"the node n1 is not ready: NodeStatusUnknown Kubelet stopped posting", "DeletionByTaintManager"}},
-		"its sandbox cannot be made": {kubelet: func(s *scripted, p *corev1.Pod) {
+		"failed sandbox": {kubelet: func(s *scripted, p *corev1.Pod) {
 			stuck(is(corev1.PodScheduled))(s, p)
 			_ = s.Tracker.Create(corev1.SchemeGroupVersion.WithResource("events"), &corev1.Event{
 				ObjectMeta:     metav1.ObjectMeta{Name: p.Name + ".1", Namespace: space},
 				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: p.Name}, Type: corev1.EventTypeWarning,
 				Reason: "FailedCreatePodSandBox", Message: `no runtime for "crun" is configured`}, space)
 		}, kind: record.FailTimeout, want: []string{"FailedCreatePodSandBox", "no runtime for"}},
-		"it is evicted": {kubelet: stuck(is(corev1.PodScheduled), func(p *corev1.Pod) {
+		"evicted": {kubelet: stuck(is(corev1.PodScheduled), func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 		}), kind: record.FailState, want: []string{"Evicted", "low on resource"}},
-		"another user deletes it": {kubelet: func(s *scripted, p *corev1.Pod) {
+		"deleted by another user": {kubelet: func(s *scripted, p *corev1.Pod) {
 			_ = s.Tracker.Delete(podsOf, space, p.Name)
 		}, kind: record.FailState, want: []string{"deleted before it was ready"}},
-		"its workload ends": {kubelet: stuck(func(p *corev1.Pod) {
+		"workload ends": {kubelet: stuck(func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec format error"}}}}
 		}), kind: record.FailWorkload, want: []string{"status 128", "exec format error"}},
@@ -115,7 +115,7 @@ func TestFailureHasItsCause(t *testing.T) {
 			t.Parallel()
 			s := script(t)
 			timeout := time.Minute
-			if c.kind == record.FailTimeout { // it has the last reported obstacle
+			if c.kind == record.FailTimeout { // a timeout has the last reported obstacle
 				timeout = 2 * time.Second
 			}
 			session := s.opened(timeout)
@@ -125,8 +125,8 @@ func TestFailureHasItsCause(t *testing.T) {
 				s.does(c.kubelet)
 			}
 			f := one(t, session, subject.Run).Failure
-			must.That(t, f != nil && f.Kind == c.kind, "%+v, want one of the kind %s", f, c.kind)
-			check.Contains(t, "does not say", f.Detail, c.want...)
+			must.That(t, f != nil && f.Kind == c.kind, "%+v, want kind %s", f, c.kind)
+			check.Contains(t, "failure", f.Detail, c.want...)
 			must.OK(t, session.Discard(t.Context(), []int{0}))
 		})
 	}
@@ -173,7 +173,7 @@ func TestRequestsAreRetriedWhileTheAPIServerRestarts(t *testing.T) {
 	check.That(t, f == nil, "%+v", f)
 }
 
-func TestFailureHasTheEndOfThePodsLog(t *testing.T) {
+func TestFailureIncludesTheEndOfThePodLog(t *testing.T) {
 	t.Parallel()
 	s := script(t)
 	var asked atomic.Int64
@@ -193,8 +193,8 @@ func TestFailureHasTheEndOfThePodsLog(t *testing.T) {
 	_, samples, err := subject.StartBetween(t.Context(), armed, func() {}, func() { within = asked.Load() - before })
 	must.That(t, err == nil && len(samples) == 1 && samples[0].Failure != nil, "%v, %+v", err, samples)
 	out := samples[0].Failure.Output
-	check.That(t, len(out) <= 4<<10 && strings.HasSuffix(out, "x\nno such device"), "%d bytes are kept, to the end %q", len(out), out[max(0, len(out)-20):])
-	check.Equal(t, "reads of the log within what is timed", within, 0)
+	check.That(t, len(out) <= 4<<10 && strings.HasSuffix(out, "x\nno such device"), "kept %d bytes, ending in %q", len(out), out[max(0, len(out)-20):])
+	check.Equal(t, "log reads during the timed part", within, 0)
 	must.OK(t, session.Discard(t.Context(), []int{0}))
 }
 
@@ -205,8 +205,8 @@ func TestEndedWatchIsRenewed(t *testing.T) {
 		away int64 // list requests that fail before one succeeds
 		want string
 	}{
-		"with 410 Gone":        {},
-		"too long for a stamp": {6, "done at an unknown time"},
+		"410 Gone":             {},
+		"too late for a stamp": {6, "done at an unknown time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,7 +217,7 @@ func TestEndedWatchIsRenewed(t *testing.T) {
 				first.Do(func() { mine, w = true, own })
 				return mine, w, nil
 			})
-			// The trial pod is reported on that watch as well.
+			// The same watch also reports the trial pod.
 			s.does(func(s *scripted, p *corev1.Pod) {
 				for _, step := range []func(*corev1.Pod){is(corev1.PodScheduled), runs, is(corev1.PodReady)} {
 					step(p)
@@ -239,13 +239,13 @@ func TestEndedWatchIsRenewed(t *testing.T) {
 	}
 }
 
-// TestPodNewerThanAListIsNotDeleted makes a restarted API server answer a list request
-// while it creates a pod.
+// TestPodNewerThanAListIsNotDeleted imitates a restarted API server. It answers a list
+// request while it creates a pod.
 func TestPodNewerThanAListIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	f := &follower{lives: map[string]*life{}}
 	for name, c := range map[string]struct {
-		returned int64 // when the creation returned; 0 if it has not
+		returned int64 // time at which the creation returned; 0 if it has not
 		deleted  bool
 	}{
 		"before the list": {1, true},
@@ -263,7 +263,7 @@ func TestForeignEventsAreIgnored(t *testing.T) {
 	f := &follower{lives: map[string]*life{}}
 	e := watch.Event{Type: watch.Added, Object: &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "other"}, Reason: "Started"}}
 	n := testing.AllocsPerRun(10_000, func() { f.note(e) })
-	check.That(t, n == 0 && len(f.lives) == 0, "%v allocations for each event, %d kept", n, len(f.lives))
+	check.That(t, n == 0 && len(f.lives) == 0, "%v allocations per event, %d pods kept", n, len(f.lives))
 }
 
 func TestFirstReportCounts(t *testing.T) {
@@ -280,11 +280,11 @@ func TestFirstReportCounts(t *testing.T) {
 		}
 		f.note(watch.Event{Type: watch.Modified, Object: p})
 	}
-	event("Started") // the scheduler's event may come later
+	event("Started") // the event of the scheduler may come later
 	s := l.sample
 	check.That(t, s.Scheduled != 0 && s.Scheduled == s.Running && s.Sandbox == s.Running && s.Ready == 0, "%+v", s)
 	event("Scheduled")
-	skewed := metav1.NewTime(time.Now().Add(-5 * time.Second)) // a node's clock may be behind
+	skewed := metav1.NewTime(time.Now().Add(-5 * time.Second)) // the clock of a node may be behind
 	status(is(corev1.PodScheduled), runs, func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: skewed})
 	})
@@ -296,12 +296,12 @@ func TestOversizedBatchIsRefused(t *testing.T) {
 	t.Parallel()
 	there := other()
 	there.Spec.NodeName = "n1"
-	s := script(t, there) // the fake has no field selectors, so the pod counts for each node
+	s := script(t, there) // the fake ignores field selectors, so the pod counts on each node
 	_, err := s.open(9, time.Minute)
 	check.That(t, err != nil && strings.Contains(err.Error(), "9 pods at once do not fit") && strings.Contains(err.Error(), "room for 8 more"), "%v", err)
 }
 
-func TestNodesAreChosen(t *testing.T) {
+func TestOnlySchedulableNodesAreSelected(t *testing.T) {
 	t.Parallel()
 	down, tainted := node("down"), node("tainted")
 	down.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "cni plugin not initialized"}
@@ -309,15 +309,15 @@ func TestNodesAreChosen(t *testing.T) {
 	for name, c := range map[string]struct {
 		e     subject.Engine
 		nodes string
-		want  string // in the error
+		want  string // part of the error
 	}{
-		"all that take pods":    {e: subject.Engine{Image: "i"}, nodes: "n1 n2"},
-		"the named one":         {e: subject.Engine{Image: "i", Node: "n2"}, nodes: "n2"},
-		"one that is not ready": {e: subject.Engine{Image: "i", Node: "down"}, want: "down is not ready: KubeletNotReady cni plugin"},
-		"one with a taint":      {e: subject.Engine{Image: "i", Node: "tainted"}, want: "tainted has the taint own:NoSchedule"},
-		"a missing one":         {e: subject.Engine{Image: "i", Node: "n9"}, want: `no node "n9"`},
-		"no image":              {want: "tare pulls no image"},
-		"no network":            {e: subject.Engine{Image: "i", Network: subject.NetworkNone}, want: "always has the cluster's network"},
+		"all schedulable nodes":  {e: subject.Engine{Image: "i"}, nodes: "n1 n2"},
+		"named node":             {e: subject.Engine{Image: "i", Node: "n2"}, nodes: "n2"},
+		"node that is not ready": {e: subject.Engine{Image: "i", Node: "down"}, want: "down is not ready: KubeletNotReady cni plugin"},
+		"tainted node":           {e: subject.Engine{Image: "i", Node: "tainted"}, want: "tainted has the taint own:NoSchedule"},
+		"missing node":           {e: subject.Engine{Image: "i", Node: "n9"}, want: `no node "n9"`},
+		"no image":               {want: "tare pulls no image"},
+		"no network":             {e: subject.Engine{Image: "i", Network: subject.NetworkNone}, want: "always has the cluster's network"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -332,7 +332,7 @@ func TestNodesAreChosen(t *testing.T) {
 	}
 }
 
-func TestManifestHasTheRunsSettings(t *testing.T) {
+func TestManifestHasTheSettingsOfTheRun(t *testing.T) {
 	t.Parallel()
 	target := must.Get(script(t).target(subject.Engine{Image: "i", Node: "n2", Network: subject.NetworkHost}))(t)
 	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Limits: subject.Limits{Memory: 64 << 20, CPU: 0.25}}}
@@ -348,8 +348,8 @@ func TestManifestHasTheRunsSettings(t *testing.T) {
 		c.Resources.Limits.Cpu().Equal(resource.MustParse("250m")) && c.Resources.Requests.Cpu().MilliValue() == 1, "%+v", c.Resources)
 }
 
-// The words of a user's program are literal and not expanded by the kubelet. The pod has
-// its mounts and its readiness probe.
+// The kubelet must not expand the words of a user's program. The pod has the mounts and the
+// readiness probe of the program.
 func TestManifestOfAUsersProgram(t *testing.T) {
 	t.Parallel()
 	target := must.Get(script(t).target(subject.Engine{Image: "i"}))(t)
@@ -371,7 +371,7 @@ func TestManifestOfAUsersProgram(t *testing.T) {
 	check.That(t, why != nil && strings.Contains(why.Reason, "its nodes use the image i"), "%v", why)
 }
 
-// expand expands a command as a kubelet does: $(NAME) is a variable's value, $$ is $.
+// expand expands a command like a kubelet. $(NAME) is the value of a variable, and $$ is $.
 func expand(words []string) (out []string) {
 	for _, word := range words {
 		word = regexp.MustCompile(`\$\$|\$\(\w+\)`).ReplaceAllStringFunc(word, func(found string) string {
@@ -385,11 +385,11 @@ func expand(words []string) (out []string) {
 	return out
 }
 
-func TestCleanRemovesOnlyTheRunsPods(t *testing.T) {
+func TestCleanRemovesOnlyPodsOfTheRun(t *testing.T) {
 	t.Parallel()
 	left := other()
 	left.Name, left.Labels = "tare-r1-0-1", map[string]string{engine.RunLabel: "r1", kube.ManagedBy: "tare"}
-	foreign := other() // has the label without the name
+	foreign := other() // has the label, but another name
 	foreign.Name, foreign.Labels = "database", left.Labels
 	s := script(t, left, other(), foreign)
 	target := must.Get(s.target(subject.Engine{Image: "i"}))(t)

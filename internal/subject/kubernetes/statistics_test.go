@@ -81,15 +81,15 @@ func TestMissingMetricsAndRefusalsAreErrors(t *testing.T) {
 	}
 	_, err := answering(t, map[string]string{summaryPath: ""}).kubeletSays(t.Context(), two)
 	check.Error(t, err, "a Role must allow it")
-	for name, text := range map[string]string{"no JSON": "x", "of another kind": `{"pods":3}`, "a time that is none": `{"pods":[{"podRef":{"name":"a"},"cpu":{"time":"soon"}}]}`} {
+	for name, text := range map[string]string{"no JSON": "x", "other type": `{"pods":3}`, "invalid time": `{"pods":[{"podRef":{"name":"a"},"cpu":{"time":"soon"}}]}`} {
 		_, err := answering(t, map[string]string{summaryPath: text}).kubeletSays(t.Context(), two)
-		check.That(t, err != nil, "%s was believed", name)
+		check.That(t, err != nil, "%s was accepted", name)
 	}
 }
 
 func TestImplausibleTimesAreUnknown(t *testing.T) {
 	t.Parallel()
-	for name, at := range map[string]time.Time{"none": {}, "of tomorrow": time.Now().Add(time.Hour), "of yesterday": time.Now().Add(-24 * time.Hour)} {
+	for name, at := range map[string]time.Time{"none": {}, "tomorrow": time.Now().Add(time.Hour), "yesterday": time.Now().Add(-24 * time.Hour)} {
 		check.Equal(t, name, since(at), 0)
 	}
 }
@@ -101,11 +101,11 @@ func TestPodStateReadsTheStatus(t *testing.T) {
 		status corev1.PodStatus
 		want   record.Pod
 	}{
-		"one that runs":        {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{}}}, record.Pod{Lane: 3}},
-		"evicted by a kubelet": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}, record.Pod{Lane: 3, Evicted: true}},
+		"running":                {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{}}}, record.Pod{Lane: 3}},
+		"evicted by the kubelet": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}, record.Pod{Lane: 3, Evicted: true}},
 		"evicted by a drain": {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
 			record.Pod{Lane: 3, Evicted: true}},
-		"killed for good":      {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: ended}}}, record.Pod{Lane: 3, OOMKilled: 1}},
+		"killed":               {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: ended}}}, record.Pod{Lane: 3, OOMKilled: 1}},
 		"killed and restarted": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{RestartCount: 2, LastTerminationState: ended}}}, record.Pod{Lane: 3, Restarts: 2, OOMKilled: 1}},
 	} {
 		check.Equal(t, name, podState(&corev1.Pod{Status: c.status}, 3), c.want)
@@ -124,5 +124,5 @@ func TestObjectsAreRecorded(t *testing.T) {
 	check.That(t, got.RuntimeClass == "kata" && got.Handler == "kata-qemu" && *got.Overhead == (record.Amounts{CPU: 250, Memory: 160 << 20}) &&
 		*got.Allocatable == (record.Amounts{CPU: 7800, Memory: 6500 << 20}) && got.Scheduling == `{"nodeSelector":{"kata":"true"}}`, "%+v", got)
 	got = (&Target{nodes: []corev1.Node{node}}).objects()
-	check.That(t, *got == (record.Kubernetes{}), "of no class, on another machine: %+v", got)
+	check.That(t, *got == (record.Kubernetes{}), "no RuntimeClass, other machine: %+v", got)
 }

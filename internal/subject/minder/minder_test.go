@@ -22,7 +22,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// one is a session with a process of this machine on its lane.
+// one is a session with one lane and a process of this machine.
 type one struct {
 	pid int
 	log string
@@ -30,7 +30,7 @@ type one struct {
 	on  *record.Failure // failure of all operations but the first
 
 	bad    *record.Failure // failure of the first operation
-	others bool            // the process is not the container's
+	others bool            // the process does not belong to the container
 	host   bool
 
 	unknown bool // the exit status is unknown
@@ -96,7 +96,7 @@ func operate(t *testing.T, s subject.Session, op subject.Op) *record.Failure {
 	return samples[0].Failure
 }
 
-// ends waits for the end of a process without reaping it.
+// ends waits until a process has ended, without reaping it.
 func ends(t *testing.T, pid int) {
 	t.Helper()
 	must.OK(t, unix.Waitid(unix.P_PID, pid, new(unix.Siginfo), unix.WEXITED|unix.WNOWAIT, nil))
@@ -112,14 +112,14 @@ func TestFailureHasTheReasonOfTheProgram(t *testing.T) {
 		ends   bool // the program ends before the stop
 		says   string
 	}{
-		"it has no handler":         {"echo; exec sleep 1000", late, false, "timed out: the workload had no handler for SIGTERM"},
-		"it was killed for that":    {"echo; exec sleep 1000", killed, false, "killed: the workload had no handler for SIGTERM"},
-		"it ignores the signal":     {"trap '' TERM; echo; exec sleep 1000", late, false, "timed out: the workload ignores SIGTERM"},
-		"it has a handler":          {"trap : TERM; echo; sleep 1000 & wait", late, false, "timed out"},
-		"something else went wrong": {"trap '' TERM; echo; exec sleep 1000", other, false, "its state"},
-		"nothing went wrong":        {"trap : TERM; echo; sleep 1000 & wait", nil, false, ""},
-		"ended early":               {"echo", late, true, "the workload ended before it was stopped, with status 7"},
-		"ended early, unnoticed":    {"echo", nil, true, "the workload ended before it was stopped, with status 7"},
+		"no handler":             {"echo; exec sleep 1000", late, false, "timed out: the workload had no handler for SIGTERM"},
+		"no handler, killed":     {"echo; exec sleep 1000", killed, false, "killed: the workload had no handler for SIGTERM"},
+		"ignored signal":         {"trap '' TERM; echo; exec sleep 1000", late, false, "timed out: the workload ignores SIGTERM"},
+		"handler":                {"trap : TERM; echo; sleep 1000 & wait", late, false, "timed out"},
+		"other failure":          {"trap '' TERM; echo; exec sleep 1000", other, false, "its state"},
+		"no failure":             {"trap : TERM; echo; sleep 1000 & wait", nil, false, ""},
+		"ended early":            {"echo", late, true, "the workload ended before it was stopped, with status 7"},
+		"ended early, unnoticed": {"echo", nil, true, "the workload ended before it was stopped, with status 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &one{pid: shell(t, c.script).Process.Pid, on: c.on}
@@ -137,15 +137,15 @@ func TestFailureHasTheReasonOfTheProgram(t *testing.T) {
 func TestOverFindsEndedPrograms(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  string
-		others  bool // the process is not confirmed to be the container's
-		unknown bool // it is unknown whether or how it ended
+		others  bool // the process is not confirmed as that of the container
+		unknown bool // the end or the exit status is unknown
 		says    string
 	}{
-		"one that is there is not":            {script: "echo; exec sleep 1000"},
-		"an ended one":                        {script: "echo", says: "the workload ended before it was stopped, with status 7"},
-		"an ended one with an unknown status": {script: "echo", unknown: true, says: "the workload ended before it was stopped"},
-		"one that ended before it was known":  {script: "echo", others: true, says: "the workload ended before it was stopped, with status 7"},
-		"one whose end is unknown":            {script: "echo", others: true, unknown: true},
+		"running":                       {script: "echo; exec sleep 1000"},
+		"ended":                         {script: "echo", says: "the workload ended before it was stopped, with status 7"},
+		"ended, unknown status":         {script: "echo", unknown: true, says: "the workload ended before it was stopped"},
+		"ended before it was confirmed": {script: "echo", others: true, says: "the workload ended before it was stopped, with status 7"},
+		"unknown state":                 {script: "echo", others: true, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &one{pid: shell(t, c.script).Process.Pid, others: c.others, unknown: c.unknown}
@@ -166,10 +166,10 @@ func TestProgramThatFloodsItsLogIsKilled(t *testing.T) {
 	must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20-1), 0o600))
 	s := begun(t, in)
 	why := s.ended(0, false)
-	must.That(t, why == "", "it was ended because %s", why)
+	must.That(t, why == "", "killed because %s", why)
 	must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20), 0o600))
 	err := p.Wait()
-	check.That(t, err != nil && p.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL, "it ended with %v", err)
+	check.That(t, err != nil && p.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL, "the program exited with %v", err)
 	e := s.Ended(t.Context(), 0)
 	check.That(t, e.Advice == quieter, "advice: %q", e.Advice)
 	f := operate(t, s, subject.Stop)
@@ -184,10 +184,10 @@ func TestForeignProcessIsNotKilled(t *testing.T) {
 		in   one
 		ends bool
 	}{
-		"the container's own":                           {one{}, true},
-		"another that got its number":                   {one{others: true}, false},
-		"its own, after a failed start":                 {one{bad: bad}, true},
-		"another's, where the start is said to have so": {one{bad: bad, others: true}, false},
+		"process of the container":               {one{}, true},
+		"foreign process with a reused PID":      {one{others: true}, false},
+		"process of the container, failed start": {one{bad: bad}, true},
+		"foreign process, failed start":          {one{bad: bad, others: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := shell(t, "echo; exec sleep 1000")
@@ -195,12 +195,12 @@ func TestForeignProcessIsNotKilled(t *testing.T) {
 			in.pid, in.log = p.Process.Pid, filepath.Join(t.TempDir(), "log")
 			must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20), 0o600))
 			why := begun(t, &in).ended(0, false)
-			check.That(t, (why != "") == c.ends, "it was ended because %q", why) // minding checks for the end as well
+			check.That(t, (why != "") == c.ends, "killed because %q", why) // ended also detects an exit
 		})
 	}
 }
 
-// A pid is not used unless the target confirms that the process is the container's.
+// A PID is used only if the target confirms that the process belongs to the container.
 func TestUnconfirmedProcessIsNotPinned(t *testing.T) {
 	check.Equal(t, "pinned process", pin(subject.Reached{Pid: os.Getpid()}), -1)
 }
@@ -212,10 +212,10 @@ func TestRefusedTasksAreReportedForTheContainerOnly(t *testing.T) {
 		says string
 		over bool // exited and reaped before the stop
 	}{
-		"a container's":                {in: one{}, says: "it was refused more tasks"},
-		"a container's that has ended": {one{}, "the workload ended before it was stopped, with status 7; it was refused more tasks", true},
-		"a foreign one":                {in: one{others: true}},
-		"that of the machine":          {in: one{host: true}},
+		"cgroup of a container":        {in: one{}, says: "it was refused more tasks"},
+		"cgroup of an ended container": {one{}, "the workload ended before it was stopped, with status 7; it was refused more tasks", true},
+		"foreign process":              {in: one{others: true}},
+		"cgroup of the machine":        {in: one{host: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := shell(t, "trap : TERM; echo; sleep 1000 & wait")
@@ -233,7 +233,7 @@ func TestRefusedTasksAreReportedForTheContainerOnly(t *testing.T) {
 	}
 }
 
-// limited creates a cgroup that refused a task because of its limit.
+// limited creates a cgroup that has refused a task because of its limit.
 func limited(t *testing.T) string {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -254,7 +254,7 @@ func limited(t *testing.T) string {
 	write("pids.max", "1")
 	forks := shell(t, "echo; while (:); do :; done") // forks until the limit refuses a task
 	write("cgroup.procs", strconv.Itoa(forks.Process.Pid))
-	_ = forks.Wait() // its status is the shell's
+	_ = forks.Wait() // the exit status does not matter
 	write("pids.max", "100")
 	return group
 }

@@ -39,10 +39,10 @@ func TestNetworkIsReachableAndLeavesNothing(t *testing.T) {
 			path, address, err := n.For(lane)
 			must.OK(t, err)
 			again, same, err := n.For(lane)
-			check.That(t, err == nil && again == path && same == address, "another container has %s, %s, %v", again, same, err)
+			check.That(t, err == nil && again == path && same == address, "second call: %s, %s, %v", again, same, err)
 			out, err := exec.Command("nsenter", "--net="+path, "ip", "route").CombinedOutput()
 			check.That(t, err == nil && strings.Contains(string(out), "default via"), "%s, %v", out, err)
-			// Without a listener the network's kernel refuses at once.
+			// Nothing listens there, so the kernel refuses the connection immediately.
 			_, err = net.DialTimeout("tcp", address+":9", time.Minute)
 			check.Error(t, err, "refused")
 			addresses = append(addresses, address)
@@ -69,7 +69,7 @@ func TestUsedNetworksAreAvoided(t *testing.T) {
 		if err == nil {
 			err = netlink.LinkSetUp(lo)
 		}
-		if err == nil { // the first /30 is not in use here
+		if err == nil { // the first /30 is unused
 			err = netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(198, 18, 0, 9), Mask: net.CIDRMask(24, 32)}})
 		}
 		for _, r := range []netlink.Route{{Dst: prefix("198.18.1.0/24")}, {Dst: prefix("198.18.2.0/24"), Table: 100}, {Dst: prefix("0.0.0.0/0")}, {Dst: prefix("128.0.0.0/1")}} {
@@ -99,7 +99,7 @@ func TestPartialNetworkIsNotReused(t *testing.T) {
 			return err
 		}
 		if _, _, err := n.For("lane"); err == nil {
-			t.Error("a card was made that is there already")
+			t.Error("an existing interface was created again")
 		}
 		_, _, err := n.For("lane")
 		return errors.Join(err, n.Close())

@@ -37,21 +37,21 @@ func TestInvalidStatesAreRefused(t *testing.T) {
 	s, err := parseState(good, "x")
 	check.That(t, err == nil && s.Pid == 12 && s.Status == "running", "%+v %v", s, err)
 	_, err = parseState(`{"id":"x","status":"stopped","pid":-1}`, "x")
-	check.That(t, err == nil, "runsc's stopped container: %v", err)
+	check.That(t, err == nil, "stopped container of runsc: %v", err)
 	for name, bad := range map[string]string{
-		"nothing":            "",
-		"another container":  `{"id":"y","status":"running","pid":1}`,
-		"an unknown status":  `{"id":"x","status":"great","pid":1}`,
-		"an impossible pid":  `{"id":"x","status":"running","pid":99999999}`,
-		"a pid of text":      `{"id":"x","status":"running","pid":"1"}`,
-		"two objects":        good + good,
-		"cut off":            good[:20],
-		"a list":             "[]",
-		"escape sequences":   "\x1b[2J" + good,
-		"a time before JSON": "12:00 " + good,
+		"nothing":          "",
+		"other container":  `{"id":"y","status":"running","pid":1}`,
+		"unknown status":   `{"id":"x","status":"great","pid":1}`,
+		"impossible PID":   `{"id":"x","status":"running","pid":99999999}`,
+		"PID as text":      `{"id":"x","status":"running","pid":"1"}`,
+		"two objects":      good + good,
+		"truncated":        good[:20],
+		"list":             "[]",
+		"escape sequences": "\x1b[2J" + good,
+		"time before JSON": "12:00 " + good,
 	} {
 		s, err := parseState(bad, "x")
-		check.That(t, err != nil, "%s was taken for %+v", name, s)
+		check.That(t, err != nil, "%s was parsed as %+v", name, s)
 	}
 }
 
@@ -63,7 +63,7 @@ func FuzzParseState(f *testing.F) {
 	})
 }
 
-func TestProgramThatAcceptsAllIsRefused(t *testing.T) {
+func TestProgramThatAcceptsAnyArgumentIsRefused(t *testing.T) {
 	need.Root(t)
 	_, err := New(t.Context(), "x", "/bin/true")
 	check.Error(t, err, "/bin/true is not an OCI runtime")
@@ -87,7 +87,7 @@ func TestInvalidPidsAreRefused(t *testing.T) {
 	check.Equal(t, "pid", must.Get(parsePid("4711\n"))(t), 4711)
 	for _, bad := range []string{"", "0", "1", "-1", "12 13", "4194305", "x", "\x1b[2J12", "99999999999999999999"} {
 		pid, err := parsePid(bad)
-		check.That(t, err != nil, "%q was taken for %d", bad, pid)
+		check.That(t, err != nil, "%q was parsed as %d", bad, pid)
 	}
 }
 

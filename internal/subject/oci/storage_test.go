@@ -20,17 +20,17 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// weighed is a session on two lanes with its inputs.
+// weighed is a session with two lanes.
 type weighed struct {
 	subject.Session
 	name  string
-	dir   string // the target's folder of the run
+	dir   string // the folder of the target
 	runID string
 }
 
-// each opens every target with a workload that uses a folder of the test. Afterwards it
-// checks that nothing is left. refused receives an error of Open; if it is nil, there
-// must be none.
+// each opens every target with a workload, which may use a folder of the test. Afterwards
+// it checks for leftovers. refused reports whether an error of Open is expected. If refused
+// is nil, Open must succeed.
 func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload, refused func(name string, err error) bool, test func(t *testing.T, s weighed)) {
 	need.Root(t)
 	for _, c := range enginetest.Local {
@@ -56,7 +56,7 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 	}
 }
 
-func TestWithoutAVolumeFilesAreOnTheContainersRoot(t *testing.T) {
+func TestFilesWithoutAVolumeAreOnTheContainerRoot(t *testing.T) {
 	none := func(*testing.T, string) subject.Workload { return subject.Workload{} }
 	each(t, none, nil, func(t *testing.T, s weighed) {
 		where := map[string]string{"host": "volume/0/file", "runsc": "rootfs-0/.gvisor.filestore.*"}[s.name]
@@ -65,10 +65,10 @@ func TestWithoutAVolumeFilesAreOnTheContainersRoot(t *testing.T) {
 		}
 		again := func() {
 			found, _ := filepath.Glob(filepath.Join(s.dir, where))
-			check.That(t, len(found) == 1 && onDisk(t, found[0]) >= megabyte, "on the host %s is %v", where, found)
+			check.That(t, len(found) == 1 && onDisk(t, found[0]) >= megabyte, "files %s on the host: %v", where, found)
 			must.OK(t, s.Discard(t.Context(), []int{0, 1}))
 			found, _ = filepath.Glob(filepath.Join(s.dir, where))
-			check.That(t, len(found) == 0, "the container is gone and left %v", found)
+			check.That(t, len(found) == 0, "files after the removal: %v", found)
 			enginetest.Must(t, s.Session, subject.Run, 2)
 		}
 		if s.name != "host" {
@@ -105,7 +105,7 @@ func onDisk(t *testing.T, path string) int64 {
 	return st.Blocks * 512
 }
 
-func TestOnAVolumeFilesAreInTheFolderOfTheLane(t *testing.T) {
+func TestFilesOnAVolumeAreInTheFolderOfTheLane(t *testing.T) {
 	bind := func(_ *testing.T, dir string) subject.Workload {
 		return subject.Workload{Volume: filepath.Join(dir, "volume")}
 	}
@@ -123,14 +123,14 @@ func TestTmpfsHasItsSizeAndEndsWithItsContainer(t *testing.T) {
 		points, err := mounts.Below(s.dir)
 		on := s.name == "host"
 		check.That(t, err == nil && on == (len(points) == 2), "mounted on the host: %v, %v", points, err)
-		// The list of mounts is read in pieces, so entries may be missing while others
-		// mount.
+		// The kernel returns the mounts in parts. Entries may be missing while other
+		// processes mount.
 		named := 0
 		for range 20 {
 			b, _ := os.ReadFile("/proc/thread-self/mountinfo")
 			named = max(named, strings.Count(string(b), " tmpfs tare-"+s.runID+" "))
 		}
-		check.That(t, s.name != "host" || named == 2, "the run's name is that of %d of its 2 mounts", named)
+		check.That(t, s.name != "host" || named == 2, "%d mounts have the name of the run, want 2", named)
 		must.OK(t, s.Discard(t.Context(), []int{0, 1}))
 		enginetest.Must(t, s.Session, subject.Run, 2)
 		enginetest.Without(t, s.Session, 0)
@@ -148,18 +148,18 @@ func TestDeviceIsWrittenFromInside(t *testing.T) {
 		return name == "runsc" && errors.Is(err, subject.ErrUnsupported) && strings.Contains(err.Error(), "ENXIO")
 	}
 	each(t, device, refused, func(t *testing.T, s weighed) {
-		must.That(t, s.name != "runsc", "gVisor was opened with a block device: then nothing need refuse it")
+		must.That(t, s.name != "runsc", "gVisor accepted a block device, so tare need not refuse it")
 		enginetest.Device(t, s.Session, node)
 	})
 }
 
 func TestContradictoryWorkloadIsRefused(t *testing.T) {
 	for name, w := range map[string]subject.Workload{
-		"a volume and a tmpfs":      {Volume: "/nonexistent", Tmpfs: megabyte},
-		"a tmpfs of less than none": {Tmpfs: -1},
-		"a device that is a file":   {Device: "/etc/passwd"},
-		"a device that is a link":   {Device: "/dev/fd"},
-		"a device that isn't there": {Device: "/dev/tare-absent"},
+		"volume and tmpfs": {Volume: "/nonexistent", Tmpfs: megabyte},
+		"negative tmpfs":   {Tmpfs: -1},
+		"file as a device": {Device: "/etc/passwd"},
+		"link as a device": {Device: "/dev/fd"},
+		"missing device":   {Device: "/dev/tare-absent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := func(string, error) bool { return true }

@@ -34,16 +34,16 @@ func TestExistingNameFailsItsLaneOnly(t *testing.T) {
 	f := samples[0].Failure
 	check.That(t, f != nil && strings.Contains(f.Detail+f.Output, "already in use") && f.Command != "", "%+v", f)
 	if f := samples[1].Failure; f != nil {
-		t.Errorf("the other lane: %+v", *f)
+		t.Errorf("the other lane failed: %+v", *f)
 	}
 	err := s.Close(t.Context())
-	check.That(t, err == nil && len(left(p)(t)) == 0, "%v, left %q", err, left(p)(t)) // the name is the run's, so the container is removed as well
+	check.That(t, err == nil && len(left(p)(t)) == 0, "%v, left %q", err, left(p)(t)) // the container has a name of the run, so it is removed as well
 }
 
 func TestFalseStartIsAFailure(t *testing.T) {
 	p := engines.Podman(t)
 	runc := need.Tool(t, "runc")
-	// The runtime starts the container, kills it at once and reports success.
+	// The runtime starts the container, kills it immediately, and reports success.
 	liar := filepath.Join(t.TempDir(), "liar")
 	script := fmt.Sprintf("#!/bin/sh\n%s \"$@\" || exit\ncase \" $* \" in *' start '*) for id; do :; done; %s kill \"$id\" KILL; sleep 0.3;; esac\nexit 0\n", runc, runc)
 	must.OK(t, os.WriteFile(liar, []byte(script), 0o755))
@@ -56,10 +56,10 @@ func TestFalseStartIsAFailure(t *testing.T) {
 	}
 }
 
-func TestCrunIsWeighedOnHybridCgroups(t *testing.T) {
+func TestCrunIsMeasuredOnHybridCgroups(t *testing.T) {
 	p := engines.Podman(t)
-	// The storage is shared, but without the set-up's mount namespace: tare has to create
-	// one.
+	// The storage is shared, but not the mount namespace of the setup. tare has to create a
+	// mount namespace.
 	e := subject.Engine{Command: p.Program, Args: p.Args, Env: map[string]string{}}
 	for _, v := range p.Env {
 		name, value, _ := strings.Cut(v, "=")
@@ -97,10 +97,10 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 		reason, advice string
 	}{
 		{"no program", "", subject.Engine{Command: "/nothing/podman"}, "no /nothing/podman on PATH", "apt-get install podman"},
-		{"no such runtime", "nosuch", at(p), "(available: crun, runc", "containers.conf"},
-		{"a runtime's missing path", "/nothing/runc", at(p), "(available: crun, runc", "containers.conf"},
-		{"a client of a service", "", subject.Engine{Command: p.Command, Env: map[string]string{"CONTAINER_HOST": p.Host}}, "client of a service", "unset CONTAINER_HOST"},
-		{"an address", "", subject.Engine{Command: p.Command, Address: p.Host}, "without an address", "as docker: --docker-host " + p.Host},
+		{"missing runtime", "nosuch", at(p), "(available: crun, runc", "containers.conf"},
+		{"missing path of a runtime", "/nothing/runc", at(p), "(available: crun, runc", "containers.conf"},
+		{"client of a service", "", subject.Engine{Command: p.Command, Env: map[string]string{"CONTAINER_HOST": p.Host}}, "client of a service", "unset CONTAINER_HOST"},
+		{"address", "", subject.Engine{Command: p.Command, Address: p.Host}, "without an address", "as docker: --docker-host " + p.Host},
 	} {
 		_, err := New(t.Context(), "podman/x", c.runtime, "", c.e)
 		u, ok := errors.AsType[*subject.Unavailable](err)
@@ -130,19 +130,19 @@ func TestUnprefixedRemovesTheIDs(t *testing.T) {
 func TestIncompleteInfoIsRefused(t *testing.T) {
 	for _, text := range []string{"", "{}", "[]", `{"version":{"Version":"4.3.1"}}`, "panic: x"} {
 		_, err := parseInfo([]byte(text))
-		check.That(t, err != nil, "%q was taken", text)
+		check.That(t, err != nil, "%q was accepted", text)
 	}
 	i, err := parseInfo([]byte(`{"host":{"ociRuntime":{"name":"crun","version":"crun version 1.8.1\ncommit: x"}},"version":{"Version":"2.2.1"}}`))
 	check.That(t, err == nil && i.isCrun() && i.runtimeBanner() == "crun version 1.8.1", "%+v, %v", i, err)
 	check.Error(t, i.check("podman/crun"), "too old")
 	if i.Host.LogDriver = "none"; i.logDriver() != "k8s-file" {
-		t.Error("a driver that keeps nothing was left")
+		t.Error("the log driver none was not replaced")
 	}
 }
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// at returns the settings for the tests' podman.
+// at returns the settings for the podman of the tests.
 func at(p *engines.PodmanEngine) subject.Engine { return subject.Engine{Command: p.Command} }
 
 func weigh(t *testing.T, e subject.Engine, runtime string) subject.Target {
@@ -191,7 +191,7 @@ func TestPlaceIsOnTheCommandLine(t *testing.T) {
 		"%v", line)
 }
 
-// created counts a run's containers in podman's events.
+// created counts the containers of a run in the events of podman.
 func created(t *testing.T, p *engines.PodmanEngine, runID string) int {
 	t.Helper()
 	podman := must.Get(program("podman", at(p)))(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 )
 
-// An endless response is not a response, even if each piece arrives in time.
-func TestRequestEndsWithItsTimeLimit(t *testing.T) {
+// An endless response must fail, although each part arrives in time.
+func TestEndlessResponseTimesOut(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Transfer-Encoding", "identity") // the response ends with the connection
 		for r.Context().Err() == nil {
@@ -33,8 +33,8 @@ func TestRequestEndsWithItsTimeLimit(t *testing.T) {
 	}()
 	select {
 	case err := <-done:
-		check.That(t, err != nil, "it is ready")
+		check.That(t, err != nil, "an endless response counts as ready")
 	case <-time.After(time.Minute):
-		t.Error("it is still waited for")
+		t.Error("the poll is still waiting")
 	}
 }

@@ -30,9 +30,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// lanes is a session of plain functions, one per lane.
+// lanes is a session that calls functions.
 type lanes struct {
-	do    func(lane int) // returns when the operation does
+	do    func(lane int) // performs the operation
 	reach atomic.Pointer[subject.Reached]
 	again func() // called before each poll while no process is known
 	ended subject.Ended
@@ -118,7 +118,7 @@ func TestReadinessIsBetweenTwoPolls(t *testing.T) {
 				if !begun.Load() {
 					return
 				}
-				if polls++; polls == 100 { // that many have failed
+				if polls++; polls == 100 { // 100 polls have failed
 					go func() {
 						before.Store(machine.Now())
 						become()
@@ -129,16 +129,16 @@ func TestReadinessIsBetweenTwoPolls(t *testing.T) {
 			}}
 			l.reach.Store(&subject.Reached{Host: true, Log: path + ".log", Plain: true})
 			s := start(t, l, asked, time.Minute)[0]
-			<-became // the poll may have been faster
+			<-became // a poll may succeed before the goroutine continues
 			d, ok := s.Resolution()
 			must.That(t, s.Failure == nil && ok && s.Unready <= after.Load() && s.Ready >= before.Load(),
-				"it became ready from %d to %d, and is said to from %d to %d, of %d polls: %+v", before.Load(), after.Load(), s.Unready, s.Ready, s.Polls, s.Failure)
+				"ready between %d and %d, reported between %d and %d, %d polls: %+v", before.Load(), after.Load(), s.Unready, s.Ready, s.Polls, s.Failure)
 			t.Logf("known to %v, of %d polls", d, s.Polls)
 		})
 	}
 }
 
-// apart starts a program in a new network.
+// apart starts a program in a new network namespace.
 func apart(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	need.Root(t)
@@ -158,13 +158,13 @@ func apart(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// The server waits a second before it listens, in a network whose loopback is down.
+// The server listens after one second. The loopback of its network is down at first.
 func TestServerInItsOwnNetworkIsReadyWhenItListens(t *testing.T) {
 	for asked, is := range map[setting.Ready]string{"tcp:8080": "tcp", "http:8080/=200": "http"} {
 		c := apart(t, probe.ServeArgs(8080, "delay=1000")...)
 		l := &lanes{}
 		var began int64
-		seen := make(chan int64, 1) // time at which an independent observer saw it listening
+		seen := make(chan int64, 1) // time at which an independent observer saw the listener
 		l.do = func(int) {
 			began = machine.Now()
 			if err := thread.Parent(t.Context(), c.Start); err != nil {
@@ -179,18 +179,18 @@ func TestServerInItsOwnNetworkIsReadyWhenItListens(t *testing.T) {
 		d, ok := s.Resolution()
 		listened := <-seen
 		check.That(t, s.Failure == nil && ok && s.Ready >= began+1e9 && s.Unready <= listened && (s.Request > 0) == (is == "http"),
-			"%s: %v after its start, known to %v, and seen to listen after %v: %+v", asked, time.Duration(s.Ready-began), d, time.Duration(listened-began), s)
+			"%s: ready after %v ± %v, listening after %v: %+v", asked, time.Duration(s.Ready-began), d, time.Duration(listened-began), s)
 		t.Logf("%s: %v, known to %v, first request %v", asked, time.Duration(s.Ready-began), d, time.Duration(s.Request))
 	}
 }
 
-// listens waits for a listener in the network of a process, and returns the time.
+// listens waits for a listener in the network of a process and returns the time.
 func listens(t *testing.T, pid int) int64 {
 	for {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
 		b6, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp6", pid))
 		if err != nil {
-			t.Error("it ended before it listened: ", err)
+			t.Error("the process ended before it listened: ", err)
 			return 0
 		}
 		if now := machine.Now(); strings.Contains(string(b)+string(b6), " 0A ") { // TCP_LISTEN
@@ -200,7 +200,7 @@ func listens(t *testing.T, pid int) int64 {
 	}
 }
 
-func TestEndedWorkloadFailsAtOnceWithItsStatus(t *testing.T) {
+func TestEndedWorkloadFailsImmediatelyWithItsStatus(t *testing.T) {
 	c := apart(t, "/bin/sh", "-c", "sleep 0.1; exit 3")
 	l := &lanes{ended: subject.Ended{Exit: 3, Known: true, Output: "no such port\n", Advice: "name one"}}
 	l.do = func(int) {
@@ -213,17 +213,17 @@ func TestEndedWorkloadFailsAtOnceWithItsStatus(t *testing.T) {
 	began := time.Now()
 	s := start(t, l, "tcp:8080", time.Minute)[0]
 	said := "connection refused"
-	if s.Polls == 0 { // under load it may end before the first poll
+	if s.Polls == 0 { // on a busy machine it may end before the first poll
 		said = "it was never polled"
 	}
 	if f := s.Failure; f == nil || f.Kind != record.FailWorkload || f.Exit != 3 || f.Output != "no such port\n" || f.Advice != "name one" || !strings.Contains(f.Detail, "ended before it was ready (tcp:8080), with status 3") || !strings.Contains(f.Detail, said) {
-		t.Errorf("%+v of %d polls", f, s.Polls)
+		t.Errorf("%+v after %d polls", f, s.Polls)
 	}
 	took := time.Since(began)
-	check.That(t, took <= 50*time.Second, "noticed after %v", took)
+	check.That(t, took <= 50*time.Second, "the exit was detected after %v", took)
 }
 
-func TestNeverReadyFailsWithTheLastPollsError(t *testing.T) {
+func TestNeverReadyFailsWithTheErrorOfTheLastPoll(t *testing.T) {
 	t.Parallel()
 	refused := strconv.Itoa(ports.Held(t))
 	busy := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -237,16 +237,16 @@ func TestNeverReadyFailsWithTheLastPollsError(t *testing.T) {
 		kind  string
 		said  string
 	}{
-		"no listener":        {setting.Ready("tcp:" + refused), host, nil, record.FailTimeout, "not ready (tcp:" + refused + ") within 50ms; the last of "},
-		"a foreign listener": {setting.Ready("tcp:" + taken), host, nil, record.FailError, "port " + taken + " of this machine was already in use"},
-		"two would listen":   {setting.Ready("tcp:" + refused), host, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
-		"two pods without a known process would listen": {setting.Ready("tcp:" + refused), &subject.Reached{Sharing: os.Getpid()}, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
-		"an unreachable one":                            {"tcp:80", &subject.Reached{Pid: os.Getpid(), Guest: true, Why: "no way in: --network bridge"}, nil, record.FailError, "no way in: --network bridge"},
-		"an unknown place":                              {"tcp:80", &subject.Reached{}, nil, record.FailError, "does not report where it is"},
-		"no log":                                        {"log:x", host, nil, record.FailError, "no log file"},
-		"a log that is a folder":                        {"log:x", &subject.Reached{Log: t.TempDir()}, nil, record.FailError, "not a regular file"},
-		"a link leads out of its root":                  {"file:/proc/self/root/nowhere", host, nil, record.FailTimeout, "/proc/self/root/nowhere"},
-		"its command fails":                             {"exec:/check", host, nil, record.FailTimeout, "/check: exit status 1"},
+		"no listener":           {setting.Ready("tcp:" + refused), host, nil, record.FailTimeout, "not ready (tcp:" + refused + ") within 50ms; the last of "},
+		"port in use":           {setting.Ready("tcp:" + taken), host, nil, record.FailError, "port " + taken + " of this machine was already in use"},
+		"same port twice":       {setting.Ready("tcp:" + refused), host, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
+		"same port in two pods": {setting.Ready("tcp:" + refused), &subject.Reached{Sharing: os.Getpid()}, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
+		"unreachable workload":  {"tcp:80", &subject.Reached{Pid: os.Getpid(), Guest: true, Why: "no way in: --network bridge"}, nil, record.FailError, "no way in: --network bridge"},
+		"unknown location":      {"tcp:80", &subject.Reached{}, nil, record.FailError, "does not report where it is"},
+		"no log":                {"log:x", host, nil, record.FailError, "no log file"},
+		"log is a folder":       {"log:x", &subject.Reached{Log: t.TempDir()}, nil, record.FailError, "not a regular file"},
+		"link out of the root":  {"file:/proc/self/root/nowhere", host, nil, record.FailTimeout, "/proc/self/root/nowhere"},
+		"failing command":       {"exec:/check", host, nil, record.FailTimeout, "/check: exit status 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &lanes{do: func(int) {}, exec: func(int) int { return 1 }}
@@ -259,9 +259,9 @@ func TestNeverReadyFailsWithTheLastPollsError(t *testing.T) {
 	}
 }
 
-// iSulad's CRI reports no process of a pod. A pod in the host's network uses the engine's
-// network.
-func TestPodInTheEnginesNetworkIsPolledThere(t *testing.T) {
+// The CRI of iSulad reports no process of a pod. A pod with the host network uses the
+// network of the engine.
+func TestPodInTheEngineNetworkIsPolledThere(t *testing.T) {
 	t.Parallel()
 	at := ports.Held(t)
 	l := &lanes{do: func(int) {
@@ -300,5 +300,5 @@ func TestUnpollableSessionIsRefused(t *testing.T) {
 	_, err := ready.Wrap(plain{}, "tcp:80", time.Second)
 	check.That(t, errors.Is(err, subject.ErrUnsupported) && strings.Contains(err.Error(), "omit --ready"), "%v", err)
 	_, err = ready.Wrap(&lanes{}, "tcp", time.Second)
-	check.That(t, err != nil, "an unreadable readiness was taken")
+	check.That(t, err != nil, "an invalid readiness check was accepted")
 }

@@ -39,6 +39,6 @@ func TestInvalidReadyIsRefused(t *testing.T) {
 	}
 }
 
-func TestProbePathIsThatOfTheProbe(t *testing.T) {
+func TestProbePathMatchesTheProbe(t *testing.T) {
 	check.Equal(t, "path of the probe", setting.Probe, probe.Name)
 }

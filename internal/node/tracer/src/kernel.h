@@ -1,5 +1,5 @@
-// The members of the kernel's structs that are read. Where each lies is told by
-// the kernel's BTF when the programs are loaded (CO-RE).
+// These are the members of kernel structs that the programs read. Their offsets are
+// resolved with the BTF of the kernel when the programs are loaded (CO-RE).
 #pragma once
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -49,7 +49,7 @@ struct task_struct {
 	struct list_head thread_node;
 };
 
-// Before Linux 5.14 and 5.16.
+// state is from before Linux 5.14, cpu from before Linux 5.16.
 struct task_struct___old {
 	long state;
 	unsigned int cpu;

@@ -1,5 +1,5 @@
-// What of the kernel's own headers the BPF programs of tare need, so that the
-// machine that compiles them needs none; values are those of linux/bpf.h.
+// These are the parts of kernel headers that the BPF programs of tare need. So compiling
+// does not need the headers. The values are those of linux/bpf.h.
 // Helpers and macros are those of libbpf-dev.
 #pragma once
 

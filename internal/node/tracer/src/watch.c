@@ -1,32 +1,32 @@
-// Tells of every birth, program and death of a process, and keeps how long
-// tracked processes run, see package tracer.
+// These programs report every fork, exec and exit of a process. They also count the
+// CPU time of tracked processes, see package tracer.
 #include "types.h"
 #include <bpf/bpf_core_read.h>
 #include "kernel.h"
 
-// The kernel lends its helpers to programs that are under the GPL, too.
+// Some helpers are only available to programs with a GPL-compatible license.
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-// Constants of linux/sched/signal.h and linux/sched.h.
+// These are constants of linux/sched/signal.h and linux/sched.h.
 #define SIGNAL_GROUP_EXIT 4
 #define TASK_DEAD 0x80
 
 #define MAX_CPUS 1024
 
-// Threads of a process that are added up at most when it ends: those that end at
-// the same time, and the first, which stays until then. Who executes is alone.
+// MAX_THREADS limits the threads that are added up at an exit. These are the threads
+// that end at the same time, and the leader. At an exec only one thread is left.
 #define MAX_THREADS 512
 
-// What is read of a program's name, arguments and environment at most.
+// These limit the bytes of the file name, the arguments and the environment.
 #define MAX_FILE 512
 #define MAX_ARGS 4096
 #define MAX_ENV 4096
 
 #define RING_SIZE (8 << 20)
 
-const volatile __u32 cpus = 1;       // that are possible
-const volatile __s64 tick = 4000000; // ns between two updates of the scheduler's sums
-const volatile _Bool group_dead = 0; // sched_process_exit says whether it is the last (Linux 6.15)
+const volatile __u32 cpus = 1;       // number of possible CPUs
+const volatile __s64 tick = 4000000; // ns between two updates of the CPU time by the scheduler
+const volatile _Bool group_dead = 0; // sched_process_exit has the argument group_dead (Linux 6.15)
 
 enum kind { FORK = 1, EXEC, EXIT };
 
@@ -36,9 +36,9 @@ struct event {
 	__u32 kind, pid, parent, status;
 	__u64 time;
 	__s64 cpu, busy;
-	__u64 start; // when the process was born; tells it from a later one with its pid
+	__u64 start; // start time; distinguishes processes with the same pid
 	__u8 comm[16];
-	__u16 file, args, env, flags; // lengths of what follows the event of an exec
+	__u16 file, args, env, flags; // an exec: lengths of the data after the event
 };
 
 struct exec {
@@ -46,14 +46,14 @@ struct exec {
 	__u8 text[MAX_FILE + MAX_ARGS + MAX_ENV];
 };
 
-// The place of one CPU, in a cache line of its own. Only that CPU writes it.
+// slot is the state of one CPU in its own cache line. Only that CPU writes it.
 struct slot {
-	// The lowest bit says that a tracked process runs now. Above it is the CPU time
-	// that tracked processes have used here (ns); while one runs, minus the time at
-	// which it began.
+	// The lowest bit is set while a tracked process runs. The other bits are the CPU
+	// time (ns) of tracked processes on this CPU. While one runs, its start time is
+	// subtracted.
 	__s64 busy;
-	__u64 offset; // CLOCK_MONOTONIC minus the clock of the scheduler, at the last switch
-	__u64 spent;  // ns in these programs
+	__u64 offset; // CLOCK_MONOTONIC minus the scheduler clock at the last switch
+	__u64 spent;  // run time (ns) of these programs
 	__u64 lost;   // events that did not fit
 	__u64 line[4];
 };
@@ -62,7 +62,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
 	__type(value, struct slot);
-	__uint(max_entries, 1); // as many as there are CPUs
+	__uint(max_entries, 1); // set to the number of CPUs before loading
 } tare_cpus SEC(".maps");
 
 struct {
@@ -101,7 +101,7 @@ static __always_inline __s64 used_here(struct slot *s, __u64 now)
 	return (busy >> 1) + (busy & 1 ? now : 0);
 }
 
-// account closes what ran on this CPU and opens what runs now.
+// account ends the interval of the previous process and starts that of pid.
 static __always_inline void account(struct slot *s, __u32 pid, __u64 now)
 {
 	__s64 used = used_here(s, now);
@@ -109,8 +109,8 @@ static __always_inline void account(struct slot *s, __u32 pid, __u64 now)
 	*(volatile __s64 *)&s->busy = tracked ? (used - now) << 1 | 1 : used << 1;
 }
 
-// all_busy adds up what tracked processes have used, also what they use this very
-// moment on all CPUs.
+// all_busy returns the CPU time of tracked processes on all CPUs. It includes the
+// time of those that are running.
 static __always_inline __s64 all_busy(__u64 now)
 {
 	__s64 sum = 0;
@@ -133,8 +133,8 @@ static __always_inline __u32 cpu_of(struct task_struct *t)
 	return MAX_CPUS;
 }
 
-// running is what a thread, if it runs, has used since the scheduler brought its sum
-// up to date, which it does at every tick.
+// running returns the CPU time of a running thread since the scheduler has updated its
+// sum, and 0 for other threads. The scheduler updates the sum at every tick.
 static __always_inline __s64 running(struct task_struct *t, __u64 now)
 {
 	if (!bpf_core_field_exists(t->on_cpu) || !BPF_CORE_READ(t, on_cpu))
@@ -149,8 +149,8 @@ static __always_inline __s64 running(struct task_struct *t, __u64 now)
 	return more > tick ? tick : more;
 }
 
-// used is the CPU time of a process: that of threads that are gone, and that of
-// each that is there; -1 where there are more.
+// used returns the CPU time of a process, including its ended threads. It returns -1
+// if the process has more than the given number of threads.
 static __always_inline __s64 used(struct task_struct *of, int threads, __u64 now)
 {
 	struct signal_struct *signal = BPF_CORE_READ(of, signal);
@@ -167,7 +167,7 @@ static __always_inline __s64 used(struct task_struct *of, int threads, __u64 now
 	return -1;
 }
 
-// begin says who it happens to. A child has its parent's name, that of who runs.
+// begin fills in the process of an event. The name is that of the current task.
 static __always_inline void begin(struct event *e, enum kind kind, struct task_struct *t, __u64 now)
 {
 	e->kind = kind;
@@ -178,8 +178,8 @@ static __always_inline void begin(struct event *e, enum kind kind, struct task_s
 	bpf_get_current_comm(e->comm, sizeof(e->comm));
 }
 
-// output hands an event over. Nobody is woken up for it before a quarter of the
-// buffer is full: whoever wants it asks.
+// output writes an event to the ring buffer. It wakes the reader up only if a quarter
+// of the buffer is full, because the reader polls.
 static __always_inline void output(struct slot *s, void *event, __u64 size)
 {
 	__u64 wake = bpf_ringbuf_query(&tare_events, BPF_RB_AVAIL_DATA) < RING_SIZE / 4 ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
@@ -194,8 +194,8 @@ static __always_inline long state_of(struct task_struct *t)
 	return ((struct task_struct___old *)t)->state;
 }
 
-// The scheduler has just set the clock of who comes; idle has none. Who leaves for
-// good is not tracked any more, once all its threads have.
+// The scheduler has just set exec_start of the next task, except for the idle task. A
+// process is no longer tracked after the exit of its last thread.
 SEC("tp_btf/sched_switch")
 int tare_switch(__u64 *ctx) // preempt, from, to
 {
@@ -216,8 +216,8 @@ int tare_switch(__u64 *ctx) // preempt, from, to
 	return 0;
 }
 
-// tare_mark does what a switch does for whoever runs now. It is run on every CPU
-// when what is tracked has changed.
+// tare_mark does the accounting of a switch for the current task. tare runs it on every
+// CPU after a change of the tracked processes.
 SEC("raw_tp/mark")
 int tare_mark(void *ctx)
 {
@@ -253,8 +253,8 @@ int tare_fork(__u64 *ctx) // parent, child
 	return 0;
 }
 
-// last_of says whether a thread is its process's last. Where the kernel does not,
-// two that end at once may both seem to be; the reader knows the second by its start.
+// last_of reports whether a thread is the last of its process. Without group_dead, two
+// concurrent exits may both be the last. The reader finds duplicates by the start time.
 static __always_inline int last_of(__u64 *ctx)
 {
 	if (group_dead)
@@ -262,8 +262,8 @@ static __always_inline int last_of(__u64 *ctx)
 	return ((struct task_struct *)ctx[0])->signal->live.counter == 0;
 }
 
-// The exit code is as wait(2) has it: that of all where all were ended together,
-// else the leader's.
+// The exit code is the same as in wait(2): the group exit code if the whole group was
+// ended, and that of the leader otherwise.
 SEC("tp_btf/sched_process_exit")
 int tare_exit(__u64 *ctx) // thread, group_dead
 {
@@ -284,21 +284,21 @@ int tare_exit(__u64 *ctx) // thread, group_dead
 	return 0;
 }
 
-// at_most is said again wherever a verifier has to know it: what one before Linux 6.2
-// knows of a number does not survive what a compiler makes of it.
+// at_most limits n for the verifier. The limit is repeated at each use, because verifiers
+// before Linux 6.2 lose it when the compiler moves or spills n.
 static __always_inline __u64 at_most(__u64 most, __u64 n)
 {
 	asm volatile("if %0 <= %1 goto +1; %0 = %1" : "+r"(n) : "i"(most));
 	return n;
 }
 
-// bytes is how many there are between two addresses.
+// bytes returns the number of bytes between two addresses, or 0.
 static __always_inline __u64 bytes(__u64 start, __u64 end)
 {
 	return end < start ? 0 : end - start;
 }
 
-// The arguments and the end of the environment have just been written by the kernel.
+// The kernel has just written the arguments and the end of the environment.
 SEC("tp_btf/sched_process_exec")
 int tare_exec(__u64 *ctx) // thread, its former pid, program
 {

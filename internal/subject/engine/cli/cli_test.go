@@ -35,9 +35,9 @@ func TestFailedCommandHasCommandAndOutput(t *testing.T) {
 		name, body, output string
 		exit               int
 	}{
-		{"an exit status", "echo out; echo why >&2; exit 3", "why", 3},
-		{"a signal", "kill -9 $$", "", -1},
-		{"a flood of errors", "yes why | head -c 100000 >&2; exit 1", "why", 1},
+		{"exit status", "echo out; echo why >&2; exit 3", "why", 3},
+		{"signal", "kill -9 $$", "", -1},
+		{"long error output", "yes why | head -c 100000 >&2; exit 1", "why", 1},
 	} {
 		p := script(t, c.body)
 		_, err := p.Run(t.Context(), "verb", "a b")
@@ -57,7 +57,7 @@ func TestHangingCommandEndsWithItsGroup(t *testing.T) {
 	}
 }
 
-func TestInterruptionIsNotATimeOut(t *testing.T) {
+func TestInterruptIsNotATimeout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	if _, err := script(t, "sleep 60").Run(ctx, "verb"); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "no answer") {

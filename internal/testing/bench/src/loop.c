@@ -1,10 +1,10 @@
 /*
- * The bare loop that tare's stopwatch is held against: fork, exec, wait, and
- * two readings of the clock around them, as anyone would write it in C.
+ * A minimal loop for comparison with the measurements of tare: fork, exec and wait,
+ * with a clock reading before and after.
  *
- *	loop fork|vfork COMMAND [ARG...]	one run for each byte on standard
- *						input; prints the nanoseconds
- *						of each on a line
+ *	loop fork|vfork COMMAND [ARG...]	one run per byte on standard input;
+ *						prints the nanoseconds of each run
+ *						on a line
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,30 +1,30 @@
-// A lookup of services at connect, a look at connections' events, and a loop that
-// makes both as heavy as is asked for, see package datapath.
+// These programs look up services at connect and count events of connections. A loop
+// makes both as expensive as requested, see package datapath.
 #include "types.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-// BPF_MAX_LOOPS of linux/bpf_verifier.h: how often bpf_loop calls back at most.
+// MAX_LOOP is BPF_MAX_LOOPS of linux/bpf_verifier.h: the maximum callbacks of bpf_loop.
 #define MAX_LOOP (1 << 23)
 
-// The loop that the verifier walks through: what is between two decisions, and up to
-// where. The verifier gives up after a million instructions, or with 8192 decisions
-// put off.
+// These are the block size and the limit of the loop that the verifier walks through.
+// The verifier gives up after a million instructions. It also gives up with 8192 pending
+// branches.
 #define WALKED_BLOCK 16
 #define MAX_WALKED (4096 * WALKED_BLOCK)
 
-// Of a cgroup's program: go on.
+// VERDICT is the result of a cgroup program that allows the operation.
 #define VERDICT 1
 
-// Operations of a sock_ops that are counted; Linux 6.18 has less.
+// OPERATIONS is the number of counted sock_ops operations. Linux 6.18 has fewer.
 #define OPERATIONS 32
 
-// The parts of linux/bpf.h's contexts that are used, at their places.
+// These are the used fields of the contexts in linux/bpf.h, at their offsets.
 struct bpf_sock_addr {
 	__u32 user_family;
-	__u32 user_ip4; // network's order
+	__u32 user_ip4; // network byte order
 	__u32 user_ip6[4];
-	__u32 user_port; // holds a u16 of the network's order
+	__u32 user_port; // a u16 in network byte order
 };
 
 struct bpf_sock_ops {
@@ -38,8 +38,8 @@ struct address {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, struct address);
-	__type(value, struct address); // the backend's
-	__uint(max_entries, 1);        // as many as are asked for
+	__type(value, struct address); // address of the backend
+	__uint(max_entries, 1);        // set to the requested number of services
 } tare_services SEC(".maps");
 
 struct {
@@ -52,12 +52,12 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
-	__type(value, __u64); // times
+	__type(value, __u64); // number of calls
 	__uint(max_entries, OPERATIONS);
 } tare_events SEC(".maps");
 
-// xorshift is one round: Marsaglia, Xorshift RNGs (2003), the triple 13, 7, 17. Every
-// round needs the one before, so nothing can be left out or done at once.
+// xorshift does one round: Marsaglia, Xorshift RNGs (2003), the triple 13, 7, 17. Each
+// round depends on the previous one, so rounds cannot be omitted or done in parallel.
 static __always_inline __u64 xorshift(__u64 state)
 {
 	state ^= state << 13;
@@ -71,7 +71,7 @@ static long work(__u32 index, __u64 *state)
 	return 0; // go on
 }
 
-// looped has the kernel call a function (Linux 5.17). Each asks for one call at most.
+// looped does the rounds with bpf_loop (Linux 5.17), in up to two calls.
 static __always_inline __u64 looped(__u64 rounds)
 {
 	__u64 state = rounds;
@@ -82,7 +82,7 @@ static __always_inline __u64 looped(__u64 rounds)
 	return state;
 }
 
-// walked is a loop within the program (Linux 5.3). It does whole blocks.
+// walked does the rounds with a bounded loop (Linux 5.3), in whole blocks.
 static __always_inline __u64 walked(__u64 rounds)
 {
 	volatile __u64 state = rounds; // on the stack, so that all of it is done
@@ -96,9 +96,9 @@ static __always_inline __u64 walked(__u64 rounds)
 	return state;
 }
 
-// heavy does the rounds that the map asks for now. They are the state it begins with,
-// too: not 0, of which the work would be 0 again; and not a constant, so that the
-// verifier cannot work it out.
+// heavy does the number of rounds in the map. This number is also the initial state. It
+// must not be 0, because xorshift of 0 is 0. It must not be a constant either, because
+// the verifier could compute the result.
 static __always_inline __u64 heavy(__u64 loop(__u64))
 {
 	__u32 zero = 0;
@@ -106,8 +106,8 @@ static __always_inline __u64 heavy(__u64 loop(__u64))
 	return rounds && *rounds ? loop(*rounds) : 0;
 }
 
-// connect puts the backend in the place of a service's address. What is no service's
-// is left as it is.
+// connect replaces the address of a service by that of its backend. It does not change
+// other addresses.
 static __always_inline int connect(struct bpf_sock_addr *to)
 {
 	struct address service = {to->user_ip4, to->user_port};
@@ -119,8 +119,8 @@ static __always_inline int connect(struct bpf_sock_addr *to)
 	return VERDICT;
 }
 
-// count adds up what it is called for. Additions are atomic: a connection's event may
-// interrupt another one's on the same CPU.
+// count counts the calls per operation. The addition is atomic, because events may
+// interrupt each other on the same CPU.
 static __always_inline int count(struct bpf_sock_ops *event)
 {
 	__u32 op = event->op;
@@ -158,8 +158,8 @@ int tare_sockops_walked(struct bpf_sock_ops *ctx)
 	return count(ctx);
 }
 
-// The kernel can test-run neither of the kinds above. A twin does what they do up to
-// the end of the loop, and says the lower half of what that worked out.
+// The kernel cannot test-run the program types above. A twin does the same up to the
+// end of the loop, and returns the lower half of the result.
 SEC("socket")
 int tare_twin(void *ctx)
 {
