@@ -101,7 +101,7 @@ func (r *Run) disturbance(f *figure.Figure) string {
 	return ""
 }
 
-// controlled compares target ÷ control per round. There is no verdict if a control itself
+// controlled compares target ÷ control per round. It gives no verdict if a control itself
 // changed by more than the margin. The variance between runs is estimated from earlier runs on
 // this machine, or else from the changes of the controls.
 func (c *Comparison) controlled(p pair) basis {

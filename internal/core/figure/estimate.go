@@ -16,7 +16,7 @@ const Confidence = 0.95
 // Estimate is a point estimate with its confidence interval. It is usually a median. For a
 // line it is the slope, and for a comparison the ratio.
 type Estimate struct {
-	N       int // number of values used; 0: there is no estimate
+	N       int // number of values used; 0: unknown
 	Value   float64
 	Lo      float64 // lower bound of the interval at [Confidence], if Bounded
 	Hi      float64
@@ -268,8 +268,7 @@ func (t *Rows) Pairs() (out []Pair) {
 	return out
 }
 
-// Paired reports whether a and b have a common round. Without one there is no shift within
-// a round.
+// Paired reports whether a and b have a common round. A shift within a round needs one.
 func Paired(a, b stat.Rounds) bool {
 	for round := range a {
 		if _, both := b[round]; both {

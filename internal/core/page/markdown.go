@@ -130,8 +130,8 @@ var markup = strings.NewReplacer(
 	"[", `\[`, "]", `\]`, "$", `\$`, "#", `\#`,
 )
 
-// escaped escapes Markdown syntax. An asterisk between spaces, as in "100 * create", is no
-// emphasis and needs no escape.
+// escaped escapes Markdown syntax. An asterisk between spaces, as in "100 * create", does not
+// start emphasis and needs no escape.
 func escaped(s string) string {
 	s = markup.Replace(term.Clean(s))
 	if !strings.ContainsAny(s, "*_~") {

@@ -20,7 +20,7 @@ import (
 type Page struct {
 	Title    string // title of the plan; "" if it has none
 	Cover    bool   // first page of a combined document, which uses the title of this page
-	Command  string // command that made the record; the title in Markdown if there is no other
+	Command  string // command that made the record; the title in Markdown if Title is empty
 	Head     []string
 	Answer   []string // sentences with the results of the run; text repeats the first one at the end
 	Sections []Section

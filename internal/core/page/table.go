@@ -161,7 +161,7 @@ func (t *Table) widths(stacked bool) []int {
 }
 
 // headings returns the lines of the titles. Stacked titles take several lines, so that a long
-// name is no wider than its figures.
+// name is not wider than its figures.
 func (t *Table) headings(stacked bool) [][]string {
 	widths, columns, height := t.widths(stacked), make([][]string, len(t.Columns)), 1
 	if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title != "" }) {

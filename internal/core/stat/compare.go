@@ -37,7 +37,7 @@ type Comparison struct {
 	// because rounds depend on earlier ones. It is 1 for independent rounds.
 	Widened float64
 
-	seen tested // nil if there is no shift
+	seen tested // nil without a shift
 	at   int    // index in the table
 }
 
@@ -80,8 +80,8 @@ const DefaultMargin = 0.05
 //
 // Sides without a common round are compared by the Mann–Whitney U test and the median of all
 // ratios. If a side has several runs, each run counts once, see [acrossRuns]. If a value is
-// not positive, such as a change of memory, differences replace logarithms and there is no
-// shift.
+// not positive, such as a change of memory, differences replace logarithms and the shift is
+// missing.
 //
 // Rounds may depend on earlier ones. From 10 pairs on, this is tested for all comparisons
 // together and for each (Bartels' rank version of von Neumann's ratio). n dependent pairs count
@@ -143,7 +143,7 @@ func (s *scaled) oneSided() float64 {
 }
 
 // ShiftPrecision returns the larger half of the interval of new / old at a confidence (0 to
-// 1). It returns infinity if there is no interval.
+// 1). It returns infinity without an interval.
 func ShiftPrecision(old, new Rounds, confidence float64) float64 {
 	c := Comparison{Lo: math.NaN(), Hi: math.NaN(), Widened: 1}
 	s := c.take(Sides{Old: old, New: new})

@@ -19,7 +19,7 @@ type Ratio struct {
 // RatioWithin returns the median of all ratios of a new value to an old one in the same stratum.
 // Strata may differ in level, and in the number of values per side. The interval inverts the sum
 // of the strata's Mann–Whitney statistics, as [CompareAll] does for one stratum. Strata with only
-// one side are skipped. There is no ratio if a value is not positive.
+// one side are skipped. The ratio is unknown if a value is not positive.
 //
 // Reference: Lehmann, Nonparametrics, 1975, chapter 3 (blocked comparisons).
 func RatioWithin(strata []Samples, confidence float64) (r Ratio) {
