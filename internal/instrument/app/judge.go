@@ -27,7 +27,7 @@ type Judgement struct {
 	compared []compared // by table
 }
 
-// row is one target, alone or beside one neighbour.
+// row is one target, alone or with one neighbour.
 type row struct {
 	target, neighbour string
 	windows, failed   []*Window // with and without figures, by round

@@ -47,7 +47,7 @@ const mostComparisons = 2 * quantities
 const quantities = 6
 
 // Comparisons returns the largest number of comparisons in one table. A table compares
-// targets alone, each target with itself beside a neighbour, or targets with host.
+// targets alone, each target with and without a neighbour, or targets with host.
 func (o *Options) Comparisons(targets []record.Target) int {
 	others, hosted := max(len(targets)-1, 0), slices.ContainsFunc(targets, func(t record.Target) bool { return t.Name == host })
 	alone, onHost := 0, others

@@ -34,8 +34,8 @@ type Window struct {
 	CPUPartly bool             `json:"cpu_partly,omitempty"`          // the usage of some role is unknown and not in Seen
 	BesideCPU *int64           `json:"beside_cpu,omitempty" is:"cpu"` // CPU time of the neighbour's sandbox, ns; nil: unknown
 	Seen      *record.Observed `json:"seen,omitempty"`                // state of the node; CPU by role is of the workload's sandbox and its target
-	// Own and Beside are the pressure of the workload's and the neighbour's cgroups.
-	// Unpressed and UnpressedBeside are the reasons if it is unknown.
+	// Own is the pressure of the workload's cgroups. Beside is that of the neighbour's
+	// cgroups. Unpressed and UnpressedBeside are the reasons if they are unknown.
 	Own             *Pressure       `json:"own,omitempty"`
 	Beside          *Pressure       `json:"beside,omitempty"`
 	Unpressed       string          `json:"unpressed,omitempty" is:"label"`

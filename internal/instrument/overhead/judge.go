@@ -78,7 +78,7 @@ type closedPhase struct {
 	visit   *ledger.Visit
 	phase   *ledger.Phase
 	ledger  ledger.Ledger
-	failure *record.Failure // why there is no ledger
+	failure *record.Failure // why the ledger is missing
 }
 
 // close computes the ledger of every phase that ended.

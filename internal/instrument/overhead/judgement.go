@@ -95,7 +95,7 @@ type RuntimeClass struct {
 	Open    bool     // including the residual, a sandbox may exceed Memory
 	Rule    []string // the rule as text, with the figures used
 	YAML    string
-	Not     string // why there is no YAML; "" if there is one
+	Not     string // why YAML is empty; "" if it is not
 }
 
 // Check is the result of checking an existing pod overhead.

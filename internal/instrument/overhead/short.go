@@ -20,7 +20,7 @@ type shortly struct {
 
 // inShort returns the summary, one row per target. It shows the usage of an idle sandbox,
 // the cost of one more, the engine's report and the recommended overhead. It returns nil
-// if there is no idle phase, slope or RuntimeClass.
+// if idle phase, slope and RuntimeClass are all missing.
 func inShort(v *Judgement) *page.Section {
 	idle := fewestIdle(v.Tables)
 	if idle == nil && len(v.Scaling) == 0 && len(v.Classes) == 0 {

@@ -134,8 +134,8 @@ func endOf(d *Drawn) int64 {
 	return end
 }
 
-// workload returns the row with the workload's first instruction, or -1. Of several
-// such rows it returns the one that began last.
+// workload returns the row with the workload's first instruction, or -1. If there are
+// several, it returns the one that began last.
 func (p *picture) workload(d *Drawn) int {
 	found := -1
 	for i := range d.Rows {

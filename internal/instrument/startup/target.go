@@ -119,8 +119,8 @@ func (t *gathered) over(quantity string, all []*startValues, value func(*startVa
 	return out
 }
 
-// table returns the most frequent sequence of steps and the number of its starts. Of
-// equally frequent sequences it returns the first one seen.
+// table returns the most frequent sequence of steps and the number of its starts. If
+// several are equally frequent, it returns the first one seen.
 func (t *gathered) table(with []*startValues) (steps []Step, same int) {
 	count := map[string]int{}
 	way := ""

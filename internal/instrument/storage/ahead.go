@@ -54,8 +54,8 @@ func (j *Job) ahead(a *terms.Ahead, volume string, visits float64) {
 	}
 }
 
-// written returns the bytes that a resolved job writes, or false if it may stop early. Of
-// random I/O in both directions, half are writes with fio, and two fifths with sysbench
+// written returns the bytes that a resolved job writes, or false if it may stop early. Random
+// I/O in both directions is half writes with fio, and two fifths writes with sysbench
 // (--file-rw-ratio).
 func (j *Job) written() (bytes float64, known bool) {
 	switch {

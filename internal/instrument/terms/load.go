@@ -83,7 +83,7 @@ func LoadCommand(s string) (words []string, is bool) {
 	return words, true
 }
 
-// Serve sets the workload to tare's probe if the load is HTTP and there is no workload.
+// Serve sets the workload to tare's probe if the load is HTTP and no workload is set.
 func (l *Load) Serve(w *setting.Workload) {
 	if u, err := url.Parse(l.URL); err == nil && u.Scheme == "http" && u.Port() != "" && !w.Is() {
 		w.Command = []string{setting.Probe, "serve", u.Port()}

@@ -1,4 +1,4 @@
-// Package run runs the same service on every target, alone and beside neighbours.
+// Package run runs the same service on every target, alone and with neighbours.
 // It defines only the visit of a target; package core/run schedules the rounds. Each
 // visit has its own sandbox. The visit starts it, polls it until it answers, warms it
 // up, and loads it between two readings of the node. A neighbour runs in a second
@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *app.Judgement, error)
 type schedule struct {
 	*run.Run[subject.Session]
 	options Options
-	beside  []app.Neighbour // one per part of a round; the first is no neighbour
+	beside  []app.Neighbour // one per part of a round; the first is empty: without a neighbour
 }
 
 func (s *schedule) all(ctx context.Context) (why string, err error) {

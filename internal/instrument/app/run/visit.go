@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// visit is one target in one round, alone or beside a neighbour.
+// visit is one target in one round, alone or with a neighbour.
 type visit struct {
 	*schedule
 	turn

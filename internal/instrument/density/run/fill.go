@@ -126,7 +126,7 @@ func (v *visit) start(ctx context.Context, n int, b *record.Batch) error {
 // look is the interval of readings during a start.
 const look = 50 * time.Millisecond
 
-// watched calls do and reads the node meanwhile. It returns the minimum of each
+// watched calls do and reads the node while it runs. It returns the minimum of each
 // resource, and the levels afterwards. It cancels do if the guard trips or the node
 // becomes unreadable.
 func (v *visit) watched(ctx context.Context, before []Level, do func(context.Context) error) (least, after []Level, err error) {

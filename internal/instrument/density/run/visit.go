@@ -98,7 +98,7 @@ func (v *visit) perform(ctx context.Context, add func() error) error {
 	return errors.Join(err, v.Line(v.end))
 }
 
-// line stores a reading, except in a trial, which is no round.
+// line stores a reading, except in a trial, which does not count as a round.
 func (v *visit) line(x record.Reading) error {
 	if v.end.Trial {
 		return nil

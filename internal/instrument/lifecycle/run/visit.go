@@ -134,7 +134,7 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 	return &b, v.Line(b)
 }
 
-// release releases the lanes and meters the target's own processes meanwhile.
+// release releases the lanes and meters the target's own processes until all lanes are done.
 func (v *visit) release(ctx context.Context, armed subject.Batch) (int64, []record.Sample, []record.Usage, error) {
 	staff := newStaff(ctx, v.Target.Session)
 	released, samples, err := subject.StartBetween(ctx, armed, staff.begin, staff.end)

@@ -14,7 +14,7 @@ import (
 // sandboxes to the end of the phase; CPU time is that of the phase. If begin is nil,
 // CPU time is unknown. Uncertainty is left 0; [Visit.Close] sets it.
 //
-// An error means that there is no ledger. If a reading lacks values, the ledger is
+// The ledger is unknown if Close returns an error. If a reading lacks values, the ledger is
 // incomplete; missing values are never filled in.
 func Close(before, begin, end *record.Reading) (Ledger, error) {
 	switch {

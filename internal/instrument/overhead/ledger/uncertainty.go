@@ -22,7 +22,7 @@ import (
 //
 // Granularity is what per-CPU counters may hold back. The terms are added, not
 // combined as a root of squares, because they may be dependent. A term is omitted
-// if there is no reading after the visit, or no series.
+// if the reading after the visit, or the series, is missing.
 func (v *Visit) Uncertainty(i, cpus int) int64 {
 	u := 0.0
 	if b, a := v.Before, v.After; b != nil && a != nil && a.Host.Total > 0 {

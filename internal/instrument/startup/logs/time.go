@@ -43,7 +43,7 @@ func isDay(month, date int) bool {
 }
 
 // clockOf parses 15:04:05 with a fraction at the beginning of b. It returns ns since
-// midnight and the length, or 0 if there is no time.
+// midnight and the length, or 0 without a time.
 func clockOf(b []byte) (ns int64, n int) {
 	if len(b) < len("15:04:05") || b[2] != ':' || b[5] != ':' {
 		return 0, 0

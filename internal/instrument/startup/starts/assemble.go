@@ -111,8 +111,8 @@ func (b *Builder) find(e *logs.Event, f *fact, at int64) (s *sandbox, named bool
 	return s, named
 }
 
-// oldest returns the start in progress that satisfies a condition. Of several starts
-// it returns the one that began first, and marks it as guessed.
+// oldest returns the start in progress that satisfies a condition. If there are
+// several, it returns the one that began first, and marks it as guessed.
 func (b *Builder) oldest(is func(s *sandbox) bool) (first *sandbox) {
 	guess := false
 	for s := range b.underWay {

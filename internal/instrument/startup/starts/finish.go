@@ -81,7 +81,7 @@ func (s *sandbox) waiting(b *Builder) *record.Waiting {
 		return nil
 	}
 	w := &record.Waiting{Until: max(b.now, s.last), Stage: s.stage, Error: s.error}
-	if i := slices.IndexFunc(b.pauses, func(at int64) bool { return at >= max(s.last, s.began) }); i >= 0 { // a later session of the logs is no evidence about this start
+	if i := slices.IndexFunc(b.pauses, func(at int64) bool { return at >= max(s.last, s.began) }); i >= 0 { // a later session of the logs does not contain this start
 		w.Until = b.pauses[i]
 	}
 	stands := func(in string, since int64, at place) { w.In, w.Since, w.Source = in, since, b.source(at) }

@@ -85,7 +85,7 @@ type worked struct {
 
 // workloads returns the container programs that ended within the start, each from its
 // first instruction. Running programs delay nothing. Successive execs of one process
-// count as one program. There is no workload before the start's own first instruction.
+// count as one program. A workload begins at the start's own first instruction or later.
 func (f *relatives) workloads() (all []worked) {
 	s := f.start
 	if s.First == 0 {

@@ -84,8 +84,8 @@ var owners = map[string][]string{
 	record.KindDaemon: {record.KindDaemon},
 }
 
-// owner returns the process that a span belongs to, or -1. Of several processes it
-// returns the one of the span's container, or else the first.
+// owner returns the process that a span belongs to, or -1. If there are
+// several, it returns the one of the span's container, or else the first.
 func (f *relatives) owner(p *record.Span) int {
 	for _, kind := range owners[p.Of] {
 		found := -1

@@ -70,8 +70,8 @@ func calling(all []stretch) []stretch {
 // Long-running processes never count: daemons, shims, monitors, VMMs and their file
 // servers. Nor does an init that waits for the start of its container. The rest of the
 // time belongs to the engine. The exceptions are gaps in which only a VMM works (see
-// alone), and time that the logs of the same start explain. Of several activities of
-// one kind, the one that began last has precedence.
+// alone), and time that the logs of the same start explain. Among activities of one
+// kind, the one that began last has precedence.
 //
 // For logs and notes the innermost span has precedence.
 func Parts(s *record.Start, engine string) []Part {

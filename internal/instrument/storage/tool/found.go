@@ -19,7 +19,7 @@ type output struct {
 	Version string
 	Cache   string // record.CacheDirect, record.CacheBuffered or "" if unknown
 	Claim   record.Reported
-	Err     error // why it is unusable; there is no claim then
+	Err     error // why it is unusable; Claim is empty then
 	Assumed bool  // dd without a known direction: assumed to write
 	Prepare bool  // sysbench prepare, which created the files
 	began   int64 // start in s since 1970, from fio's JSON; 0 if unknown

@@ -30,7 +30,7 @@ type Writer struct {
 }
 
 // Record assembles the starts in all logs under a header. It writes each start when it
-// is complete, and judges all of them. If there is no start, it returns an error with
+// is complete, and judges all of them. Without a start, it returns an error with
 // the reason and no judgement.
 func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*record.Record, *startup.Judgement, error) {
 	began := time.Now()

@@ -10,7 +10,7 @@ import (
 // flags maps an interpreter to its options without a value; see dash(1), bash(1),
 // python(1), perlrun(1), ruby(1) and node(1). The first argument that is not such an
 // option is the script. After any other option, such as -c, the arguments may contain
-// program text. In this case there is no script, and arguments are not shown.
+// program text. In this case the script is unknown, and arguments are not shown.
 var flags = map[string]string{
 	"sh": "abefhiklmnprtuvxBCEHPT", "busybox": "", "perl": "acflnpsStTuUwWX01234567", "ruby": "acdlnpsSUvwyh01234567", "python": "bBdEhiIOPqRsSuvVx", "node": "i",
 }

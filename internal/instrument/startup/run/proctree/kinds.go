@@ -292,8 +292,8 @@ func (t *tree) engine(up int) bool {
 	return p.kind == record.KindDaemon || t.beside(up) || p.kind == record.KindClient && slices.Contains(engines, p.program)
 }
 
-// helpers are programs that engines and runtimes execute for a single task or beside a
-// container.
+// helpers are programs that engines and runtimes execute for a single task, or for as long
+// as a container runs.
 var helpers = []string{
 	"newuidmap", "newgidmap", "nft", "ipset", "ebtables", "arptables", "conntrack", "pinns", "slirp4netns", "pasta", "pasta.avx2", "passt",
 	"fuse-overlayfs", "mount", "umount", "fusermount", "fusermount3", "docker-proxy", "docker-init", "modprobe", "aardvark-dns", "dnsmasq",

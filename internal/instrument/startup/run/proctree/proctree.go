@@ -12,7 +12,7 @@
 // requested them. A process is classified by its program, its arguments and its
 // parent.
 //
-// Of the arguments, only programs, verbs and ids are retained.
+// Only programs, verbs and ids are retained from the arguments.
 package proctree
 
 import (
@@ -225,8 +225,8 @@ func (t *tree) containers(kept []int) []string {
 	return ids
 }
 
-// sandbox returns the id of the pod. Of several ids it returns the one with the
-// network, or else the first.
+// sandbox returns the id of the pod. If there are several, it returns the one with
+// the network, or else the first.
 func (t *tree) sandbox(kept []int, ids []string) string {
 	if len(ids) == 0 {
 		return ""
