@@ -102,8 +102,8 @@ func weight(shares int64) int64 {
 // controller for its children. The group exists without it. Runtimes enable it themselves.
 var ErrWithheld = errors.New("the root cgroup does not hand down all controllers that limits need")
 
-// Delegate makes a group in every hierarchy that has one of the controllers, or in the v2
-// hierarchy if there is no other. It enables the controllers for the group's children.
+// Delegate makes a group in every hierarchy that has one of the controllers. On a machine
+// with v2 only, it always uses that. It enables the controllers for the group's children.
 // name is the run's group or one below it.
 func Delegate(hs []Hierarchy, name string, controllers ...string) error {
 	if err := checkName(name); err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // PIDsLeft returns how many more processes and threads the pids controller allows in the
-// given groups, the limit, and its file. Of all limits at and above the groups the one
-// that leaves least counts. ok is false if there is no limit. hs may be a container's view
-// of the hierarchies.
+// given groups, the limit, and its file. The limit is the one that leaves least, at the
+// groups or above. ok is false without a limit. hs may be a container's view of the
+// hierarchies.
 func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit int64, file string, ok bool) {
 	return leftOf(hs, in, "pids", func(dir string, _ int) (most, used int64, file string, ok bool) {
 		file = path.Join(dir, "pids.max")

@@ -37,7 +37,7 @@ type Stat struct {
 // Ended reports whether the process has ended and its parent has not yet waited for it.
 func (s *Stat) Ended() bool { return s.State == 'Z' || s.State == 'X' }
 
-// Of linux/sched.h, and SIGKILL in a mask of signals.
+// Flags of linux/sched.h, and SIGKILL in a mask of signals.
 const (
 	kernelThread = 0x00200000 // PF_KTHREAD
 	exiting      = 0x00000004 // PF_EXITING

@@ -35,14 +35,14 @@ type Event struct {
 	Kind   Kind
 	Time   int64 // ns, CLOCK_MONOTONIC
 	Pid    int
-	Parent int      // who forked it; of Exec and Exit the parent at that time, 0 where it is not known
-	Comm   string   // the thread's name, up to 15 bytes; of Exec the new one
-	File   string   // of Exec: what was executed, as it was called
-	Args   []string // of Exec: the arguments, cut as Cut says
-	CNI    CNI      // of Exec: variables of a network plugin; no other variables are kept
-	Cut    bool     // Args are not complete
-	CPU    int64    // of Exec and Exit: ns of CPU time that the process has used so far; -1 not known
-	Status int      // of Exit: exit code, 128+n for signal n; -1 not known
+	Parent int      // parent that forked the process; in Exec and Exit its parent at that time; 0: unknown
+	Comm   string   // name of the thread, up to 15 bytes; in Exec the new one
+	File   string   // Exec only: the executed file, as named in the call
+	Args   []string // Exec only: the arguments
+	CNI    CNI      // Exec only: variables of a network plugin; no other variables are kept
+	Cut    bool     // Args are truncated
+	CPU    int64    // Exec and Exit only: CPU time of the process so far in ns; -1: unknown
+	Status int      // Exit only: exit code, 128+n for signal n; -1: unknown
 	// Busy is the CPU time (ns) of the tracked processes since Open, including running
 	// ones; -1 if unknown. It is wall time on a CPU, so it includes interrupts and
 	// steal. A new or newly tracked process counts from its next switch at the latest.
