@@ -51,7 +51,7 @@ func end(group int) {
 }
 
 // alive reports whether a process of a group is running. The group's leader stays until it is
-// reaped, so signal 0 is no test.
+// reaped, so signal 0 does not show it.
 func alive(group int) bool {
 	for _, pid := range procs.All() {
 		if s, err := procs.StatOf(pid); err == nil && s.Group == group && !s.Ended() {

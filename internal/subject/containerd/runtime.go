@@ -98,8 +98,8 @@ func (r runtime) options() any {
 	return &options.Options{BinaryName: r.binary}
 }
 
-// Runtimes lists the OCI runtimes on PATH and those with a shim, containerd's default first. If there
-// is no containerd, the error is a *subject.Unavailable.
+// Runtimes lists the OCI runtimes on PATH and those with a shim, containerd's default first.
+// Without containerd, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	p, err := addressOf(e)
 	if err != nil {

@@ -62,7 +62,7 @@ func (d *driver) cgroupParent(pod string) string {
 	return ""
 }
 
-// resources returns limits; 0 is no limit. The period is set only with a quota.
+// resources returns limits; 0: unlimited. The period is set only with a quota.
 func resources(l subject.Limits) *api.LinuxContainerResources {
 	r := &api.LinuxContainerResources{MemoryLimitInBytes: l.Memory, CpuShares: l.CPUShares}
 	if quota := l.CPUQuota(); quota > 0 {

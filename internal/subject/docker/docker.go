@@ -112,7 +112,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 }
 
 // Runtimes lists the runtimes of a daemon, its default first, without the daemon's aliases of runc.
-// If there is no daemon, the error is a *subject.Unavailable.
+// Without a daemon, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	t := &Target{name: "docker", engine: e}
 	ctx, cancel := context.WithTimeout(ctx, patience)

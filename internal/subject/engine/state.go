@@ -17,7 +17,7 @@ import (
 // State is an engine's view of a container and of its pod.
 type State struct {
 	Name    string
-	ID      string // the pod's if there is no container in it
+	ID      string // the pod's if it has no container
 	Status  Status
 	Said    string // the status in the engine's terms
 	Pid     int    // of the first process; 0 for none

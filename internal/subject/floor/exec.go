@@ -22,7 +22,7 @@ import (
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // Exec implements subject.Executor: fork into the container's cgroup and namespaces, and exec.
-// There is no program between tare and the command.
+// No program runs between tare and the command.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	if n < 0 || n >= len(s.boxes) || s.boxes[n].pid == 0 {
 		return subject.Executed{}, fmt.Errorf("target floor: lane %d holds no running container", n)

@@ -134,7 +134,7 @@ const (
 )
 
 // Runtimes lists the configured runtimes, the default first, or the built-in default if the
-// configuration is unavailable. If there is no iSulad, the error is a *subject.Unavailable.
+// configuration is unavailable. Without iSulad, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	if _, err := New(ctx, "isula", "", "", e); err != nil {
 		return nil, err

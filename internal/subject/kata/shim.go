@@ -112,8 +112,8 @@ func candidates(shim string) (paths []string, known bool) {
 	return paths, true
 }
 
-// choose returns the existing file that a shim uses by default. Of several it is the first, if
-// the order is known.
+// choose returns the existing file that a shim uses by default. If several exist, it returns
+// the first one, or an error if the order is unknown.
 func choose(shim string, among []string, known bool) (string, error) {
 	var there []string
 	for _, p := range among {

@@ -62,7 +62,7 @@ var accelerator = regexp.MustCompile(`\x00-(?:accel\x00|(?:machine|M)\x00[^\x00]
 const Absent = "kata absent"
 
 // vmFacts adds facts that affect the cost of a VM, from the hypervisor's settings and the machine:
-// "emulated" is why there is no KVM, "acceleration" what executes a guest's code.
+// "emulated" is the reason for emulation, "acceleration" what executes a guest's code.
 func vmFacts(root machine.Root, hypervisor string, settings map[string]any, into map[string]string) {
 	word := func(key string) string { s, _ := settings[key].(string); return s }
 	facts := map[string]string{"shared_fs": word("shared_fs"), "virtio_fs_cache": word("virtio_fs_cache"),

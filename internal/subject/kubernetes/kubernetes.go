@@ -294,7 +294,7 @@ func (t *Target) notes() []string {
 }
 
 // Runtimes lists the default runtime, which has no name, and the RuntimeClasses of a cluster.
-// If there is no cluster, the error is a *subject.Unavailable.
+// Without a cluster, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	c, _, err := connect(ctx, Name, e)
 	if err != nil {

@@ -121,7 +121,7 @@ func choose(ctx context.Context, name string, podman cli.Program, runtime string
 // usual are the runtimes in podman's default configuration (containers/common 0.50 and later).
 var usual = []string{"crun", "runc", "youki", "runsc", "kata", "krun"}
 
-// Runtimes lists the runtimes that podman accepts by name, its default first. If there is no
+// Runtimes lists the runtimes that podman accepts by name, its default first. Without
 // podman, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

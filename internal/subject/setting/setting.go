@@ -46,12 +46,12 @@ func ParseOp(s string) (Op, error) {
 	return "", fmt.Errorf("unknown operation %q (supported: %s)", s, strings.Join(names, ", "))
 }
 
-// Limits are the resource limits of every container. 0 is no limit.
+// Limits are the resource limits of every container. 0: unlimited.
 type Limits struct {
 	Memory    int64 `json:"memory"`     // bytes
 	Pids      int64 `json:"pids"`       // tasks
 	CPUShares int64 `json:"cpu_shares"` // relative weight, 1024 is one part
-	// CPU is the number of CPUs, as a quota; 0 is no limit.
+	// CPU is the number of CPUs, as a quota; 0: unlimited.
 	CPU float64 `json:"cpu,omitempty"`
 	// OverheadMemory and OverheadCPU are a RuntimeClass's overhead.podFixed, which a kubelet
 	// adds for the sandbox. With an overhead pods are made as by a kubelet: their cgroups are
