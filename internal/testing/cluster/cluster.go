@@ -5,8 +5,8 @@
 // program. scripts/install-tests builds it from the module in kubernetes/. Each node has
 // its own containerd 2, root and cgroup for pods. All nodes share the mount and network
 // namespaces of the containerds, which [engines] starts and stops. A pod reaches the API
-// server at its cluster address. There is no kube-proxy, so other services are reachable
-// only by the addresses of their pods, and there is no DNS. Additional nodes are
+// server at its cluster address. It has no DNS and no kube-proxy, so other services are
+// reachable only by the addresses of their pods. Additional nodes are
 // simulated by kwok: their pods become Ready, but no process runs.
 //
 // RBAC, the node authorizer and the verification of all certificates, including those of

@@ -73,7 +73,7 @@ func (p *process) kill() {
 func (p *process) status() (string, bool) {
 	select {
 	case <-p.ended:
-		if s := p.cmd.ProcessState; s != nil && s.Exited() { // not if somebody killed it
+		if s := p.cmd.ProcessState; s != nil && s.Exited() { // not killed by a signal
 			return s.String(), true
 		}
 	default:

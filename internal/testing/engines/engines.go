@@ -1,8 +1,8 @@
 // Package engines starts real container engines for tests and for measurements of tare
 // itself. Each has its own root and socket and is removed with everything it created.
 //
-//   - Docker: Debian's containerd with its shim and Debian's dockerd, which is
-//     told to use that containerd; runc, crun and runsc.
+//   - Docker: Debian's containerd with its shim, and Debian's dockerd, which
+//     uses that containerd; runc, crun and runsc.
 //   - Podman: no daemon, but a program that runs podman where its storage is,
 //     and podman's API service; runc, crun and runsc.
 //   - Containerd: Debian's 1.6, or 2.4 built by scripts/install-tests, with

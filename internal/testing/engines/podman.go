@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// PodmanEngine is podman with its own storage. There is no daemon. Command enters the
+// PodmanEngine is podman with its own storage. It has no daemon. Command enters the
 // namespaces in which the storage is mounted, so each command finds the results of
 // earlier ones.
 type PodmanEngine struct {

@@ -241,7 +241,7 @@ func Told(t *testing.T, controller, group, file string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// Number is like Told for a number.
+// Number is like [Told] for a number.
 func Number(t *testing.T, controller, group, file string) int64 {
 	t.Helper()
 	return number(t, filepath.Join(hierarchy(t, controller).Mount, group), file)
