@@ -79,7 +79,7 @@ type Point struct {
 	Memory []ProgramMem `json:"memory,omitempty" is:"max=65536"`
 	// Own is the CPU time of tare itself, without the client and server of the load.
 	Own      int64    `json:"own"`
-	Problems []string `json:"problems,omitempty" is:"max=1024,path,kind=text"` // programs loaded or unloaded meanwhile, one line each
+	Problems []string `json:"problems,omitempty" is:"max=1024,path,kind=text"` // programs loaded or unloaded during the phase, one line each
 	Failure  *Failure `json:"failure,omitempty"`
 	// Source is the file of an imported point. Such a point has only the client's report, and
 	// Begun is 1.

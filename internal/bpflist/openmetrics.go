@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// family is an OpenMetrics metric family. value returns "" if there is no sample.
+// family is an OpenMetrics metric family. value returns "" without a sample.
 type family[T any] struct {
 	name, kind, unit, help string
 	value                  func(*T) string

@@ -32,7 +32,7 @@ type Row struct {
 	Written    string    `json:"written"` // time of the last write
 	State      string    `json:"state"`
 	Live       bool      `json:"live"` // the run may continue
-	Wrong      string    `json:"-"`    // why there is no report
+	Wrong      string    `json:"-"`    // why the report is missing
 	Formats    []string  `json:"-"`
 }
 

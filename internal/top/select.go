@@ -14,7 +14,7 @@ type Sort string
 const (
 	SortMemory   Sort = "memory"
 	SortCPU      Sort = "cpu"
-	SortOverhead Sort = "overhead" // MemoryOutside plus memory of processes beside
+	SortOverhead Sort = "overhead" // MemoryOutside plus memory of processes charged to shared groups
 	SortCache    Sort = "cache"
 	SortIO       Sort = "io"
 	SortName     Sort = "name"

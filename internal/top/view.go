@@ -52,8 +52,8 @@ type Own struct {
 
 // Figures are the figures of one sandbox, or of all. Figures of cgroups come from
 // memory.current and memory.stat (usage_in_bytes of v1), and include charges of ended
-// processes. Figures of processes charged to shared groups ("beside") come from the
-// processes themselves.
+// processes. Figures of processes charged to shared groups come from the processes
+// themselves.
 type Figures struct {
 	CPU        Maybe `json:"cpu"` // of its cgroups and of processes charged to shared groups
 	CPUOutside Maybe `json:"cpu_outside"`

@@ -22,7 +22,7 @@ func String() string {
 	return Unknown
 }
 
-// Of says of any tare which it is, by what go build wrote into it.
+// Of returns the version of a tare binary from the build information that go build wrote into it.
 func Of(info *debug.BuildInfo) string {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		return v
