@@ -54,7 +54,7 @@ func TestKilledRunKeepsItsPlan(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	for at, want := range map[string]string{"after-none": "not started, since there is no record: 1 echo, 2 echo, 3 lifecycle, of 3 measures", "after-one": "not started, since there is no record: 2 echo, 3 lifecycle, of 3 measures", "out": ""} {
-		said, _ := withToy(t.Context(), perform, "report", at) // exit status 1 if there is no record
+		said, _ := withToy(t.Context(), perform, "report", at) // exit status 1 without a record
 		if want == "" && strings.Contains(said, "not started") || !strings.Contains(said, want) || want != "" && !strings.Contains(said, "tare run "+at+"/plan.yaml") {
 			t.Errorf("%s: %s", at, said)
 		}

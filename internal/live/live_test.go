@@ -56,7 +56,7 @@ func until(t *testing.T, person *os.File, text string) string {
 }
 
 // sheet returns a view of its size and the number of readings. It sends pressed keys to
-// told. Successive numbers have no letter in common, because unchanged text is not
+// the channel. Successive numbers have no letter in common, because unchanged text is not
 // redrawn. q quits, p panics and n requests a reading.
 func sheet(told chan<- string, read func(context.Context) (int, error)) *Watch[int] {
 	reads := 0

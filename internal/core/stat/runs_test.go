@@ -59,7 +59,7 @@ func TestEachRunCountsOnce(t *testing.T) {
 	}
 }
 
-// Of 1, 2, 3, 4, 5 and 3, 5, 7: 2 ÷ √(2.5/5 + 4/3) = 1.4771, with (11/6)² ÷ ((1/2)²/4 +
+// For 1, 2, 3, 4, 5 and 3, 5, 7: 2 ÷ √(2.5/5 + 4/3) = 1.4771, with (11/6)² ÷ ((1/2)²/4 +
 // (4/3)²/2) = 3.5328 degrees of freedom.
 func TestWelchMatchesTheFormula(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func quotaOf(limit float64, rounds ...[]held) *weighing {
 	return w
 }
 
-// In shared, the programs are charged to the limit of 1 CPU. In beside, they are not.
+// In [shared], the programs are charged to the limit of 1 CPU. In [beside], they are not.
 var (
 	shared = []held{{usage: 0.6, ticks: 0.6, bpf: 0.01}, {heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 0.9}}
 	beside = []held{shared[0], {heavy: 9, usage: 1, ticks: 1, bpf: 1.6, throttled: 0.9, rate: 1600}}

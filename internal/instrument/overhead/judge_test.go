@@ -28,7 +28,7 @@ func TestKataFieldReport(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	must.That(t, len(o.Classes) == 2 && o.Classes[0].Handler == "kata", "%+v", o.Classes)
-	// Of 1.9 GiB in the guest at 10G, the container has at most 1 GiB.
+	// The container has at most 1 GiB of the 1.9 GiB in the guest at 10G.
 	c := o.Classes[0]
 	want := int64(math.Ceil(float64(1946-1024)*1.1/4)) * 4 * mi
 	check.That(t, c.Memory == want && c.CPU == 30, "memory %d, want %d; cpu %dm", c.Memory>>20, want>>20, c.CPU)

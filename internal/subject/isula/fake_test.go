@@ -203,7 +203,7 @@ func (f fake) run(args []string) int {
 	return code
 }
 
-// known returns the options in the help of a verb, or nil if there is no recording.
+// known returns the options in the help of a verb, or nil without a recording.
 func (f fake) known(verb string) []string {
 	b, err := os.ReadFile(filepath.Join(f.dir, "testdata", "help-"+verb+".txt"))
 	if err != nil {

@@ -161,9 +161,9 @@ func parts(text string) (out []part) {
 type mapRow struct {
 	of      string
 	measure string   // pattern of a heading; "": the document's front
-	section string   // pattern of a title; "": there is none
+	section string   // pattern of a title; "": none
 	names   []string // patterns of columns, rows and items
-	why     string   // where there is no section
+	why     string   // reason if section is empty
 }
 
 var spans = regexp.MustCompile("`([^`]+)`")

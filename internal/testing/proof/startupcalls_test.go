@@ -151,7 +151,7 @@ func TestObservedCallsMatchTheRuntimesLog(t *testing.T) {
 				x := &rec.Starts[i]
 				must.That(t, x.Failure == nil, "%s: %+v", x.Target, x.Failure)
 				// A foreground docker run does not print its container's id, and another
-				// docker may have started a container meanwhile.
+				// docker may have started a container at the same time.
 				if slices.ContainsFunc(x.Missing, func(m record.Missing) bool { return m.What == "ambiguous" }) {
 					unsure = true
 					check.That(t, len(x.Processes) <= 1, "%s: %d processes of a start with unknown container", x.Target, len(x.Processes))

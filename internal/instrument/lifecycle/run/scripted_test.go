@@ -130,7 +130,7 @@ func judged(t *testing.T, rec *record.Record) *lifecycle.Judgement {
 	return l
 }
 
-// encoded also checks that there is no NaN, which JSON does not support.
+// encoded returns a judgement as JSON. It fails if a value is NaN, which JSON does not support.
 func encoded(t *testing.T, l *lifecycle.Judgement) string {
 	t.Helper()
 	text, err := json.Marshal(struct {

@@ -41,7 +41,7 @@ func refused(t *testing.T, err error, whys ...string) {
 }
 
 // The kernel does not count a loop device as a user of its backing device: O_EXCL
-// succeeds, and there is no holder.
+// succeeds, and the device has no holder.
 func TestFileSystemOnALoopDeviceIsDetected(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	behind := loopdev.On(t, path)
