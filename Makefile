@@ -24,6 +24,7 @@ LDFLAGS  = $(if $(VERSION),-X $(MODULE)/internal/version.Version=$(VERSION))
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 ACTIONLINT       := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+VALE             := github.com/errata-ai/vale/v3/cmd/vale@v3.17.1
 
 FUZZTIME ?= 10s
 ARGS     ?= # for tare, or for the go test of bench: make bench ARGS=-benchtime=60x
@@ -94,9 +95,12 @@ prove: ## tests that need a quiet machine: ratios, tight bounds, thousands of si
 torture: ## release tests: kills, faulty runtimes, malicious records and daemons; takes up to an hour
 	TARE_REQUIRE=all $(GO) test -tags torture -run '^TestTorture$$' -count=1 -timeout=120m -v ./internal/cli | grep -v '^ *=== '
 
-lint: $(GOLANGCI) ## golangci-lint, actionlint, and shellcheck if installed
+PROSE = README.md CONTRIBUTING.md SECURITY.md docs/*.md $$(find cmd internal published record -name '*.go' -not -path '*/testdata/*')
+
+lint: $(GOLANGCI) ## golangci-lint, actionlint, vale, and shellcheck if installed
 	PATH="$(dir $(GO)):$$PATH" $(GOLANGCI) run ./...
 	$(GO) run $(ACTIONLINT) docs/ci/github.yml
+	@$(GO) run $(VALE) $(PROSE)
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/* .ci/run; \
 	else echo "no shellcheck here: the scripts are not checked"; fi
 
