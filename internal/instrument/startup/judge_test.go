@@ -165,6 +165,7 @@ func TestLogStartsWithoutEndHaveNoTotals(t *testing.T) {
 		Spans: []record.Span{{Name: "a", Kind: record.KindPhase, Began: 1e18, Ended: 1e18 + 5}},
 		Gaps: []record.Gap{{Began: 1e18, Ended: 1e18 + 1_001_400_000, After: "New client", Before: "New client connected", In: "kata_agent", CPU: -1, Source: "kata.log:3"},
 			{Began: 1e18 + 2e9, Ended: 1e18 + 3_001_400_000, After: "New client", Before: "New client connected", In: "kata_agent", CPU: -1, Source: "kata.log:5"}},
+		Waiting: &record.Waiting{In: "CreateContainer", Since: 1e18, Until: 1e18 + 240e9, Stage: "container creating", Last: "Creating container: d/a/c", Error: "context deadline exceeded", Source: "kata.log:1"},
 		Missing: []record.Missing{{What: "no end", Count: 1}, {What: "cut", Count: 4, Detail: "kata.log:9"}}}
 	j := judgeStarts(t, s)
 	d := j.Targets[0]
@@ -175,7 +176,8 @@ func TestLogStartsWithoutEndHaveNoTotals(t *testing.T) {
 	for _, f := range j.Found {
 		text += f.Code + ": " + f.Message + "\n"
 	}
-	check.Contains(t, "text", text, "1 s timer", "kata.log:3", "have no end", "(cut): 4; kata.log:9")
+	check.Contains(t, "text", text, "1 s timer", "kata.log:3", "have no end", "(cut): 4; kata.log:9",
+		"waiting in CreateContainer since 01:46:40.000 (4 min 0 s so far), p at kata.log:1; stage: container creating; last line: Creating container: d/a/c; error: context deadline exceeded")
 	check.Lacks(t, "the missing end is reported twice", text, "(no end)")
 }
 

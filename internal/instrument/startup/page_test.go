@@ -112,6 +112,21 @@ func TestUnknownIsADash(t *testing.T) {
 	}
 }
 
+func TestExecsHaveTheirOwnTable(t *testing.T) {
+	s := fromLogs()
+	probe := s.v.Targets[0]
+	probe.Target, probe.NoEnd, probe.Wall = "containerd ExecSync", 0, around(170e6, 0)
+	s.v.Targets = append(s.v.Targets, probe)
+	var tables []string
+	for table := range strings.SplitSeq(s.report(t, "md", page.Options{}), "\n\n") {
+		if strings.HasPrefix(table, "| target | ended |") {
+			tables = append(tables, strings.Join(strings.Split(strings.TrimSpace(table), "\n")[2:], "\n"))
+		}
+	}
+	must.That(t, len(tables) == 2 && strings.HasPrefix(tables[0], "| kata | 1 | 1 | 0 | 9.41 s |") && strings.HasPrefix(tables[1], "| containerd ExecSync | 1 | 0 | 0 | 170 ms |"), "%q", tables)
+	check.Equal(t, "rows", [2]int{strings.Count(tables[0], "\n"), strings.Count(tables[1], "\n")}, [2]int{})
+}
+
 func TestFailureReasonIsPrinted(t *testing.T) {
 	for _, format := range []string{"text", "md"} {
 		out := nothingStarted().report(t, format, page.Options{})

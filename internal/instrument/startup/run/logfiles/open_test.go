@@ -176,9 +176,12 @@ func TestRefusalExplainsTheProblem(t *testing.T) {
 
 func TestLinesOfSeveralLogsArePrintedInTimeOrder(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, rest := t.TempDir(), "" // so few lines are out of order that they are not sorted
+	for i := range 40 {
+		rest += fmt.Sprintf("time=\"2026-01-02T03:04:08.%02dZ\" level=info msg=rest\n", i)
+	}
 	for name, text := range map[string]string{
-		"a.log": `time="2026-01-02T03:04:05Z" level=info msg=first` + "\n" + `time="2026-01-02T03:04:07.5Z" level=info msg="third\x1b"` + "\n",
+		"a.log": `time="2026-01-02T03:04:05Z" level=info msg=first` + "\n" + `time="2026-01-02T03:04:07.5Z" level=info msg="third\x1b"` + "\n" + `time="2026-01-02T03:04:07Z" level=info msg=late` + "\n" + rest,
 		"b.log": `time="2026-01-02T03:04:06Z" level=info msg=second name=kata-runtime` + "\n",
 	} {
 		written(t, dir, name, text)
@@ -187,7 +190,8 @@ func TestLinesOfSeveralLogsArePrintedInTimeOrder(t *testing.T) {
 	defer r.Close()
 	var out strings.Builder
 	want := "2026-01-02T03:04:05.000000000Z   +0.000000  a.log:1  containerd  first\n2026-01-02T03:04:06.000000000Z   +1.000000  b.log:1  kata  second\n" +
-		"2026-01-02T03:04:07.500000000Z   +1.500000  a.log:2  containerd  third"
+		"2026-01-02T03:04:07.500000000Z   +1.500000  a.log:2  containerd  third\\x1b\n2026-01-02T03:04:07.000000000Z   +0.000000  a.log:3  containerd  late\n" +
+		"2026-01-02T03:04:08.000000000Z   +1.000000  a.log:4  containerd  rest\n"
 	if err := r.Merged(t.Context(), &out); err != nil || !strings.HasPrefix(out.String(), want) || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// summary returns one line per start: its duration, its progress or its failure.
+// summary returns one line per start: its duration, its progress and error, or its
+// failure.
 func summary(all []record.Start) (lines []string) {
 	clock := func(at int64) string { return time.Unix(0, at).UTC().Format("15:04:05.000") }
 	for _, s := range all {
@@ -29,6 +30,12 @@ func summary(all []record.Start) (lines []string) {
 			line += ": failed: " + s.Failure.Detail
 		case w != nil:
 			line += fmt.Sprintf(": no end, %s since %s, %.1f s so far", w.In, clock(w.Since), float64(w.Until-w.Since)/1e9)
+			if w.Stage != "" {
+				line += ", stage " + w.Stage
+			}
+			if w.Error != "" {
+				line += ", error " + w.Error
+			}
 		default:
 			line += fmt.Sprintf(": %.2f s", float64(s.Ended-s.Began)/1e9)
 		}
