@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -105,5 +108,22 @@ func TestCommandLinesInDocumentsAreValid(t *testing.T) {
 	}
 	if seen < 30 {
 		t.Errorf("only %d command lines were found", seen)
+	}
+}
+
+// TestTestsNamedInDocumentsExist checks that each promise of SECURITY.md has its tests.
+func TestTestsNamedInDocumentsExist(t *testing.T) {
+	t.Parallel()
+	var code strings.Builder
+	must.OK(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			code.WriteString(must.Read(t, path))
+		}
+		return err
+	}))
+	named := regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`").FindAllStringSubmatch(must.Read(t, "../../SECURITY.md"), -1)
+	check.That(t, len(named) > 10, "only %d tests are named", len(named))
+	for _, one := range named {
+		check.That(t, strings.Contains(code.String(), "\nfunc "+one[1]+"(t *testing.T)"), "SECURITY.md names %s, which does not exist", one[1])
 	}
 }

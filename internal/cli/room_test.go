@@ -131,7 +131,7 @@ func TestDoctorNamesTargetsForKata(t *testing.T) {
 }
 
 func TestDoctorReportsBrokenTargetsAsMissing(t *testing.T) {
-	for name, want := range map[string]doctor.Status{"containerd/crun": doctor.Missing, "cri+cri-o/crun": doctor.Missing, "podman/crun": doctor.NotTried, "crun": doctor.NotTried, "containerd/runc": doctor.NotTried} {
+	for name, want := range map[string]doctor.Status{"containerd/crun": doctor.Missing, "cri+cri-o/crun": doctor.Missing, "isula/crun": doctor.Missing, "cri+isulad/crun": doctor.Missing, "podman/crun": doctor.NotTried, "crun": doctor.NotTried, "containerd/runc": doctor.NotTried} {
 		f := find.Found{Name: name, Target: handler{info: record.Target{Name: name}}}
 		check.Equal(t, name+" where cgroups are hybrid", targetCheck(f, nil, true).Status, want)
 		check.Equal(t, name+" elsewhere", targetCheck(f, nil, false).Status, doctor.NotTried)

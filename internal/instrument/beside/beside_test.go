@@ -75,6 +75,23 @@ func TestMeshMemoryMatchesAnyNumberOfServices(t *testing.T) {
 	}
 }
 
+// A control of a quota run has no limit, as the rows by threads, but other connections.
+func TestMeshControlMatchesOnlyItsOwnThreads(t *testing.T) {
+	for connections, matches := range map[int]bool{1500: false, 3000: true} {
+		rec := must.Get(record.Load("../../../record/testdata/v1/bpf-quota.jsonl"))(t)
+		for i := range rec.Points {
+			p := &rec.Points[i]
+			p.Datapath, p.Asked.Connections, p.Asked.Instances = "kmesh", connections, 8
+			if p.Asked.CPUs == 0 {
+				p.Asked.Heavy = 0
+			}
+		}
+		got, _ := drawnOf(t, rec, load(t, "kmesh-resource"), "text")
+		row := regexp.MustCompile(`(?m)^  3000 threads .*$`).FindString(got)
+		check.That(t, strings.HasSuffix(row, " %") == matches && strings.HasPrefix(row, "  3000 threads   "), "%d connections: %q in\n%s", connections, row, got)
+	}
+}
+
 func TestForeignTextIsEscaped(t *testing.T) {
 	const harmful = "\x1b[2J\u202e<b>`x`"
 	rec := must.Get(record.Load("../../../published/kata-io/record.jsonl"))(t)

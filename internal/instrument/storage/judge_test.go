@@ -269,6 +269,10 @@ func TestBaselineIsTheHostOrARuntimeOnItsKernel(t *testing.T) {
 		"requested target before the host":    {[]string{"host", "runc"}, "runc", "runc"},
 		"single target has none":              {[]string{"runc"}, "runc", ""},
 		"imported: runtime before guest":      {[]string{"runsc", "runc"}, "", "runc"},
+		"imported: clh is a guest":            {[]string{"fio-clh", "runc"}, "", "runc"},
+		"imported: Dragonball is a guest":     {[]string{"Dragonball 3.2", "runc"}, "", "runc"},
+		"imported: kata is a guest":           {[]string{"kata-fc", "runc"}, "", "runc"},
+		"imported: QEMU is a guest":           {[]string{"on-qemu", "runc"}, "", "runc"},
 		"imported: unknown targets have none": {[]string{"a", "b"}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,8 @@ type scripted struct {
 	fails func(op subject.Op, lane int) *record.Failure
 	exec  func(ctx context.Context, lane int, args []string) (subject.Executed, error)
 	over  func(lane int) bool // reports whether the workload of a lane has exited
-	there func() int          // number of sandboxes, nil if it is not open
+	ended map[int]subject.Ended
+	there func() int // number of sandboxes, nil if it is not open
 }
 
 type journal struct {
@@ -83,6 +84,10 @@ func (s *session) Over(_ context.Context, lanes []int) (over []int, first *recor
 	}
 	return over, first
 }
+
+func (s *session) Reach(int) subject.Reached { return subject.Reached{} }
+
+func (s *session) Ended(_ context.Context, lane int) subject.Ended { return s.of.ended[lane] }
 
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	s.of.log.add("%s discard %d %v", s.of.name, len(lanes), lanes)
@@ -294,17 +299,25 @@ func TestUnstoppableSandboxIsRemovedByForce(t *testing.T) {
 
 func TestPhaseWithExitedWorkloadHasNoFigures(t *testing.T) {
 	t.Parallel()
-	o, _ := options(func(p *overhead.Options) { p.Phases = []string{"idle"} }, &scripted{name: "a", over: func(lane int) bool { return lane == 2 }})
-	var said []string
-	for _, x := range perform(t.Context(), t, o).Readings {
-		if x.Moment == record.MomentEnd {
-			said = append(said, fmt.Sprint(x.Sandboxes))
-			if x.Failure != nil {
-				said = append(said, x.Failure.Detail)
+	for want, target := range map[string]*scripted{
+		"1, 3, 1 of 3: it ended":                                   {over: func(lane int) bool { return lane == 2 }},
+		"1, 3, sandbox 2 of 3 has ended: exit status 7, disk full": {ended: map[int]subject.Ended{1: {Exit: 7, Known: true, Why: "disk full"}}},
+		"1, 3, sandbox 3 of 3 has ended: killed by SIGKILL":        {ended: map[int]subject.Ended{2: {Exit: 137, Known: true}}},
+		"1, 3": {ended: map[int]subject.Ended{1: {Exit: 7}}},
+	} {
+		target.name = "a"
+		o, _ := options(func(p *overhead.Options) { p.Phases = []string{"idle"} }, target)
+		var said []string
+		for _, x := range perform(t.Context(), t, o).Readings {
+			if x.Moment == record.MomentEnd {
+				said = append(said, fmt.Sprint(x.Sandboxes))
+				if x.Failure != nil {
+					said = append(said, x.Failure.Detail)
+				}
 			}
 		}
+		check.Equal(t, "readings", strings.Join(said, ", "), want)
 	}
-	check.Equal(t, "readings", strings.Join(said, ", "), "1, 3, 1 of 3: it ended")
 }
 
 func TestShortLoadIsExtended(t *testing.T) {
