@@ -7,7 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 )
@@ -46,4 +50,20 @@ func TestCleanWaitsForAnUnfinishedStartAndRetries(t *testing.T) {
 		t.Error("its folder still exists")
 	}
 	ends(t, ExitDone, "nothing was left behind", "clean")
+}
+
+// An abandoned start leaves a sandbox's folder after the first check.
+func TestLeftoversOfTheSecondCheckAreAnError(t *testing.T) {
+	need.Root(t)
+	untouched.Alone(t)
+	l := workspace.Leftover{RunID: workspace.NewID()}
+	must.OK(t, lookAgain(t.Context(), &l, terms.Engines{}))
+	late := "/run/vc/vm/" + engine.Name(l.RunID, 0, 1)
+	t.Cleanup(func() {
+		_ = os.Remove(late)
+		_, _ = os.Remove("/run/vc/vm"), os.Remove("/run/vc") // unless others have sandboxes
+	})
+	must.OK(t, os.MkdirAll(late, 0o755))
+	check.Error(t, lookAgain(t.Context(), &l, terms.Engines{}), "run "+l.RunID+": a second check found new leftovers: folder "+late+"; run tare clean again")
+	must.Get(os.Stat(late))(t) // a check removes nothing
 }

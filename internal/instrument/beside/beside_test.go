@@ -88,7 +88,7 @@ func TestMeshControlMatchesOnlyItsOwnThreads(t *testing.T) {
 		}
 		got, _ := drawnOf(t, rec, load(t, "kmesh-resource"), "text")
 		row := regexp.MustCompile(`(?m)^  3000 threads .*$`).FindString(got)
-		check.That(t, strings.HasSuffix(row, " %") == matches && strings.HasPrefix(row, "  3000 threads   "), "%d connections: %q in\n%s", connections, row, got)
+		check.That(t, row != "" && strings.Count(row, " %") > 2 == matches, "%d connections: %q in\n%s", connections, row, got)
 	}
 }
 

@@ -41,6 +41,7 @@ type node struct {
 	stats      []*api.ContainerStats
 	exit       int32 // of containers
 	reason     string
+	noPid      bool // it reports no pids, like iSulad
 	exec       func(ctx context.Context, r *api.ExecSyncRequest) (*api.ExecSyncResponse, error)
 }
 
@@ -176,7 +177,11 @@ func (n *node) RemoveContainer(_ context.Context, r *api.RemoveContainerRequest)
 
 // ContainerStatus reports this process.
 func (n *node) ContainerStatus(_ context.Context, r *api.ContainerStatusRequest) (*api.ContainerStatusResponse, error) {
-	return &api.ContainerStatusResponse{Status: &api.ContainerStatus{Id: r.ContainerId, ExitCode: n.exit, Reason: n.reason}, Info: map[string]string{"info": fmt.Sprintf(`{"pid":%d}`, os.Getpid())}}, nil
+	reply := &api.ContainerStatusResponse{Status: &api.ContainerStatus{Id: r.ContainerId, ExitCode: n.exit, Reason: n.reason}, Info: map[string]string{"info": fmt.Sprintf(`{"pid":%d}`, os.Getpid())}}
+	if n.noPid {
+		reply.Info = nil
+	}
+	return reply, nil
 }
 
 func (n *node) StopPodSandbox(_ context.Context, r *api.StopPodSandboxRequest) (*api.StopPodSandboxResponse, error) {
@@ -306,6 +311,30 @@ func TestPauseImageInUseKeepsTheRun(t *testing.T) {
 	n.pods = nil
 	if left, err := n.target().Clean(t.Context(), "gone", false); err != nil || len(left) != 1 || len(n.images) > 0 {
 		t.Errorf("%q, %v, images %v", left, err, n.images)
+	}
+}
+
+// iSulad reports no pids. In the host's network, its own process is where a pod listens.
+func TestPodWithoutPidIsReachedInTheEnginesNetwork(t *testing.T) {
+	for _, c := range []struct {
+		network string
+		noPid   bool
+		want    subject.Reached
+	}{
+		{subject.NetworkHost, true, subject.Reached{Sharing: os.Getpid()}},
+		{subject.NetworkHost, false, subject.Reached{Pid: os.Getpid()}},
+		{subject.NetworkBridge, true, subject.Reached{}},
+	} {
+		n := onNode(t)
+		n.noPid = c.noPid
+		target := n.target()
+		target.network = c.network
+		s := enginetest.Open(t, target, enginetest.Environment(t, 1)).(*session)
+		for _, op := range []subject.Op{subject.RunPod, subject.Create} {
+			enginetest.Must(t, s, op, 1)
+		}
+		got := s.Reach(0)
+		check.Equal(t, fmt.Sprint(c.network, c.noPid), [2]int{got.Pid, got.Sharing}, [2]int{c.want.Pid, c.want.Sharing})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/testing/check"
@@ -66,6 +67,20 @@ func TestFortioLoadIsJudgedWithoutPrograms(t *testing.T) {
 		check.That(t, f.Level != "error", "an error: %s", f.Message)
 	}
 	check.Contains(t, "no finding on the other label", said, "its label is c, and earlier loads have a")
+}
+
+func TestFortioJSONWithoutURLHasAnUnknownTarget(t *testing.T) {
+	t.Parallel()
+	text := append([]byte("We ran it:\n\n"), must.Get(os.ReadFile("testdata/fortio-without-url.json"))(t)...)
+	g := &Imported{}
+	must.That(t, add(g, "notes.md", "", append(text, "\nand wondered.\n"...)) && len(g.Points) == 1 && len(g.Findings) == 0, "%+v %+v", g.Points, g.Findings)
+	check.Equal(t, "source", g.Points[0].Source, "notes.md:3")
+	g.Close()
+	j := must.Get(bpf.Judge(&record.Record{Header: record.Header{Experiment: bpf.Name, Plan: must.Get(g.Plan.MarshalJSON())(t)}, Points: g.Points, End: &record.End{Status: "done"}}))(t)
+	check.Equal(t, "errors", figure.Find(j.Figures(), "request-errors").Value, 12)
+	var out strings.Builder
+	must.OK(t, page.Write(&out, "text", []*page.Page{j.Page(page.Options{Verbose: true})}, page.Options{Verbose: true}))
+	check.That(t, regexp.MustCompile(`(?m)^ *asked +unknown$`).MatchString(out.String()), "the target is not unknown:\n%s", out.String())
 }
 
 func TestOtherTextsAreIgnored(t *testing.T) {
