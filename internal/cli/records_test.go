@@ -131,6 +131,20 @@ func TestHistoryExitsWithItsVerdict(t *testing.T) {
 	}
 }
 
+// Records of logs have no machine until a label names it. A hang fails the command.
+func TestRecordsOfLogsAreComparedByTheirLabels(t *testing.T) {
+	logs := must.Get(filepath.Abs(filepath.Join("..", "instrument", "startup", "run", "logfiles", "testdata", "public")))(t)
+	place(t)
+	named := 0
+	commands(t, "logged", func(line, output string) {
+		if strings.HasPrefix(line, "label ") {
+			named++
+		} else if !strings.HasPrefix(line, "startup ") {
+			check.Equal(t, line+" counts unknown machines", strings.Contains(output, "is unknown and may be"), named == 0 || named == 1 && strings.HasPrefix(line, "history "))
+		}
+	}, "LOGS", logs)
+}
+
 func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {
 	stored := must.Get(filepath.Abs(filepath.Join("..", "..", "record", "testdata", "v1")))(t)
 	place(t)
