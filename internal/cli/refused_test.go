@@ -111,8 +111,8 @@ func TestCommandLinesInDocumentsAreValid(t *testing.T) {
 	}
 }
 
-// TestTestsNamedInDocumentsExist checks that each promise of SECURITY.md has its tests.
-func TestTestsNamedInDocumentsExist(t *testing.T) {
+// TestSecurityPromisesHaveTests checks that each promise of SECURITY.md has its tests.
+func TestSecurityPromisesHaveTests(t *testing.T) {
 	t.Parallel()
 	var code strings.Builder
 	must.OK(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
