@@ -173,25 +173,26 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(e *subject.Engine)
-		want   string
+		want   string // in the reason
+		advice string
 	}{
-		{"no daemon", func(*subject.Engine) { f.answers(t, "version", "no-daemon") }, "Can not connect with server"},
+		{"no daemon", func(*subject.Engine) { f.answers(t, "version", "no-daemon") }, "Can not connect with server", "systemctl start isulad"},
 		{"client without a library", func(e *subject.Engine) {
 			e.Command = filepath.Join(f.dir, "unlinked")
 			must.OK(t, os.WriteFile(e.Command, []byte("#!/bin/sh\necho 'isula: error while loading shared libraries: libyajl.so.2: cannot open shared object file' >&2; exit 127\n"), 0o755))
-		}, "the client does not run"},
-		{"no program", func(e *subject.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "on PATH"},
+		}, "the client does not run", "see ldd " + filepath.Join(f.dir, "unlinked")},
+		{"no program", func(e *subject.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "on PATH", ""},
 		{"log driver without a file", func(*subject.Engine) {
 			f.answers(t, "version", "")
 			f.is(t, "log-driver-info", "syslog")
 			f.is(t, "without", "--log-driver")
-		}, "containers log to syslog"},
-		{"remote daemon", func(e *subject.Engine) { e.Address = "tcp://localhost:2375" }, "unix socket"},
+		}, "containers log to syslog", ""},
+		{"remote daemon", func(e *subject.Engine) { e.Address = "tcp://localhost:2375" }, "unix socket", ""},
 	} {
 		changed := e
 		c.change(&changed)
 		_, err := New(t.Context(), "isula/runc", "runc", "", changed)
-		if u, ok := errors.AsType[*subject.Unavailable](err); !ok || !strings.Contains(u.Reason, c.want) || u.Advice == "" {
+		if u, ok := errors.AsType[*subject.Unavailable](err); !ok || !strings.Contains(u.Reason, c.want) || u.Advice == "" || !strings.Contains(u.Advice, c.advice) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

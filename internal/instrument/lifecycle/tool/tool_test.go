@@ -112,6 +112,15 @@ func TestLabelsNameTargetsAndRounds(t *testing.T) {
 	}
 }
 
+func TestJSONBetweenProseIsRead(t *testing.T) {
+	t.Parallel()
+	g := &Imported{}
+	text := "Thanks! With 1.9 I get:\n```\n" + must.Read(t, "testdata/hyperfine-old.json") + "```\nwhich is slow {sic}.\n"
+	must.That(t, add(g, "issue.md", text, Told{File: "x"}), "no results")
+	f := figure.Find(judgedOf(t, g).Figures(), "latency", "target", "x", "op", "run")
+	check.Equal(t, "values", f.Estimate.N, 3)
+}
+
 func TestEveryTimeFormatIsParsed(t *testing.T) {
 	t.Parallel()
 	j := judged(t, Told{File: "x"}, "times.txt")
