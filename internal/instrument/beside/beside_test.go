@@ -75,7 +75,8 @@ func TestMeshMemoryMatchesAnyNumberOfServices(t *testing.T) {
 	}
 }
 
-// A control of a quota run has no limit, as the rows by threads, but other connections.
+// The control of a quota run has no CPU limit either. It is compared only with rows of as
+// many connections.
 func TestMeshControlMatchesOnlyItsOwnThreads(t *testing.T) {
 	for connections, matches := range map[int]bool{1500: false, 3000: true} {
 		rec := must.Get(record.Load("../../../record/testdata/v1/bpf-quota.jsonl"))(t)

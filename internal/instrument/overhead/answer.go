@@ -59,7 +59,7 @@ func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 		case c.Not != "":
 			said = c.Not
 		case c.Open && slices.ContainsFunc(j.Check, func(x Check) bool { return x.Target == t.Name && x.Answer == Enough }):
-			said = "" // the checked overhead is larger
+			said = "" // the checked overhead is larger than podFixed
 		case c.Open:
 			said += ", not shown to be enough: unexplained memory exceeds its margin"
 		}

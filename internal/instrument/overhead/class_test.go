@@ -281,7 +281,8 @@ func TestUnbalancedLedgerConfirmsNoOverhead(t *testing.T) {
 		check.That(t, (f != nil) == (c.says != "") && (f == nil || strings.Contains(f.Message, c.says) && f.Level == finding.Error), "%s: %+v", name, f)
 		var yaml strings.Builder
 		must.OK(t, writeClasses(&yaml, o))
-		answer := strings.Join(o.answer(), "") // does not say both for one target
+		// The answer never calls one target both enough and not enough.
+		answer := strings.Join(o.answer(), "")
 		check.That(t, strings.HasSuffix(answer, ": "+string(want)+".") && strings.Contains(answer, ", not shown to be enough: ") == (c.says != ""), "%s: %s", name, answer)
 		open := "# memory: not shown to be enough: "
 		check.That(t, strings.Contains(yaml.String(), open) == (c.extra > 0), "%s:\n%s", name, yaml.String())

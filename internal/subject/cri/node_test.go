@@ -314,7 +314,7 @@ func TestPauseImageInUseKeepsTheRun(t *testing.T) {
 	}
 }
 
-// iSulad reports no pids. In the host's network, its own process is where a pod listens.
+// iSulad reports no pids. In the host's network, a pod listens where the engine's process is.
 func TestPodWithoutPidIsReachedInTheEnginesNetwork(t *testing.T) {
 	for _, c := range []struct {
 		network string

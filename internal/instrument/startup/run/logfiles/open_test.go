@@ -176,7 +176,7 @@ func TestRefusalExplainsTheProblem(t *testing.T) {
 
 func TestLinesOfSeveralLogsArePrintedInTimeOrder(t *testing.T) {
 	t.Parallel()
-	dir, rest := t.TempDir(), "" // so few lines are out of order that they are not sorted
+	dir, rest := t.TempDir(), "" // enough ordered lines that the file is not sorted
 	for i := range 40 {
 		rest += fmt.Sprintf("time=\"2026-01-02T03:04:08.%02dZ\" level=info msg=rest\n", i)
 	}
