@@ -8,6 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/answer"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -16,8 +17,7 @@ import (
 // overhead in the plan is sufficient.
 func (j *Judgement) answer() (out []string) {
 	idle := fewestIdle(j.Tables)
-	for i := range j.Targets {
-		t := &j.Targets[i]
+	for t := range ledger.Each(j.Targets) {
 		if (t.Kind == "host" || t.Kind == "floor") && len(j.Targets) > 1 {
 			continue
 		}
@@ -65,8 +65,8 @@ func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 		}
 		text = answer.Join(text, said)
 	}
-	for i := range j.Check {
-		if c := &j.Check[i]; c.Target == t.Name {
+	for c := range ledger.Each(j.Check) {
+		if c.Target == t.Name {
 			text = answer.Join(text, fmt.Sprintf("%dm and %s: %s", c.CPU, page.Size(float64(c.Memory)), c.Answer))
 		}
 	}

@@ -71,8 +71,8 @@ func signedMiB(v float64) string   { return page.Signed(v, page.MiB[float64]) }
 // daemonMemory returns the memory of the engine's daemons. It is unknown if one was not
 // read, or without a daemon.
 func daemonMemory(r *record.Reading) (bytes int64, known bool) {
-	for i := range r.Processes {
-		if p := &r.Processes[i]; p.Role == record.RoleDaemon {
+	for p := range ledger.Each(r.Processes) {
+		if p.Role == record.RoleDaemon {
 			if !p.Read {
 				return 0, false
 			}
@@ -86,14 +86,14 @@ func daemonMemory(r *record.Reading) (bytes int64, known bool) {
 // of all readings: a visit keeps its pods, and the counts do not decrease.
 func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
 	return func(v *ledger.Visit) (most float64, known bool) {
-		for i := range v.Phases {
-			for _, r := range []*record.Reading{v.Phases[i].Begin, v.Phases[i].End} {
+		for p := range ledger.Each(v.Phases) {
+			for _, r := range []*record.Reading{p.Begin, p.End} {
 				if r == nil || r.Pods == nil {
 					continue
 				}
 				sum := 0
-				for k := range r.Pods {
-					sum += of(&r.Pods[k])
+				for p := range ledger.Each(r.Pods) {
+					sum += of(p)
 				}
 				most, known = max(most, float64(sum)), true
 			}
@@ -105,8 +105,7 @@ func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
 // livesIn counts restarts and ended sandboxes of a visit, including failed phases.
 func livesIn(v *ledger.Visit) (restarted, ended int) {
 	gone := map[int]bool{} // by lane: a sandbox that ended in one phase is also missing in later ones
-	for i := range v.Phases {
-		p := &v.Phases[i]
+	for p := range ledger.Each(v.Phases) {
 		if p.Begin == nil || p.End == nil {
 			continue
 		}
@@ -155,8 +154,8 @@ func (j *judging) around() {
 		}
 		seen := map[string]bool{}
 		for _, v := range visits {
-			for k := range v.After.Around {
-				path := around(v.After.Around[k].Path, j.Record.Header.RunID)
+			for g := range ledger.Each(v.After.Around) {
+				path := around(g.Path, j.Record.Header.RunID)
 				if seen[path] {
 					continue
 				}

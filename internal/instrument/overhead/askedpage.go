@@ -11,12 +11,10 @@ import (
 func asked(j *Judgement) *page.Section {
 	m := page.Names("target")
 	var rows []*Cell
-	for i := range j.Tables {
-		if t := &j.Tables[i]; kindOf(t.Phase) == PhaseLoad {
-			for k := range t.Cells {
-				m.Row(targetCell(&t.Cells[k]))
-				rows = append(rows, &t.Cells[k])
-			}
+	for t, c := range j.cells() {
+		if kindOf(t.Phase) == PhaseLoad {
+			m.Row(targetCell(c))
+			rows = append(rows, c)
 		}
 	}
 	if rows == nil {

@@ -31,8 +31,7 @@ type charge struct {
 // chargesOf returns the lines of a target: its own groups, then shared ones.
 func chargesOf(c *Cell) (out []charge) {
 	l := &c.Ledger
-	for i := range l.Groups {
-		g := &l.Groups[i]
+	for g := range ledger.Each(l.Groups) {
 		if g.Charge == record.ChargeShared {
 			continue
 		}
@@ -66,15 +65,14 @@ func charges(t *Table, first bool) *page.Section {
 	s := titled(t, "charged cgroups")
 	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "charge"}}}
 	var rows []charge
-	for i := range t.Cells {
-		rows = append(rows, chargesOf(&t.Cells[i])...)
+	for c := range ledger.Each(t.Cells) {
+		rows = append(rows, chargesOf(c)...)
 	}
 	if rows == nil {
 		return nil
 	}
 	unlimited := false
-	for i := range rows {
-		r := &rows[i]
+	for r := range ledger.Each(rows) {
 		unlimited = unlimited || r.charge == record.ChargeOverhead && r.group.Limit == 0
 		m.Row(r.name, page.Words(page.Heading(string(r.charge))))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 )
 
 // memoryChart shows memory by role in every phase: the change of the node's memory, without
@@ -15,21 +16,18 @@ func memoryChart(j *Judgement) *page.Chart {
 		Caption: "Change in node memory by role, without other processes, in the round of the tables; the unexplained part is the residual.",
 		X:       page.Axis{Title: "target"}, Y: page.Axis{Title: "memory", Unit: figure.Bytes},
 	}
-	for i := range j.Tables {
-		t := &j.Tables[i]
-		for k := range t.Cells {
-			l := &t.Cells[k].Ledger
-			add := func(series string, bytes int64) {
-				if bytes != 0 {
-					c.Add(page.At(phaseName(t), t.Cells[k].Target, series), figure.Exactly(float64(bytes)), nil)
-				}
+	for t, of := range j.cells() {
+		l := &of.Ledger
+		add := func(series string, bytes int64) {
+			if bytes != 0 {
+				c.Add(page.At(phaseName(t), of.Target, series), figure.Exactly(float64(bytes)), nil)
 			}
-			for _, role := range rolesIn(t) {
-				add(string(role), rowOf(l, role).Memory.Sum())
-			}
-			add("uncharged", l.Uncharged)
-			add("residual", l.Residual)
 		}
+		for _, role := range rolesIn(t) {
+			add(string(role), rowOf(l, role).Memory.Sum())
+		}
+		add("uncharged", l.Uncharged)
+		add("residual", l.Residual)
 	}
 	return c
 }
@@ -41,23 +39,20 @@ func sumsChart(j *Judgement, name string, of func(*Cell) *figure.Figure) *page.C
 		Caption: "The " + name + " of all roles together in each phase on each target" + page.WithRounds,
 		X:       page.Axis{Title: "phase"}, Y: page.Axis{Title: name},
 	}
-	for i := range j.Tables {
-		t := &j.Tables[i]
-		for k := range t.Cells {
-			f := of(&t.Cells[k])
-			if f.Known() {
-				c.Y.Unit = f.Unit
-			}
-			c.Figure("", phaseName(t), t.Cells[k].Target, f)
+	for t, cell := range j.cells() {
+		f := of(cell)
+		if f.Known() {
+			c.Y.Unit = f.Unit
 		}
+		c.Figure("", phaseName(t), cell.Target, f)
 	}
 	return c
 }
 
 // courseCharts show the charge of the sandboxes' own cgroups over a phase.
 func courseCharts(t *Table) (all []*page.Chart) {
-	for i := range t.Cells {
-		for _, d := range coursesOf(&t.Cells[i], false) {
+	for c := range ledger.Each(t.Cells) {
+		for _, d := range coursesOf(c, false) {
 			k := slices.IndexFunc(all, func(c *page.Chart) bool { return c.Y.Title == d.name })
 			if k < 0 {
 				k = len(all)
@@ -68,7 +63,7 @@ func courseCharts(t *Table) (all []*page.Chart) {
 				})
 			}
 			for n, seconds := range d.Series.Times {
-				at := page.At("", "", t.Cells[i].Target)
+				at := page.At("", "", c.Target)
 				at.X = 1e9 * seconds
 				all[k].Add(at, figure.Exactly(d.Series.Values[n]), nil)
 			}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -11,8 +12,7 @@ import (
 // A phase that was skipped, failed or read incompletely shows nothing. If it was too
 // short, its CPU usage is unknown.
 func (j *judging) check() {
-	for i := range j.Targets {
-		t := &j.Targets[i]
+	for t := range ledger.Each(j.Targets) {
 		asked := j.Plan.Asked(t)
 		if asked == nil || t.Kind == "host" || t.Kind == "floor" {
 			continue

@@ -85,8 +85,7 @@ func (o open) String() string {
 
 // classes recommends an overhead for every target with sandboxes.
 func (j *judging) classes() {
-	for i := range j.Targets {
-		t := &j.Targets[i]
+	for t := range ledger.Each(j.Targets) {
 		if t.Kind == "host" || t.Kind == "floor" {
 			continue
 		}
@@ -107,8 +106,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	var charged *Cell
 	all := 0
 	var brief, guests, kept []string
-	for i := range j.Tables {
-		table := &j.Tables[i]
+	for table := range ledger.Each(j.Tables) {
 		cell := j.at(t.Name, step{table.Phase, table.Sandboxes})
 		if cell == nil || !cell.Ledger.Complete || table.Sandboxes == 0 {
 			continue
@@ -290,8 +288,7 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 // heldBefore reports whether an earlier phase held memory in these sandboxes. The
 // guest's kernel has freed that memory, but the node has not got it back.
 func (p *closedPhase) heldBefore() bool {
-	for i := range p.visit.Phases {
-		q := &p.visit.Phases[i]
+	for q := range ledger.Each(p.visit.Phases) {
 		if q == p.phase {
 			return false
 		}

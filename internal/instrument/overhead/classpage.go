@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -17,8 +18,7 @@ func classes(v *Judgement) *page.Section {
 	s := &page.Section{Title: "recommended overhead", Style: term.Bold}
 	var yaml []string
 	var rules []page.Item
-	for i := range v.Classes {
-		c := &v.Classes[i]
+	for c := range ledger.Each(v.Classes) {
 		key := page.Heading(c.Target)
 		for _, rule := range c.Rule {
 			rules = append(rules, page.Item{Key: key, Text: rule})
@@ -54,8 +54,7 @@ func checked(c *Check, first bool) *page.Section {
 		return s
 	}
 	m := &page.Table{Columns: []page.Column{{Title: "phase"}}}
-	for i := range c.Phases {
-		p := &c.Phases[i]
+	for p := range ledger.Each(c.Phases) {
 		m.Row(page.Words(page.Heading(p.Phase) + ", " + page.Sandboxes(p.Sandboxes)))
 	}
 	cell := func(p *CheckPhase, text string, answer Answer) page.Cell {

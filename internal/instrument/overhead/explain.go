@@ -14,20 +14,18 @@ import (
 // explained shows the rule behind every role, memory by kind, and all paths.
 func explained(t *Table) *page.Section {
 	s := titled(t, "rules, memory by kind in MiB, and cgroups")
-	for i := range t.Cells {
-		c := &t.Cells[i]
+	for c := range ledger.Each(t.Cells) {
 		if c.Rounds == 0 {
 			continue
 		}
 		l := &c.Ledger
 		list := page.List{Heading: page.Heading(c.Target)}
-		for j := range l.Rows {
-			list.Items = append(list.Items, explainedRow(&l.Rows[j])...)
+		for r := range ledger.Each(l.Rows) {
+			list.Items = append(list.Items, explainedRow(r)...)
 		}
 		list.Items = append(list.Items,
 			page.Item{Key: "residual", Text: page.Dotted(page.MiB(l.Residual)+" ±"+page.MiB(l.Uncertainty), kinds(&l.ResidualBy), "the rest has no known kind")})
-		for j := range l.Groups {
-			g := &l.Groups[j]
+		for g := range ledger.Each(l.Groups) {
 			list.Items = append(list.Items, page.Item{Key: page.Heading(string(g.Charge)), Text: page.Dotted(page.Amount(g.Count, "cgroup"), "usage "+page.MiB(g.Usage), kinds(&g.Memory), rolesText(g.Roles))})
 			for _, path := range g.Paths {
 				list.Items = append(list.Items, page.Item{Text: path})

@@ -15,22 +15,21 @@ import (
 // the median round, per extra sandbox, and of recommended overheads.
 func (j *Judgement) Figures() []figure.Figure {
 	l := listed{runID: j.Record.Header.RunID}
-	for i := range j.Tables {
-		l.all = append(l.all, j.Tables[i].All...)
+	for t := range ledger.Each(j.Tables) {
+		l.all = append(l.all, t.All...)
 	}
 	l.all = slices.Concat(l.all, j.Ratios, j.Around, j.Requests)
-	for i := range j.Scaling {
-		l.scaling(&j.Scaling[i])
+	for s := range ledger.Each(j.Scaling) {
+		l.scaling(s)
 	}
-	for i := range j.Classes {
-		c := &j.Classes[i]
+	for c := range ledger.Each(j.Classes) {
 		l.labels = figure.Of("target", c.Target, "handler", c.Handler)
 		l.add("pod-fixed", float64(c.Memory), "resource", "memory").Reasons = c.Rule
 		cpu := l.add("pod-fixed", float64(c.CPU)/1000, "resource", "cpu")
 		cpu.Unit, cpu.Reasons = figure.CPUs, c.Rule
 	}
-	for i := range j.Check {
-		l.check(&j.Check[i])
+	for c := range ledger.Each(j.Check) {
+		l.check(c)
 	}
 	return l.all
 }
@@ -106,8 +105,7 @@ func (l *listed) cell(t *Table, c *Cell) {
 
 // books appends all figures of one round's ledger.
 func (l *listed) books(b *ledger.Ledger) {
-	for i := range b.Rows {
-		r := &b.Rows[i]
+	for r := range ledger.Each(b.Rows) {
 		role := []string{"role", string(r.Role)}
 		l.add("role-memory", float64(r.Memory.Sum()), role...).Reasons = r.Rules
 		l.kinds("role-memory-of-kind", &r.Memory, role...)
@@ -119,11 +117,10 @@ func (l *listed) books(b *ledger.Ledger) {
 		}
 	}
 	l.charged(b)
-	for i := range b.Cgroups {
-		l.cgroup(&b.Cgroups[i])
+	for g := range ledger.Each(b.Cgroups) {
+		l.cgroup(g)
 	}
-	for i := range b.Engine {
-		e := &b.Engine[i]
+	for e := range ledger.Each(b.Engine) {
 		if e.Reported >= 0 {
 			l.add("engine-memory", float64(e.Reported), "source", e.Source, "of", "reported")
 		}
@@ -145,8 +142,7 @@ func (l *listed) everyRound(figures []figure.Figure, c *Cell) {
 		for _, f := range round.all {
 			values[f.Quantity+" "+f.Labels.String()] = f.Value
 		}
-		for i := range figures {
-			f := &figures[i]
+		for f := range ledger.Each(figures) {
 			if v, ok := values[f.Quantity+" "+f.Labels.String()]; ok {
 				f.Rounds = append(f.Rounds, figure.Round{Round: p.visit.Round, Value: v})
 			}
@@ -156,8 +152,7 @@ func (l *listed) everyRound(figures []figure.Figure, c *Cell) {
 
 // charged appends the figures of cgroup charges.
 func (l *listed) charged(b *ledger.Ledger) {
-	for i := range b.Groups {
-		g := &b.Groups[i]
+	for g := range ledger.Each(b.Groups) {
 		charge := []string{"charge", string(g.Charge)}
 		l.add("groups", float64(g.Count), charge...)
 		l.add("group-usage", float64(g.Usage), charge...).Reasons = g.Paths
@@ -172,15 +167,13 @@ func (l *listed) charged(b *ledger.Ledger) {
 		}
 		l.add("group-throttled", float64(g.Throttled), charge...)
 	}
-	for i := range b.Places {
-		p := &b.Places[i]
+	for p := range ledger.Each(b.Places) {
 		where := []string{"role", string(p.Role), "charge", string(p.Charge)}
 		l.add("charged-memory", float64(p.Memory), where...).Reasons = []string{fmt.Sprintf("in %d cgroups, the first: %s", p.Count, p.Path)}
 		l.add("charged-groups", float64(p.Count), where...)
 		l.add("charged-processes", float64(p.Processes), where...)
 	}
-	for i := range b.Reconcile {
-		r := &b.Reconcile[i]
+	for r := range ledger.Each(b.Reconcile) {
 		which := []string{"charge", string(r.Charge), "kind", r.Kind}
 		l.add("reconciled-memory", float64(r.Group), append(which, "of", "groups")...)
 		l.add("reconciled-memory", float64(r.Processes), append(which, "of", "processes")...)
@@ -274,8 +267,7 @@ func (l *listed) check(c *Check) {
 	l.add("checked", float64(c.Memory), "resource", "memory").Verdict = string(c.Answer)
 	cpu := l.add("checked", float64(c.CPU)/1000, "resource", "cpu")
 	cpu.Unit, cpu.Verdict = figure.CPUs, string(c.Answer)
-	for i := range c.Phases {
-		p := &c.Phases[i]
+	for p := range ledger.Each(c.Phases) {
 		l.labels = figure.Of("target", c.Target, "phase", p.Phase, "sandboxes", strconv.Itoa(p.Sandboxes))
 		if p.Rounds == 0 {
 			f := l.add("needed", float64(0), "resource", "memory")

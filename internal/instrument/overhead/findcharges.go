@@ -63,17 +63,6 @@ func outsideSum(l *ledger.Ledger, idle bool) int64 {
 	return shared + max(over, charged)
 }
 
-// each calls visit for the cells of a target with figures.
-func (j *Judgement) each(target string, visit func(t *Table, c *Cell)) {
-	for i := range j.Tables {
-		for k := range j.Tables[i].Cells {
-			if c := &j.Tables[i].Cells[k]; c.Target == target && c.Rounds > 0 {
-				visit(&j.Tables[i], c)
-			}
-		}
-	}
-}
-
 // unlimited adds a finding about an overhead group that grows under load and has no limit.
 // It uses the peak of the phase, because many loads have ended before the reading.
 func (j *judging) unlimited(t *Table, c *Cell, put put) {
@@ -119,8 +108,7 @@ func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
 
 // blind adds a finding about an engine that reports less than half of the memory.
 func (j *judging) blind(_ *Table, c *Cell, put put) {
-	for i := range c.Ledger.Engine {
-		r := &c.Ledger.Engine[i]
+	for r := range ledger.Each(c.Ledger.Engine) {
 		if r.Reported < 0 || r.Truth <= 0 || float64(r.Reported) >= blindShare*float64(r.Truth) {
 			continue
 		}

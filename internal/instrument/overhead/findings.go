@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -62,17 +63,17 @@ func (j *judging) findings() []record.Finding {
 		j.incomplete(t)
 		j.left(t)
 		j.sampling(t)
-		j.cells(&j.Targets[i])
+		j.phasesOf(&j.Targets[i])
 		j.overcounted(t)
 	}
 	j.nodePressure()
-	for i := range j.Check {
-		if j.Check[i].Answer != Enough {
-			j.checked(&j.Check[i])
+	for c := range ledger.Each(j.Check) {
+		if c.Answer != Enough {
+			j.checked(c)
 		}
 	}
-	for _, s := range j.Scaling {
-		j.unclaimed(&s)
+	for s := range ledger.Each(j.Scaling) {
+		j.unclaimed(s)
 		if m := s.Slopes[ofMemory]; m.Bent {
 			j.add(foundBent, finding.Note, s.Target, fmt.Sprintf("memory is not linear in the number of sandboxes: %s each on average, but a robust slope is outside the interval", finding.Bytes(m.Value)),
 				"compare the counts individually: the usage of a fixed part or a shared daemon is not divided evenly")
@@ -88,17 +89,15 @@ func (j *judging) add(code, level, target, message, advice string) {
 
 // failed adds findings for phases without figures.
 func (j *judging) failed() {
-	for _, t := range j.Tables {
-		for _, c := range t.Cells {
-			if c.Failed == 0 {
-				continue
-			}
-			message := fmt.Sprintf("phase %s failed in %d of %d rounds; the first: %s", t.Phase, c.Failed, c.Failed+len(c.closed), c.Failure.Detail)
-			if out := strings.TrimSpace(c.Failure.Output); out != "" {
-				message += ": " + out
-			}
-			j.found.Add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: j.advice(t.Phase, c.Failure), Tried: c.Failure.Command})
+	for t, c := range j.cells() {
+		if c.Failed == 0 {
+			continue
 		}
+		message := fmt.Sprintf("phase %s failed in %d of %d rounds; the first: %s", t.Phase, c.Failed, c.Failed+len(c.closed), c.Failure.Detail)
+		if out := strings.TrimSpace(c.Failure.Output); out != "" {
+			message += ": " + out
+		}
+		j.found.Add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: j.advice(t.Phase, c.Failure), Tried: c.Failure.Command})
 	}
 }
 

@@ -27,21 +27,24 @@ var rules = []struct {
 	{[]string{foundOthers}, (*judging).othersUnclear},
 }
 
-// cells adds the findings about a target's phases, the worst per code.
-func (j *judging) cells(target *record.Target) {
+// phasesOf adds the findings about a target's phases, the worst per code.
+func (j *judging) phasesOf(target *record.Target) {
 	for _, rule := range rules {
 		if target.Kind == "host" && slices.Contains(rule.codes, foundOutside) {
 			continue // it has no pod
 		}
 		worst, found := map[string]float64{}, map[string]record.Finding{}
-		j.each(target.Name, func(t *Table, c *Cell) {
+		for t, c := range j.cells() {
+			if c.Target != target.Name || c.Rounds == 0 {
+				continue
+			}
 			rule.look(j, t, c, func(by float64, code, level, message, advice string) {
 				if old, is := worst[code]; !is || by > old {
 					worst[code] = by
 					found[code] = record.Finding{Code: code, Level: level, Target: target.Name, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: advice}
 				}
 			})
-		})
+		}
 		for _, code := range rule.codes {
 			if f, is := found[code]; is {
 				j.found.Add(f)

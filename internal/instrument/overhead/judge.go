@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -25,11 +26,9 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	j.missed()
 	j.tables()
 	o.Plan.CompareRows(o.compared())
-	for i := range o.Tables {
-		t, l := &o.Tables[i], listed{runID: rec.Header.RunID}
-		for k := range t.Cells {
-			l.cell(t, &t.Cells[k])
-		}
+	for t, c := range o.cells() {
+		l := listed{runID: rec.Header.RunID, all: t.All}
+		l.cell(t, c)
 		t.All = l.all
 	}
 	j.ratios()
@@ -49,8 +48,7 @@ func (j *Judgement) compared() (out figure.Rows) {
 	for i := range j.Targets {
 		out.Names = append(out.Names, j.Targets[i].Name)
 	}
-	for i := range j.Tables {
-		t := &j.Tables[i]
+	for t := range ledger.Each(j.Tables) {
 		memory, cpu := figure.Row{Name: phaseName(t) + ": memory"}, figure.Row{Name: phaseName(t) + ": CPU"}
 		for k := range j.Targets {
 			var sum, used *figure.Figure // incomplete values are bounds and show no difference
@@ -193,12 +191,25 @@ func (j *judging) tables() {
 
 // table returns the table of a step, or nil if it has no results.
 func (j *Judgement) table(s step) *Table {
-	for i := range j.Tables {
-		if t := &j.Tables[i]; t.Phase == s.name && t.Sandboxes == s.n {
+	for t := range ledger.Each(j.Tables) {
+		if t.Phase == s.name && t.Sandboxes == s.n {
 			return t
 		}
 	}
 	return nil
+}
+
+// cells iterates over all cells with their tables.
+func (j *Judgement) cells() iter.Seq2[*Table, *Cell] {
+	return func(yield func(*Table, *Cell) bool) {
+		for t := range ledger.Each(j.Tables) {
+			for c := range ledger.Each(t.Cells) {
+				if !yield(t, c) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // at returns the cell of a target in a step, or nil if it has no figures.

@@ -17,8 +17,8 @@ import (
 func rolesIn(t *Table) []record.Role {
 	var all, present []record.Role
 	all = append(all, ledger.Roles...)
-	for i := range t.Cells {
-		for _, row := range t.Cells[i].Ledger.Rows {
+	for c := range ledger.Each(t.Cells) {
+		for _, row := range c.Ledger.Rows {
 			if !slices.Contains(all, row.Role) {
 				all = append(all, row.Role)
 			}
@@ -107,8 +107,7 @@ func failures(v *Judgement, t *Table) (out []string) {
 	if absent != nil {
 		out = append(out, "no figures: "+strings.Join(absent, ", "))
 	}
-	for i := range t.Cells {
-		c := &t.Cells[i]
+	for c := range ledger.Each(t.Cells) {
 		if c.Failed == 0 {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -54,8 +55,8 @@ func phaseName(t *Table) string {
 // roundsIn returns the number of rounds in a table: "3 rounds", "2–3 rounds".
 func roundsIn(t *Table) string {
 	var rounds []int
-	for i := range t.Cells {
-		rounds = append(rounds, t.Cells[i].Rounds)
+	for c := range ledger.Each(t.Cells) {
+		rounds = append(rounds, c.Rounds)
 	}
 	if rounds == nil {
 		return "no round"

@@ -21,8 +21,8 @@ var divided = []struct {
 }{
 	{"memory-ratio", "memory", func(l *ledger.Ledger) (float64, bool) { return float64(l.Sum), l.Complete }},
 	{"charged-ratio", "charged, with page cache", func(l *ledger.Ledger) (sum float64, known bool) {
-		for i := range l.Groups {
-			if g := &l.Groups[i]; g.Charge != record.ChargeShared {
+		for g := range ledger.Each(l.Groups) {
+			if g.Charge != record.ChargeShared {
 				sum, known = sum+float64(g.Usage), true
 			}
 		}
@@ -41,20 +41,19 @@ func (j *judging) ratios() {
 		wanted = j.Targets[at].Name // overhead is relative to containers that share the kernel
 	}
 	base := instrument.Baseline(wanted, j.Targets)
-	for i := range j.Tables {
-		t := &j.Tables[i]
+	for t := range ledger.Each(j.Tables) {
 		under := t.of(base)
 		if under == nil {
 			continue
 		}
 		for _, d := range divided {
 			below := byRound(under, d.of)
-			for k := range t.Cells {
-				if t.Cells[k].Target == base {
+			for c := range ledger.Each(t.Cells) {
+				if c.Target == base {
 					continue
 				}
 				values := stat.Rounds{}
-				for round, v := range byRound(&t.Cells[k], d.of) {
+				for round, v := range byRound(c, d.of) {
 					switch of, there := below[round]; {
 					case !there:
 					case of > 0 && v >= 0:
@@ -64,7 +63,7 @@ func (j *judging) ratios() {
 					}
 				}
 				if len(values) > 0 {
-					labels := figure.Of("target", t.Cells[k].Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes), "base", base)
+					labels := figure.Of("target", c.Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes), "base", base)
 					j.Ratios = append(j.Ratios, Quantities.Over(d.quantity, labels, values))
 				}
 			}

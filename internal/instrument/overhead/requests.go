@@ -4,6 +4,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 )
 
 // everyTarget replaces the target's name if all targets have the same requests.
@@ -46,8 +47,7 @@ func (j *judging) requests() {
 	if of := j.Plan.Check; of != nil && !of.Declared && (float64(of.CPU)/1000 != limits.OverheadCPU || of.Memory != limits.OverheadMemory) {
 		add(everyTarget, "check", float64(of.CPU)/1000, float64(of.Memory))
 	}
-	for i := range j.Classes {
-		c := &j.Classes[i]
+	for c := range ledger.Each(j.Classes) {
 		add(c.Target, "recommended", float64(c.CPU)/1000, float64(c.Memory))
 	}
 }

@@ -121,8 +121,8 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 // tasksOf returns the number of processes and threads per sandbox on the node.
 func tasksOf(p *closedPhase) float64 {
 	n := 0
-	for i := range p.phase.End.Processes {
-		if q := &p.phase.End.Processes[i]; q.Lane >= 0 {
+	for q := range ledger.Each(p.phase.End.Processes) {
+		if q.Lane >= 0 {
 			n += max(q.Threads, 1)
 		}
 	}

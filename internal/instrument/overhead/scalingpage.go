@@ -7,6 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -18,15 +19,13 @@ func calibrations(v *Judgement) *page.Section {
 	}
 	m := &page.Table{Columns: []page.Column{{}, {Title: "target"}}}
 	var rows []load
-	for i := range v.Tables {
-		t := &v.Tables[i]
+	for t := range ledger.Each(v.Tables) {
 		phase := page.Heading(t.Phase)
 		if t.Sandboxes != 1 {
 			phase += fmt.Sprintf(" × %d", t.Sandboxes)
 		}
 		above := phase
-		for j := range t.Cells {
-			c := &t.Cells[j]
+		for c := range ledger.Each(t.Cells) {
 			if c.Expected <= 0 || c.Rounds == 0 {
 				continue
 			}
@@ -76,8 +75,7 @@ func oneMore(v *Judgement) *page.Section {
 	}
 	s := &page.Section{Title: "cost of one more sandbox", Style: term.Bold}
 	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "counts"}}}
-	for i := range v.Scaling {
-		c := &v.Scaling[i]
+	for c := range ledger.Each(v.Scaling) {
 		m.Row(page.Words(page.Heading(c.Target)), page.Words(numbers(c.Counts, ", ")))
 	}
 	for i, title := range []string{"memory MiB", "cache MiB", "uncharged MiB", "total MiB", "daemon MiB", "daemon CPU m"} {
@@ -113,8 +111,8 @@ func oneMore(v *Judgement) *page.Section {
 	if slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.Slopes[ofTotal].Value != 0 }) {
 		s.Notes = append(s.Notes, "total: one line through memory plus uncharged")
 	}
-	for i := range v.Scaling {
-		if c := &v.Scaling[i]; !c.Fit.Known() && c.Fit.Reasons != nil && strings.HasPrefix(c.Fit.Reasons[0], "not shown") {
+	for c := range ledger.Each(v.Scaling) {
+		if !c.Fit.Known() && c.Fit.Reasons != nil && strings.HasPrefix(c.Fit.Reasons[0], "not shown") {
 			s.Notes = append(s.Notes, page.Heading(c.Target)+", additional sandboxes: "+c.Fit.Reasons[0])
 		}
 	}
@@ -125,8 +123,7 @@ func oneMore(v *Judgement) *page.Section {
 // warnings returns what the intervals of slopes do not cover: one note per target and
 // warning, with its slopes.
 func warnings(scaling []Scaling) (notes []string) {
-	for i := range scaling {
-		c := &scaling[i]
+	for c := range ledger.Each(scaling) {
 		of := map[string][]string{}
 		var order []string
 		for k := range c.Slopes[:ofOthers] { // those in the table

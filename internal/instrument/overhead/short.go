@@ -112,8 +112,7 @@ func inShort(v *Judgement) *page.Section {
 // fewestIdle returns the idle phase with figures and the fewest sandboxes, or nil.
 func fewestIdle(tables []Table) *Table {
 	var found *Table
-	for i := range tables {
-		t := &tables[i]
+	for t := range ledger.Each(tables) {
 		some := slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Rounds > 0 })
 		if t.Phase == string(PhaseIdle) && some && (found == nil || t.Sandboxes < found.Sandboxes) {
 			found = t
@@ -131,8 +130,8 @@ func outsidePod(l *ledger.Ledger) int64 {
 			out -= p.Memory
 		}
 	}
-	for i := range l.Groups {
-		if g := &l.Groups[i]; g.Charge == record.ChargePod {
+	for g := range ledger.Each(l.Groups) {
+		if g.Charge == record.ChargePod {
 			out -= g.Memory.Kernel
 		}
 	}

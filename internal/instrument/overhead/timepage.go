@@ -8,6 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -21,8 +22,7 @@ type course struct {
 func courses(t *Table, first bool, o page.Options) *page.Section {
 	m := page.Names("target", "")
 	var rows []course
-	for i := range t.Cells {
-		c := &t.Cells[i]
+	for c := range ledger.Each(t.Cells) {
 		target := targetCell(c)
 		for _, d := range coursesOf(c, o.Verbose) {
 			m.Row(target, page.Words(d.name))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -55,8 +56,7 @@ func yamlOf(c *RuntimeClass, is *record.Kubernetes) string {
 func writeClasses(w io.Writer, j *Judgement) error {
 	why := "no RuntimeClass is recommended: no phase with sandboxes was read whole"
 	var all []string
-	for i := range j.Classes {
-		c := &j.Classes[i]
+	for c := range ledger.Each(j.Classes) {
 		if c.YAML == "" {
 			why = c.Not
 			continue

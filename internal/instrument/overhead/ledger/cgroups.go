@@ -28,14 +28,12 @@ type Cgroup struct {
 
 // cgroups lists the groups of a target, parents first.
 func (b *books) cgroups() {
-	for i := range b.end.Around {
-		g := &b.end.Around[i]
+	for g := range Each(b.end.Around) {
 		if groupAt(b.end.Groups, g.Path) == nil {
 			b.l.Cgroups = append(b.l.Cgroups, b.cgroup(g, groupAt(b.begin.Around, g.Path), true))
 		}
 	}
-	for i := range b.end.Groups {
-		g := &b.end.Groups[i]
+	for g := range Each(b.end.Groups) {
 		one := b.cgroup(g, groupAt(b.begin.Groups, g.Path), false)
 		k := slices.IndexFunc(b.l.Cgroups, func(o Cgroup) bool {
 			return g.Charge != record.ChargeShared && o.Charge == one.Charge && o.Nested == one.Nested && slices.Equal(o.Roles, one.Roles)

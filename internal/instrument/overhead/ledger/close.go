@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -69,6 +70,17 @@ type books struct {
 	placed                 map[Place]bool            // groups that are already counted in a place
 }
 
+// Each iterates over the elements of a slice by pointer: readings and rows are large.
+func Each[T any](all []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range all {
+			if !yield(&all[i]) {
+				return
+			}
+		}
+	}
+}
+
 // identity identifies a process even if its pid is reused.
 type identity struct {
 	pid   int
@@ -79,8 +91,8 @@ func idOf(p *record.Process) identity { return identity{p.Pid, p.Start} }
 
 func byIdentity(r *record.Reading) map[identity]*record.Process {
 	all := map[identity]*record.Process{}
-	for i := range r.Processes {
-		all[idOf(&r.Processes[i])] = &r.Processes[i]
+	for p := range Each(r.Processes) {
+		all[idOf(p)] = p
 	}
 	return all
 }
@@ -101,8 +113,7 @@ func (r *Row) rule(text string) {
 // memory adds the PSS of each process, less its PSS before the sandboxes. The memory
 // of a process that has exited since is subtracted.
 func (b *books) memory() {
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		r := b.row(p.Role)
 		r.Processes++
 		r.rule(p.Rule)
@@ -120,8 +131,7 @@ func (b *books) memory() {
 		}
 		r.Memory = r.Memory.plus(m)
 	}
-	for i := range b.before.Processes {
-		p := &b.before.Processes[i]
+	for p := range Each(b.before.Processes) {
 		switch {
 		case b.is[idOf(p)] != nil:
 		case !p.Read:
@@ -155,16 +165,15 @@ func unread(p *record.Problems) int { return p.Denied + p.Broken }
 func (b *books) everyLane() bool {
 	lanes := map[int]bool{}
 	vanished := b.before.Problems.Gone+b.before.Problems.Reused > 0
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		if p.Lane >= 0 {
 			lanes[p.Lane] = true
 		} else if vanished && p.Role == record.RoleDaemon && b.was[idOf(p)] == nil {
 			return false
 		}
 	}
-	for i := range b.end.Groups {
-		if g := &b.end.Groups[i]; g.Lane >= 0 {
+	for g := range Each(b.end.Groups) {
+		if g.Lane >= 0 {
 			lanes[g.Lane] = true
 		}
 	}

@@ -76,8 +76,7 @@ func vcpusOf(p *record.Process) bool {
 // workers of a VMM have its role and no vCPU.
 func (b *books) guestsInside() {
 	vmm, told := map[int]bool{}, map[int]bool{}
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		vmm[p.Lane] = vmm[p.Lane] || p.Role == record.RoleVMM
 		told[p.Lane] = told[p.Lane] || vcpusOf(p)
 	}
@@ -117,8 +116,8 @@ func (b *books) spent(p, old *record.Process) used {
 // lost records the roles of processes that exited in the phase.
 func (b *books) lost(unknown map[record.Role]bool) {
 	ended := map[record.Role]int{}
-	for i := range b.begin.Processes {
-		if p := &b.begin.Processes[i]; b.is[idOf(p)] == nil {
+	for p := range Each(b.begin.Processes) {
+		if b.is[idOf(p)] == nil {
 			ended[p.Role]++
 		}
 	}
@@ -195,8 +194,8 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 // see times(2).
 func (b *books) waited(ns map[record.Role]int64) {
 	sum := int64(0)
-	for i := range b.end.Processes {
-		if p := &b.end.Processes[i]; p.Role == record.RoleWorkload {
+	for p := range Each(b.end.Processes) {
+		if p.Role == record.RoleWorkload {
 			sum += p.Waited
 			if old := b.began[idOf(p)]; old != nil {
 				sum -= old.Waited
@@ -207,12 +206,11 @@ func (b *books) waited(ns map[record.Role]int64) {
 		return
 	}
 	parents := map[int]*record.Process{}
-	for i := range b.begin.Processes {
-		parents[b.begin.Processes[i].Pid] = &b.begin.Processes[i]
+	for p := range Each(b.begin.Processes) {
+		parents[p.Pid] = p
 	}
 	gone := func(p *record.Process) bool { return b.is[idOf(p)] == nil }
-	for i := range b.begin.Processes {
-		p := &b.begin.Processes[i]
+	for p := range Each(b.begin.Processes) {
 		if p.Role != record.RoleWorkload || !gone(p) {
 			continue
 		}

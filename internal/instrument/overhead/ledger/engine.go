@@ -22,8 +22,7 @@ func Own(role record.Role) bool {
 // source does not report every sandbox.
 func (b *books) engine() {
 	truth := b.boxKernel + b.boxUnmapped
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		if p.Lane < 0 || !Own(p.Role) || !p.Read {
 			continue
 		}

@@ -44,8 +44,8 @@ func (b *books) unaccounted(own []*record.Group) {
 // is summed twice.
 func tops(r *record.Reading, wanted func(*record.Group) bool) []*record.Group {
 	var all []*record.Group
-	for i := range r.Groups {
-		if g := &r.Groups[i]; wanted(g) {
+	for g := range Each(r.Groups) {
+		if wanted(g) {
 			all = append(all, g)
 		}
 	}
@@ -182,8 +182,7 @@ func (b *books) limit(charge record.Charge, groups []*record.Group) (lowest int6
 // limitBelow returns the limit of the group below g that holds a workload, or 0. crun
 // sets the limit on a group "container" below the scope that systemd makes.
 func (b *books) limitBelow(g *record.Group) int64 {
-	for i := range b.end.Groups {
-		o := &b.end.Groups[i]
+	for o := range Each(b.end.Groups) {
 		if o.Path != g.Path && holds(g.Path, o.Path) && o.Memory != nil && o.Memory.Limit > 0 &&
 			slices.Contains(b.rolesIn([]*record.Group{o}, o.Charge), record.RoleWorkload) {
 			return o.Memory.Limit
@@ -217,8 +216,7 @@ func (b *books) rolesIn(groups []*record.Group, charge record.Charge) []record.R
 		return ok && holder(groups, at) != nil &&
 			(charge != record.ChargeShared || holder(b.memoryTops, at) == nil && holder(b.cpuTops, at) == nil)
 	}
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		for j := range p.Groups {
 			m := &p.Groups[j]
 			memory, hasMemory := path(m, "memory")
@@ -246,8 +244,7 @@ func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 		m, _ := b.charged(g)
 		group = group.plus(m)
 	}
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		if at, ok := memoryPath(p); ok && p.Read && holder(groups, at) != nil {
 			mapped = mapped.plus(b.has(p))
 		}
@@ -259,8 +256,7 @@ func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 // places records the groups that the sandboxes' processes are charged to, by role.
 func (b *books) places() {
 	own := tops(b.end, ofOwn)
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		where, ok := memoryPath(p)
 		if p.Lane < 0 || !ok {
 			continue

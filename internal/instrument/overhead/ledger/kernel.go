@@ -48,8 +48,7 @@ func (b *books) kernel() {
 			b.boxKernel += amount
 		}
 	}
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		if at, ok := memoryPath(p); ok {
 			if g := holder(b.memoryTops, at); g != nil && !countsNone(g.Memory) {
 				continue
@@ -129,8 +128,7 @@ func (b *books) shared() {
 // Lane −1 means all sandboxes.
 func (b *books) owner(lane int) record.Role {
 	owner := record.RoleWorkload
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		switch {
 		case p.Lane < 0 || lane >= 0 && p.Lane != lane:
 		case p.Role == record.RoleVMM:
@@ -147,8 +145,7 @@ func (b *books) cache() {
 	c := &b.l.Cache
 	c.Node = b.end.Host.Cache() - b.before.Host.Cache()
 	var inside int64 // mapped by processes in own groups
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		if at, ok := memoryPath(p); ok && holder(b.memoryTops, at) != nil {
 			inside += p.PSSFile
 		}

@@ -24,8 +24,8 @@ func Ends(begin, end *record.Reading) (all []End) {
 	}
 	first := map[holder]*record.Process{}
 	guests := map[int]bool{} // lanes with a sentry, which starts and ends the workload's processes
-	for i := range begin.Processes {
-		guests[begin.Processes[i].Lane] = guests[begin.Processes[i].Lane] || begin.Processes[i].Role == record.RoleSentry
+	for p := range Each(begin.Processes) {
+		guests[p.Lane] = guests[p.Lane] || p.Role == record.RoleSentry
 	}
 	order := func(a, b *record.Process) int {
 		if a.Ended != b.Ended {
@@ -33,8 +33,7 @@ func Ends(begin, end *record.Reading) (all []End) {
 		}
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Pid, b.Pid))
 	}
-	for i := range begin.Processes {
-		p := &begin.Processes[i]
+	for p := range Each(begin.Processes) {
 		at := holder{p.Lane, p.Role}
 		if old := first[at]; livesBy(p, guests[p.Lane]) && (old == nil || order(p, old) < 0) {
 			first[at] = p

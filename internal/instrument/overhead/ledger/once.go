@@ -11,25 +11,23 @@ func (b *books) once() {
 	b.twice = map[*record.Process]int64{}
 	var all int64
 	first := map[int]*record.Process{} // by lane
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		all += p.Huge
 		if f := first[p.Lane]; p.Role != record.RoleVirtiofs && p.Huge > 0 && (f == nil || p.Huge > f.Huge) {
 			first[p.Lane] = p
 		}
 	}
-	for i := range b.before.Processes {
-		all -= b.before.Processes[i].Huge
+	for p := range Each(b.before.Processes) {
+		all -= p.Huge
 	}
-	for i := range b.end.Processes {
-		if p := &b.end.Processes[i]; p.Role == record.RoleVirtiofs && first[p.Lane] != nil {
+	for p := range Each(b.end.Processes) {
+		if p.Role == record.RoleVirtiofs && first[p.Lane] != nil {
 			b.twice[p] = p.Huge
 			all -= p.Huge
 		}
 	}
 	more := all - (b.end.Host.Huge - b.before.Host.Huge)
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		if b.end.Host.Huge == 0 || more <= 0 || p == first[p.Lane] || b.twice[p] > 0 {
 			continue
 		}
@@ -81,13 +79,13 @@ func (b *books) byLane(charge func(*Memory) int64, process func(*record.Process)
 			largest[n] = g
 		}
 	}
-	for i := range b.end.Processes {
-		if p := &b.end.Processes[i]; p.Lane >= 0 {
+	for p := range Each(b.end.Processes) {
+		if p.Lane >= 0 {
 			excess[b.laneOf(p.Lane)] -= process(p)
 		}
 	}
-	for i := range b.end.Processes {
-		if p := &b.end.Processes[i]; p.Lane >= 0 && !p.Read {
+	for p := range Each(b.end.Processes) {
+		if p.Lane >= 0 && !p.Read {
 			delete(excess, b.laneOf(p.Lane))
 		}
 	}
@@ -109,8 +107,7 @@ func (b *books) laneOf(lane int) int {
 // the sandbox's own processes map.
 func (b *books) elsewhere(lane int) int64 {
 	var others, own, files, mapped int64
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		if p.Lane >= 0 && b.laneOf(p.Lane) == lane {
 			own, files = own+p.PSSShmem, files+p.PSSFile
 		} else {

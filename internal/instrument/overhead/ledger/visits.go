@@ -19,8 +19,7 @@ func Visits(readings []record.Reading, series []record.Series) []*Visit {
 	var all []*Visit
 	current := map[key]*Visit{}
 	seen := map[line]bool{}
-	for i := range readings {
-		r := &readings[i]
+	for r := range Each(readings) {
 		k := key{r.Round, r.Target}
 		l := line{k, r.Phase, r.Sandboxes, r.Moment, r.Time}
 		if seen[l] {
@@ -44,8 +43,7 @@ func Visits(readings []record.Reading, series []record.Series) []*Visit {
 			v.end(r)
 		}
 	}
-	for i := range series {
-		s := &series[i]
+	for s := range Each(series) {
 		for _, v := range all {
 			if v.Round == s.Round && v.Target == s.Target {
 				v.series(s)
@@ -85,8 +83,7 @@ func (v *Visit) end(r *record.Reading) {
 
 // series assigns sampled values to the phase that overlaps them.
 func (v *Visit) series(s *record.Series) {
-	for i := range v.Phases {
-		p := &v.Phases[i]
+	for p := range Each(v.Phases) {
 		if p.Name != s.Phase || p.Sandboxes != s.Sandboxes || p.Series != nil {
 			continue
 		}

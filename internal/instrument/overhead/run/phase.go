@@ -260,8 +260,7 @@ func stood(l *command, p overhead.Phase, span [2]int64, work *record.Work) (*rec
 	fail := func(r *result, why string) {
 		failure = &record.Failure{Kind: record.FailWorkload, Detail: "the load did not run as configured: " + why, Command: r.Command, Output: r.Said()}
 	}
-	for i := range l.results {
-		r := &l.results[i]
+	for r := range ledger.Each(l.results) {
 		stands, spun, err := said(p.Kind, r.Output)
 		if err != nil {
 			fail(r, err.Error())

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -235,8 +236,7 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 // for before the first and after the last sandbox belongs to no sandbox.
 func (v *visit) learnAround(x *record.Reading) {
 	known := v.around[v.Target.Info.Name]
-	for i := range x.Groups {
-		g := &x.Groups[i]
+	for g := range ledger.Each(x.Groups) {
 		dir := path.Dir(g.Path)
 		if g.Charge != record.ChargeShared && !g.Nested && dir != "/" && !slices.Contains(known, dir) && len(known) < maxAround {
 			known = append(known, dir)
