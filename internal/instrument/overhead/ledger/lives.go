@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -22,42 +23,34 @@ func Ends(begin, end *record.Reading) (all []End) {
 		lane int
 		role record.Role
 	}
-	first := map[holder]*record.Process{}
 	guests := map[int]bool{} // lanes with a sentry, which starts and ends the workload's processes
 	for p := range Each(begin.Processes) {
 		guests[p.Lane] = guests[p.Lane] || p.Role == record.RoleSentry
 	}
-	order := func(a, b *record.Process) int {
-		if a.Ended != b.Ended {
-			return map[bool]int{false: -1, true: 1}[a.Ended]
-		}
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Pid, b.Pid))
-	}
-	for p := range Each(begin.Processes) {
-		at := holder{p.Lane, p.Role}
-		if old := first[at]; livesBy(p, guests[p.Lane]) && (old == nil || order(p, old) < 0) {
-			first[at] = p
-		}
-	}
 	is := byIdentity(end)
-	gone := map[int]End{}
-	for at, p := range first {
+	first, gone := map[holder]bool{}, map[int]*End{}
+	// The earliest process of a role comes first.
+	for _, p := range slices.SortedFunc(Each(begin.Processes), func(a, b *record.Process) int {
+		return cmp.Or(cmp.Compare(strconv.FormatBool(a.Ended), strconv.FormatBool(b.Ended)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Pid, b.Pid))
+	}) {
+		at := holder{p.Lane, p.Role}
+		if first[at] || !livesBy(p, guests[p.Lane]) {
+			continue
+		}
+		first[at] = true
 		if now := is[idOf(p)]; now != nil && !now.Ended {
 			continue
 		}
-		again := slices.ContainsFunc(end.Processes, func(q record.Process) bool {
-			return q.Lane == at.lane && q.Role == at.role && q.Start > p.Start && !q.Ended
-		})
-		// If several exited, report the earliest one. Again requires that all were replaced.
-		e, known := gone[at.lane]
-		if !known || order(p, e.Process) < 0 {
-			e.Process = p
+		if gone[p.Lane] == nil {
+			gone[p.Lane] = &End{p, true}
 		}
-		e.Again = again && (e.Again || !known)
-		gone[at.lane] = e
+		// If several exited, report the earliest one. Again requires that all were replaced.
+		gone[p.Lane].Again = gone[p.Lane].Again && slices.ContainsFunc(end.Processes, func(q record.Process) bool {
+			return q.Lane == p.Lane && q.Role == p.Role && q.Start > p.Start && !q.Ended
+		})
 	}
 	for _, lane := range slices.Sorted(maps.Keys(gone)) {
-		all = append(all, gone[lane])
+		all = append(all, *gone[lane])
 	}
 	return all
 }
