@@ -12,22 +12,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// rolesIn returns the roles in the table, in the order of rows, then roles that this version
-// does not know. Page cache and other processes are not part of a target's sum.
+// rolesIn returns the roles in the table, in the order of rows. Page cache, uncharged kernel
+// memory and other processes are not part of a target's sum.
 func rolesIn(t *Table) []record.Role {
-	var all, present []record.Role
-	all = append(all, ledger.Roles...)
+	summed := map[record.Role]bool{}
 	for c := range ledger.Each(t.Cells) {
 		for _, row := range c.Ledger.Rows {
-			if !slices.Contains(all, row.Role) {
-				all = append(all, row.Role)
+			if row.Role != record.RoleCache && row.Role != record.RoleOthers && row.Role != record.RoleKernelNode {
+				summed[row.Role] = true
 			}
-			present = append(present, row.Role)
 		}
 	}
-	return slices.DeleteFunc(all, func(r record.Role) bool {
-		return r == record.RoleCache || r == record.RoleOthers || r == record.RoleKernelNode || !slices.Contains(present, r)
-	})
+	return ledger.Order(summed)
 }
 
 // memoryByRole shows the main table: memory by role, and the residual.

@@ -200,7 +200,7 @@ func (b *books) total() {
 	b.othersCPU(others)
 
 	var sum Memory
-	for _, role := range order(b.rows) {
+	for _, role := range Order(b.rows) {
 		r := *b.rows[role]
 		l.Rows = append(l.Rows, r)
 		if role == record.RoleOthers {
@@ -230,8 +230,8 @@ func (b *books) total() {
 	}
 }
 
-// order returns the roles in the order of [Roles], then unknown ones by name.
-func order[V any](rows map[record.Role]V) []record.Role {
+// Order returns the roles in the order of [Roles], then unknown ones by name.
+func Order[V any](rows map[record.Role]V) []record.Role {
 	place := func(role record.Role) uint { return uint(slices.Index(Roles, role)) } // −1 sorts last
 	return slices.SortedFunc(maps.Keys(rows), func(a, b record.Role) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))

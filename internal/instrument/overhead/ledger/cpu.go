@@ -266,7 +266,7 @@ func (b *books) othersCPU(others *Row) {
 		return
 	}
 	rest := b.l.NodeCPU
-	for _, role := range order(b.rows) { // a fixed order gives the same rounding every time
+	for _, role := range Order(b.rows) { // a fixed order gives the same rounding every time
 		r := b.rows[role]
 		if r.Processes > 0 && !r.CPUKnown && r != others {
 			return

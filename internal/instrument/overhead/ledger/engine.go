@@ -32,7 +32,7 @@ func (b *books) engine() {
 		}
 	}
 	var cpu float64
-	for _, role := range order(b.rows) { // a fixed order gives the same rounding every time
+	for _, role := range Order(b.rows) { // a fixed order gives the same rounding every time
 		if Own(role) {
 			cpu += b.rows[role].CPU
 		}

@@ -231,7 +231,7 @@ func (b *books) rolesIn(groups []*record.Group, charge record.Charge) []record.R
 			}
 		}
 	}
-	return order(found)
+	return Order(found)
 }
 
 // reconcile compares the charge of own groups with the PSS of their processes.
