@@ -53,13 +53,14 @@ func sumsChart(j *Judgement, name string, of func(*Cell) *figure.Figure) *page.C
 func courseCharts(t *Table) (all []*page.Chart) {
 	for c := range ledger.Each(t.Cells) {
 		for _, d := range coursesOf(c, false) {
-			k := slices.IndexFunc(all, func(c *page.Chart) bool { return c.Y.Title == d.name })
+			name := d.Labels.Get("series")
+			k := slices.IndexFunc(all, func(c *page.Chart) bool { return c.Y.Title == name })
 			if k < 0 {
 				k = len(all)
 				all = append(all, &page.Chart{
-					Name: "course-" + d.name, Title: phaseName(t) + ": " + d.name + " over time", Kind: page.Lines,
-					Caption: "The " + d.name + " charged to the sandboxes' own cgroups over the phase, in the round of the tables.",
-					X:       page.Axis{Title: "since the phase began", Unit: figure.Nanoseconds}, Y: page.Axis{Title: d.name, Unit: d.Unit},
+					Name: "course-" + name, Title: phaseName(t) + ": " + name + " over time", Kind: page.Lines,
+					Caption: "The " + name + " charged to the sandboxes' own cgroups over the phase, in the round of the tables.",
+					X:       page.Axis{Title: "since the phase began", Unit: figure.Nanoseconds}, Y: page.Axis{Title: name, Unit: d.Unit},
 				})
 			}
 			for n, seconds := range d.Series.Times {

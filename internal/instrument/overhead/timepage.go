@@ -12,20 +12,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// course is a line of the section over time.
-type course struct {
-	name string
-	figure.Figure
-}
-
 // courses shows memory and CPU of every target over time.
 func courses(t *Table, first bool, o page.Options) *page.Section {
 	m := page.Names("target", "")
-	var rows []course
+	var rows figure.Set
 	for c := range ledger.Each(t.Cells) {
 		target := targetCell(c)
 		for _, d := range coursesOf(c, o.Verbose) {
-			m.Row(target, page.Words(d.name))
+			m.Row(target, page.Words(page.Heading(d.Labels.Get("series"))))
 			rows = append(rows, d)
 			target.Head = ""
 		}
@@ -34,8 +28,8 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 		return nil
 	}
 	s := titled(t, "over time")
-	m.AddSeries("", page.Each(rows, func(d *course) page.Cell { return page.Cell{Figure: &d.Figure} }))
-	m.Add("min…max", page.Each(rows, func(d *course) page.Cell {
+	m.AddSeries("", page.Each(rows, func(d *figure.Figure) page.Cell { return page.Cell{Figure: d} }))
+	m.Add("min…max", page.Each(rows, func(d *figure.Figure) page.Cell {
 		lo, hi := page.Range(d.Series.Values)
 		if math.IsNaN(lo) {
 			return page.Words("not read")
@@ -47,21 +41,21 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 		}
 		return page.Cell{Head: low + "…" + high, Tail: unit}
 	}))
-	m.Add("time", page.Each(rows, func(d *course) page.Cell {
+	m.Add("time", page.Each(rows, func(d *figure.Figure) page.Cell {
 		last := 0.0
 		if n := len(d.Series.Times); n > 0 {
 			last = d.Series.Times[n-1]
 		}
 		return page.Words(page.Duration(1e9 * last))
 	}))
-	m.AddIf("missed", page.Each(rows, func(d *course) page.Cell {
+	m.AddIf("missed", page.Each(rows, func(d *figure.Figure) page.Cell {
 		return orDot(d.Series.Missed != 0, strconv.Itoa(d.Series.Missed))
 	}))
 	s.Table = m
 	s.Draw(courseCharts(t)...)
 	if first {
 		s.Notes = []string{"charge of the sandboxes' own cgroups, pod and overhead, in the round of the tables; scaled from the minimum to the maximum, a steady line is flat"}
-		if slices.ContainsFunc(rows, func(d course) bool { return d.Series.Missed > 0 }) {
+		if slices.ContainsFunc(rows, func(d figure.Figure) bool { return d.Series.Missed > 0 }) {
 			s.Notes = append(s.Notes, "missed: samples that could not be read in time")
 		}
 	}
@@ -70,12 +64,9 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 
 // coursesOf returns memory and CPU charged to the sandboxes' own groups over time, or all
 // series.
-func coursesOf(c *Cell, all bool) (out []course) {
+func coursesOf(c *Cell, all bool) (out figure.Set) {
 	if all {
-		for _, f := range c.Series {
-			out = append(out, course{page.Heading(f.Labels.Get("series")), f})
-		}
-		return out
+		return c.Series
 	}
 	for _, l := range []struct{ name, pod, overhead string }{
 		{"memory", record.SeriesPodMemory, record.SeriesOverheadMemory},
@@ -86,7 +77,7 @@ func coursesOf(c *Cell, all bool) (out []course) {
 			pod, overhead = overhead, nil
 		}
 		if pod != nil {
-			out = append(out, course{l.name, together(pod, overhead)})
+			out = append(out, together(l.name, pod, overhead))
 		}
 	}
 	return out
@@ -101,9 +92,10 @@ func (c *Cell) series(name string) *figure.Figure {
 	return &c.Series[i]
 }
 
-// together adds two series with the same sample times.
-func together(one, other *figure.Figure) figure.Figure {
+// together adds two series with the same sample times, under another name.
+func together(name string, one, other *figure.Figure) figure.Figure {
 	f := *one
+	f.Labels = f.Labels.With("series", name)
 	if other != nil && slices.Equal(one.Series.Times, other.Series.Times) && len(one.Series.Values) == len(other.Series.Values) {
 		sum := *one.Series
 		sum.Values = slices.Clone(sum.Values)
