@@ -19,8 +19,8 @@ func (j *Judgement) Figures() []figure.Figure {
 		l.all = append(l.all, t.All...)
 	}
 	l.all = slices.Concat(l.all, j.Ratios, j.Around, j.Requests)
-	for s := range ledger.Each(j.Scaling) {
-		l.scaling(s)
+	for _, s := range j.Scaling {
+		l.all = append(append(l.all, s.Slopes...), s.Fit)
 	}
 	for c := range ledger.Each(j.Classes) {
 		l.labels = figure.Of("target", c.Target, "handler", c.Handler)
@@ -244,21 +244,6 @@ func (l *listed) node(b *ledger.Ledger) {
 			l.add("not-read", float64(p.n), "of", p.name).Reasons = b.Problems.Examples
 		}
 	}
-}
-
-func (l *listed) scaling(s *Scaling) {
-	for i := range s.Slopes {
-		slope := s.Slopes[i].Figure
-		if s.Slopes[i].Bent {
-			slope.Verdict = "on no line"
-		}
-		l.all = append(l.all, slope)
-		if slope.Known() {
-			l.labels = slope.Labels
-			l.add("fixed", s.Slopes[i].Fixed).Unit = slope.Unit
-		}
-	}
-	l.all = append(l.all, s.Fit)
 }
 
 // check appends a checked overhead and what every phase needed.

@@ -89,7 +89,7 @@ func (j *judging) unlimited(t *Table, c *Cell, put put) {
 // such as leftover helpers of a runtime. Each shares something with a sandbox. If many
 // such processes come and go, the interval is wide and nothing is reported.
 func (j *judging) unclaimed(s *Scaling) {
-	n, memory := &s.Slopes[ofOthersCount], &s.Slopes[ofOthers]
+	n, memory := s.slope("others' processes"), s.slope("others' memory")
 	if !n.Bounded || n.Lo <= unclaimedBound || n.Hi-n.Lo > 2*unclaimedBound {
 		return
 	}

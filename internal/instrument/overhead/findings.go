@@ -74,7 +74,7 @@ func (j *judging) findings() []record.Finding {
 	}
 	for s := range ledger.Each(j.Scaling) {
 		j.unclaimed(s)
-		if m := s.Slopes[ofMemory]; m.Bent {
+		if m := s.slope("memory"); m.Verdict == onNoLine {
 			j.add(foundBent, finding.Note, s.Target, fmt.Sprintf("memory is not linear in the number of sandboxes: %s each on average, but a robust slope is outside the interval", finding.Bytes(m.Value)),
 				"compare the counts individually: the usage of a fixed part or a shared daemon is not divided evenly")
 		}

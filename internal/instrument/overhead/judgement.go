@@ -70,7 +70,11 @@ type Cell struct {
 type Scaling struct {
 	Target string
 	Counts []int
-	Slopes []Slope // in the order of perSandbox
+	// Slopes are the costs of one more sandbox, in the order of perSandbox, each with the
+	// intercept: the line at zero sandboxes. The reasons of a slope list what its interval does
+	// not cover: values left out, or too few rounds. Its verdict tells if the points are not
+	// linear: a robust slope is outside the interval.
+	Slopes figure.Set
 	// Fit is how many more sandboxes the node can hold. It is limited by available memory,
 	// with the interval of Total's slope, and by the process limit. It is unknown if
 	// either is unknown or with fewer than 3 rounds. Reasons gives the cause, or which
@@ -78,13 +82,8 @@ type Scaling struct {
 	Fit figure.Figure
 }
 
-// Slope is the cost of one more sandbox in one quantity. Reasons lists what the
-// interval does not cover: values left out, or too few rounds.
-type Slope struct {
-	figure.Figure
-	Fixed float64 // the intercept: the line at zero sandboxes
-	Bent  bool    // a robust slope is outside the interval: the points are not linear
-}
+// slope returns the cost of one more sandbox in one quantity.
+func (s *Scaling) slope(of string) *figure.Figure { return s.Slopes.Of("per-sandbox", "of", of) }
 
 // RuntimeClass is a recommended pod overhead.
 type RuntimeClass struct {

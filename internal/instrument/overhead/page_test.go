@@ -172,8 +172,8 @@ func TestSlopeExclusionsAreReported(t *testing.T) {
 	check.That(t, !strings.Contains(out, "not shown") && !strings.Contains(out, "| bound by |"), "note on a target limited by memory")
 	j.Scaling[1].Fit.Reasons = []string{boundByTasks}
 	j.Scaling[2].Fit = figure.Figure{Reasons: []string{"not shown: it may be nothing"}}
-	s := j.Scaling[0].Slopes
-	s[ofMemory].Reasons, s[ofCache].Reasons = []string{"2 of 6 values left out"}, []string{"2 of 6 values left out", "\x1b[2Jfew"}
+	s := &j.Scaling[0]
+	s.slope("memory").Reasons, s.slope("cache").Reasons = []string{"2 of 6 values left out"}, []string{"2 of 6 values left out", "\x1b[2Jfew"}
 	check.Contains(t, "page", section(t, j, "cost of one more sandbox"), "| processes |", "containerd/runsc, additional sandboxes: not shown: it may be nothing", "total: one line through memory plus uncharged",
 		"containerd/kata, memory, cache: 2 of 6 values left out<", `containerd/kata, cache: \\x1b\[2Jfew<`)
 }

@@ -11,38 +11,30 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Indexes into the slopes of a [Scaling].
-const (
-	ofMemory    = iota // all roles except others, without page cache
-	ofCache            // charged page cache
-	ofUncharged        // kernel memory that no cgroup of the sandbox is charged for
-	ofTotal            // memory plus uncharged, in one line
-	ofDaemon
-	ofDaemonCPU
-	ofOthers      // memory of processes without a row
-	ofOthersCount // the processes among them that share something with a sandbox
-)
-
-// perSandbox are the quantities with a slope, and how they are taken from a ledger.
+// perSandbox are the quantities with a slope, their columns, and how they are taken from a
+// ledger. Memory is that of all roles except others, without page cache; total is memory plus
+// uncharged, in one line. Others are processes without a row; the count is of those that share
+// something with a sandbox.
 var perSandbox = []struct {
-	of    string
-	unit  figure.Unit
-	value func(*ledger.Ledger) (v float64, known bool)
+	of, title string // without a title it is in no table
+	unit      figure.Unit
+	value     func(*ledger.Ledger) (v float64, known bool)
 }{
-	ofMemory:    {"memory", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })},
-	ofCache:     {"cache", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Cache.Charged })},
-	ofUncharged: {"uncharged", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Uncharged })},
-	ofTotal:     {"total", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum + l.Uncharged })},
-	ofDaemon:    {"daemon memory", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return rowOf(l, record.RoleDaemon).Memory.Sum() })},
-	ofDaemonCPU: {"daemon CPU", figure.CPUs, func(l *ledger.Ledger) (float64, bool) {
+	{"memory", "memory MiB", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })},
+	{"cache", "cache MiB", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Cache.Charged })},
+	{"uncharged", "uncharged MiB", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Uncharged })},
+	{"total", "total MiB", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum + l.Uncharged })},
+	{"daemon memory", "daemon MiB", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return rowOf(l, record.RoleDaemon).Memory.Sum() })},
+	{"daemon CPU", "daemon CPU m", figure.CPUs, func(l *ledger.Ledger) (float64, bool) {
 		r := rowOf(l, record.RoleDaemon)
 		return r.CPU, r.CPUKnown || r.Processes == 0
 	}},
-	ofOthers: {"others' memory", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Others })},
-	ofOthersCount: {"others' processes", figure.Count, func(l *ledger.Ledger) (float64, bool) {
-		return float64(l.Related), true
-	}},
+	{"others' memory", "", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Others })},
+	{"others' processes", "", figure.Count, bytesOf(func(l *ledger.Ledger) int64 { return int64(l.Related) })},
 }
+
+// onNoLine is the verdict of a slope through points that are not linear.
+const onNoLine = "on no line"
 
 func bytesOf(of func(*ledger.Ledger) int64) func(*ledger.Ledger) (float64, bool) {
 	return func(l *ledger.Ledger) (float64, bool) { return float64(of(l)), true }
@@ -74,7 +66,7 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 		return s, false
 	}
 	rounds := 0 // with a slope of total memory
-	for i, of := range perSandbox {
+	for _, of := range perSandbox {
 		var points [][]stat.Point
 		for _, v := range j.visits { // in chronological order
 			var round []stat.Point
@@ -88,12 +80,19 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 			}
 		}
 		fit := stat.LineOfRounds(points, figure.Confidence)
-		if i == ofTotal {
+		if of.of == "total" {
 			rounds = fit.Rounds
 		}
-		slope := Slope{Quantities.New("per-sandbox", figure.Slope(fit), figure.Of("target", target, "of", of.of)), fit.Intercept, fit.Disagree}
+		slope := Quantities.New("per-sandbox", figure.Slope(fit), figure.Of("target", target, "of", of.of))
 		slope.Unit, slope.Reasons = of.unit, fit.Warnings
-		s.Slopes = append(s.Slopes, slope)
+		if fit.Disagree {
+			slope.Verdict = onNoLine
+		}
+		if s.Slopes = append(s.Slopes, slope); slope.Known() {
+			fixed := Quantities.New("fixed", figure.Exactly(fit.Intercept), slope.Labels)
+			fixed.Unit = of.unit
+			s.Slopes = append(s.Slopes, fixed)
+		}
 	}
 	s.Fit = Quantities.New("more-fit", figure.Estimate{}, figure.Of("target", target))
 	if rounds < roomRounds {
@@ -141,8 +140,8 @@ const leastTasks = 32768
 // less the line's fixed part; the other is the node's process limit. Memory includes
 // uncharged kernel memory. If the slope may be 0, the result is unknown.
 func (s *Scaling) room(available, byTasks float64, limited bool) {
-	m := &s.Slopes[ofTotal]
-	left := max(available-max(m.Fixed, 0), 0)
+	m := s.slope("total")
+	left := max(available-max(s.Slopes.Of("fixed", "of", "total").Value, 0), 0)
 	if !m.Bounded || m.Lo <= 0 {
 		s.Fit.Reasons = []string{"not shown: with uncharged kernel memory, the usage of a sandbox may be zero"}
 		return

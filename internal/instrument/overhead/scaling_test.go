@@ -29,13 +29,13 @@ func TestScaling(t *testing.T) {
 		}
 	}
 	s := weighed(t, oversee(base)).Scaling
-	must.That(t, len(s) == 1 && s[0].Slopes[ofMemory].N == 9 && slices.Equal(s[0].Counts, []int{1, 5, 20}), "%+v", s)
-	if m := s[0].Slopes[ofMemory]; !m.Bounded || math.Abs(m.Value-8.25*float64(mi)) > 1 || m.Lo >= m.Value || m.Hi <= m.Value || math.Abs(m.Fixed) > 1e6 {
+	must.That(t, len(s) == 1 && s[0].slope("memory").N == 9 && slices.Equal(s[0].Counts, []int{1, 5, 20}), "%+v", s)
+	if m := s[0].slope("memory"); !m.Bounded || math.Abs(m.Value-8.25*float64(mi)) > 1 || m.Lo >= m.Value || m.Hi <= m.Value || math.Abs(s[0].Slopes.Of("fixed", "of", "memory").Value) > 1e6 {
 		t.Errorf("%+v", m)
 	}
-	m := s[0].Slopes[ofDaemon]
+	m := s[0].slope("daemon memory")
 	check.That(t, math.Abs(m.Value-float64(mi/4)) <= 1, "%+v", m)
-	c := s[0].Slopes[ofDaemonCPU]
+	c := s[0].slope("daemon CPU")
 	check.That(t, math.Abs(c.Value-0.01) <= 1e-9, "%+v", c)
 	if f := s[0].Fit; f.Value != 1241 || f.Lo >= f.Value || f.Hi <= f.Value {
 		t.Errorf("%+v", s[0])
@@ -102,8 +102,8 @@ func TestRoomCountsEverythingASandboxUses(t *testing.T) {
 			if f := s[0].Fit; tt.fit > 0 && (f.Value < want-2 || f.Value > want || f.Hi < f.Value || f.Lo > f.Value) || f.Known() != (tt.fit > 0) || len(f.Reasons) != 1 || !strings.Contains(f.Reasons[0], tt.why) {
 				t.Errorf("%+v", f)
 			}
-			if warned := len(s[0].Slopes[ofMemory].Reasons) > 0; warned != (tt.rounds == 1) {
-				t.Errorf("%q", s[0].Slopes[ofMemory].Reasons)
+			if warned := len(s[0].slope("memory").Reasons) > 0; warned != (tt.rounds == 1) {
+				t.Errorf("%q", s[0].slope("memory").Reasons)
 			}
 		})
 	}

@@ -78,22 +78,23 @@ func oneMore(v *Judgement) *page.Section {
 	for c := range ledger.Each(v.Scaling) {
 		m.Row(page.Words(page.Heading(c.Target)), page.Words(numbers(c.Counts, ", ")))
 	}
-	for i, title := range []string{"memory MiB", "cache MiB", "uncharged MiB", "total MiB", "daemon MiB", "daemon CPU m"} {
+	for i, of := range perSandbox {
 		show := page.MiB[float64]
-		if perSandbox[i].unit == figure.CPUs {
+		if of.unit == figure.CPUs {
 			show = page.Milli
 		}
 		cells := page.Each(v.Scaling, func(c *Scaling) page.Cell {
-			l := &c.Slopes[i]
+			l := c.slope(of.of)
 			if l.Value == 0 && l.Lo == 0 && l.Hi == 0 {
 				return page.Words(page.Dot)
 			}
-			return page.Cell{Head: page.Rounded(l.Estimate, show), Tail: page.Between(l.Estimate, show), Figure: &l.Figure}
+			return page.Cell{Head: page.Rounded(l.Estimate, show), Tail: page.Between(l.Estimate, show), Figure: l}
 		})
-		if i == ofMemory {
-			m.Add(title, cells)
-		} else {
-			m.AddIf(title, cells)
+		switch {
+		case i == 0:
+			m.Add(of.title, cells)
+		case of.title != "":
+			m.AddIf(of.title, cells)
 		}
 	}
 	m.Add("additional sandboxes", page.Each(v.Scaling, func(c *Scaling) page.Cell {
@@ -108,7 +109,7 @@ func oneMore(v *Judgement) *page.Section {
 	}))
 	s.Table = m
 	s.Notes = []string{"slope of a line through the idle phases of all rounds and counts, with its 95 % interval; additional sandboxes: limited by the node's available memory and process limit"}
-	if slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.Slopes[ofTotal].Value != 0 }) {
+	if slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.slope("total").Value != 0 }) {
 		s.Notes = append(s.Notes, "total: one line through memory plus uncharged")
 	}
 	for c := range ledger.Each(v.Scaling) {
@@ -126,12 +127,15 @@ func warnings(scaling []Scaling) (notes []string) {
 	for c := range ledger.Each(scaling) {
 		of := map[string][]string{}
 		var order []string
-		for k := range c.Slopes[:ofOthers] { // those in the table
-			for _, text := range c.Slopes[k].Reasons {
+		for _, q := range perSandbox {
+			for _, text := range c.slope(q.of).Reasons {
+				if q.title == "" {
+					continue
+				}
 				if of[text] == nil {
 					order = append(order, text)
 				}
-				of[text] = append(of[text], perSandbox[k].of)
+				of[text] = append(of[text], q.of)
 			}
 		}
 		for _, text := range order {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
@@ -14,7 +15,7 @@ import (
 type shortly struct {
 	why   string // reason of a failure
 	idle  *Cell
-	slope *Slope
+	slope *figure.Figure
 	class *RuntimeClass
 }
 
@@ -35,7 +36,7 @@ func inShort(v *Judgement) *page.Section {
 		}
 		rows[i].why = v.why(t.Name, idle)
 		if k := slices.IndexFunc(v.Scaling, func(s Scaling) bool { return s.Target == t.Name }); k >= 0 {
-			rows[i].slope = &v.Scaling[k].Slopes[ofMemory]
+			rows[i].slope = v.Scaling[k].slope("memory")
 		}
 		if k := slices.IndexFunc(v.Classes, func(c RuntimeClass) bool { return c.Target == t.Name }); k >= 0 {
 			rows[i].class = &v.Classes[k]
@@ -72,10 +73,9 @@ func inShort(v *Judgement) *page.Section {
 		return page.Words(bound(!some, page.Milli(per(cpus))))
 	})
 	column("one more MiB", func(r *shortly) bool { return r.slope != nil }, func(r *shortly) page.Cell {
-		l := r.slope
-		out := page.Value(&l.Figure, page.MiB[float64])
-		if l.Bounded {
-			out.Tail = "±" + page.HalfOf(l.Estimate, page.MiB[float64])
+		out := page.Value(r.slope, page.MiB[float64])
+		if r.slope.Bounded {
+			out.Tail = "±" + page.HalfOf(r.slope.Estimate, page.MiB[float64])
 		}
 		return out
 	})
