@@ -51,11 +51,8 @@ func chargesOf(c *Cell) (out []charge) {
 			out = append(out, charge{charge: p.Charge, count: p.Count, own: p.Memory, ownOK: true, who: []record.Role{p.Role}, path: p.Path})
 		}
 	}
-	for i := range out {
-		out[i].name = targetCell(c)
-		if i > 0 {
-			out[i].name.Head = ""
-		}
+	for i, name := 0, targetCell(c); i < len(out); i++ {
+		out[i].name, name.Head = name, ""
 	}
 	return out
 }
@@ -105,16 +102,12 @@ func charges(t *Table, first bool) *page.Section {
 	m.AddText("path", page.Each(rows, func(r *charge) page.Cell {
 		return orDot(r.path != "", page.Middle(term.Clean(r.path), shownPath))
 	}))
-	s.Table = m
-	if first {
-		s.Notes = []string{
-			"pod: the requested group and its descendants; overhead: another group of the sandbox; shared: a group with other members, by charged role",
-			"sandboxes' MiB: PSS of their processes in the group, without page cache and the engine's daemon; usage: the group's own counter, including page cache, not shown for shared groups; limit: of one group; path: of the first",
-		}
-	}
-	if unlimited {
-		s.Notes = append(s.Notes, "an overhead group without a limit can grow until the node has no memory left")
-	}
+	var notes lines
+	notes.addIf(first,
+		"pod: the requested group and its descendants; overhead: another group of the sandbox; shared: a group with other members, by charged role",
+		"sandboxes' MiB: PSS of their processes in the group, without page cache and the engine's daemon; usage: the group's own counter, including page cache, not shown for shared groups; limit: of one group; path: of the first")
+	notes.addIf(unlimited, "an overhead group without a limit can grow until the node has no memory left")
+	s.Table, s.Notes = m, notes
 	return s
 }
 

@@ -140,33 +140,24 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if c.Memory == 0 && c.CPU == 0 {
 		return c, false
 	}
-	c.Rule = append(c.Rule, fmt.Sprintf("memory: the maximum of a sandbox beyond its workload in %s, %s in %s, round %d (%s), plus 10 %%, rounded up to a multiple of 4Mi; without reclaimable page cache and the daemon's memory",
-		ofAll(all), finding.Bytes(most.memory), most.where, most.round, strings.Join(most.parts, " + ")))
-	if c.Open = held > float64(c.Memory); c.Open {
-		c.Rule = append(c.Rule, fmt.Sprintf("memory: not shown to be enough: %s, and may belong to the sandbox", unexplained))
-	}
-	if most.own > 0 {
-		c.Rule = append(c.Rule, fmt.Sprintf("%s of the guest's memory belongs to the workload and is left out", finding.Bytes(most.own)))
-	}
-	if finding.IsEmulated(j.Record, t) {
-		c.Rule = append(c.Rule, "the VM is emulated: the VMM's memory includes the emulator's (TCG caches translated code, up to 1 GiB), and its CPU includes emulation; both are lower with KVM")
-	}
-	if kept != nil {
-		c.Rule = append(c.Rule, "memory: not taken from "+strings.Join(kept, ", ")+": the guest keeps memory from an earlier hold phase")
-	}
-	c.Rule = append(c.Rule, cpuRule(&c, &maxCPU, brief, guests)...)
-	if missing := j.missing(t.Name); missing != nil {
-		c.Rule = append(c.Rule, "phases "+strings.Join(missing, ", ")+" have no figures and are not included")
-	}
-	if out := outside(&charged.Ledger, false); len(out) > 0 {
-		c.Rule = append(c.Rule, "podFixed does not include memory charged outside the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
-	}
+	c.Open = held > float64(c.Memory)
+	missing, out := j.missing(t.Name), outside(&charged.Ledger, false)
+	rule := lines{fmt.Sprintf("memory: the maximum of a sandbox beyond its workload in %s, %s in %s, round %d (%s), plus 10 %%, rounded up to a multiple of 4Mi; without reclaimable page cache and the daemon's memory",
+		ofAll(all), finding.Bytes(most.memory), most.where, most.round, strings.Join(most.parts, " + "))}
+	rule.addIf(c.Open, fmt.Sprintf("memory: not shown to be enough: %s, and may belong to the sandbox", unexplained))
+	rule.addIf(most.own > 0, finding.Bytes(most.own)+" of the guest's memory belongs to the workload and is left out")
+	rule.addIf(finding.IsEmulated(j.Record, t), "the VM is emulated: the VMM's memory includes the emulator's (TCG caches translated code, up to 1 GiB), and its CPU includes emulation; both are lower with KVM")
+	rule.addIf(kept != nil, "memory: not taken from "+strings.Join(kept, ", ")+": the guest keeps memory from an earlier hold phase")
+	rule.addCPU(&c, &maxCPU, brief, guests)
+	rule.addIf(missing != nil, "phases "+strings.Join(missing, ", ")+" have no figures and are not included")
+	rule.addIf(out != nil, "podFixed does not include memory charged outside the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
 	if slices.Contains(noKubelets, t.Kind) {
 		c.Not = fmt.Sprintf("no RuntimeClass: a kubelet does not run %s; use cri+ENGINE/%s", t.Name, c.Handler)
-		c.Rule = append(c.Rule, c.Not)
-		return c, true
+	} else {
+		c.YAML = yamlOf(&c, t.Kubernetes)
 	}
-	c.YAML = yamlOf(&c, t.Kubernetes)
+	rule.addIf(c.Not != "", c.Not)
+	c.Rule = rule
 	return c, true
 }
 
@@ -182,23 +173,14 @@ func ofAll(phases int) string {
 	return fmt.Sprintf("any of %d phases over all rounds", phases)
 }
 
-// cpuRule explains the CPU of an overhead, and which phases and guests gave none.
-func cpuRule(c *RuntimeClass, most *needs, brief, guests []string) (rule []string) {
-	switch {
-	case c.CPU > 0:
-		rule = append(rule, fmt.Sprintf("cpu: the maximum of a sandbox beyond its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, most.where, strings.Join(most.cpuParts, " + ")))
-	case brief == nil && guests == nil:
-		rule = append(rule, "cpu: no usage beyond the workload was measured")
-	default:
-		rule = append(rule, "cpu: no usage was measured where it is separable, so none is recommended")
-	}
-	if guests != nil {
-		rule = append(rule, "cpu: the VMM's is left out in "+strings.Join(guests, ", ")+": its vCPU threads could not be identified, so it includes the guest's work")
-	}
-	if brief != nil {
-		rule = append(rule, fmt.Sprintf("cpu: not taken from %s, shorter than %v or with fewer than %d samples", strings.Join(brief, ", "), briefPhase, fewTicks))
-	}
-	return rule
+// addCPU explains the CPU of an overhead, and which phases and guests gave none.
+func (l *lines) addCPU(c *RuntimeClass, most *needs, brief, guests []string) {
+	separable := brief == nil && guests == nil
+	l.addIf(c.CPU > 0, fmt.Sprintf("cpu: the maximum of a sandbox beyond its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, most.where, strings.Join(most.cpuParts, " + ")))
+	l.addIf(c.CPU == 0 && separable, "cpu: no usage beyond the workload was measured")
+	l.addIf(c.CPU == 0 && !separable, "cpu: no usage was measured where it is separable, so none is recommended")
+	l.addIf(guests != nil, "cpu: the VMM's is left out in "+strings.Join(guests, ", ")+": its vCPU threads could not be identified, so it includes the guest's work")
+	l.addIf(brief != nil, fmt.Sprintf("cpu: not taken from %s, shorter than %v or with fewer than %d samples", strings.Join(brief, ", "), briefPhase, fewTicks))
 }
 
 // missing returns the planned phases of a target that have no complete figures.

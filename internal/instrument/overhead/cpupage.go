@@ -47,10 +47,10 @@ func cpuByRole(v *Judgement, t *Table, first bool) *page.Section {
 	}
 	if first {
 		s.Draw(sumsChart(v, "CPU", func(c *Cell) *figure.Figure { return &c.CPU }))
-		s.Notes = []string{"averages over the phase; 1000 is one CPU; node: busy time of all its CPUs"}
 	}
-	if unknown {
-		s.Notes = append(s.Notes, "? CPU time could not be read")
-	}
+	var notes lines
+	notes.addIf(first, "averages over the phase; 1000 is one CPU; node: busy time of all its CPUs")
+	notes.addIf(unknown, "? CPU time could not be read")
+	s.Notes = notes
 	return s
 }

@@ -63,24 +63,18 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 	}
 	if first {
 		s.Draw(memoryChart(v), sumsChart(v, "memory", func(c *Cell) *figure.Figure { return &c.Sum }))
-		s.Notes = []string{
-			"change since before the sandboxes, summed over all sandboxes, in the round with the median sum; PSS, so no page is counted twice; without page cache",
-			"residual: unexplained change of the node's used memory: node − sum − others − uncharged of the next table, ± its uncertainty",
-		}
-		if slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Sum.Bounded }) {
-			s.Notes = append(s.Notes, "sum ± the larger half of the rounds' 95 % interval")
-		}
 	}
-	if slices.ContainsFunc(t.Cells, func(c Cell) bool { return swapped(&c.Ledger) != 0 }) {
-		s.Notes = append(s.Notes, "swapped: memory of the sandboxes on the swap device, in no row and not in the sum; it returns to memory when used")
-	}
-	if incomplete {
-		s.Notes = append(s.Notes, "≥ part of the target could not be read, so its sum is too small")
-	}
-	if t.Command != "" {
-		s.Notes = append(s.Notes, "inside: "+t.Command)
-	}
-	s.Notes = append(s.Notes, failures(v, t)...)
+	var notes lines
+	notes.addIf(first,
+		"change since before the sandboxes, summed over all sandboxes, in the round with the median sum; PSS, so no page is counted twice; without page cache",
+		"residual: unexplained change of the node's used memory: node − sum − others − uncharged of the next table, ± its uncertainty")
+	notes.addIf(first && slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Sum.Bounded }), "sum ± the larger half of the rounds' 95 % interval")
+	notes.addIf(slices.ContainsFunc(t.Cells, func(c Cell) bool { return swapped(&c.Ledger) != 0 }),
+		"swapped: memory of the sandboxes on the swap device, in no row and not in the sum; it returns to memory when used")
+	notes.addIf(incomplete, "≥ part of the target could not be read, so its sum is too small")
+	notes.addIf(t.Command != "", "inside: "+t.Command)
+	notes.addFailures(v, t)
+	s.Notes = notes
 	return s
 }
 
@@ -92,28 +86,22 @@ func swapped(l *ledger.Ledger) (bytes int64) {
 	return bytes
 }
 
-// failures returns which targets have no figures, and why.
-func failures(v *Judgement, t *Table) (out []string) {
+// addFailures explains which targets have no figures, and why.
+func (l *lines) addFailures(v *Judgement, t *Table) {
 	var absent []string
 	for _, target := range v.Targets {
 		if t.of(target.Name) == nil {
 			absent = append(absent, page.Heading(target.Name))
 		}
 	}
-	if absent != nil {
-		out = append(out, "no figures: "+strings.Join(absent, ", "))
-	}
+	l.addIf(absent != nil, "no figures: "+strings.Join(absent, ", "))
 	for c := range ledger.Each(t.Cells) {
-		if c.Failed == 0 {
-			continue
-		}
 		text := fmt.Sprintf("%s: %d/%d rounds failed", page.Heading(c.Target), c.Failed, c.Rounds+c.Failed)
 		if c.Failure != nil {
 			text += "; the first: " + page.Short(term.Clean(c.Failure.Detail), page.LongestMessage)
 		}
-		out = append(out, text)
+		l.addIf(c.Failed > 0, text)
 	}
-	return out
 }
 
 // cacheAndNode shows the page cache and the change of the node.

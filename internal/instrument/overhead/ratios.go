@@ -108,9 +108,7 @@ func ratiosPage(v *Judgement) *page.Section {
 		}
 		m.Add(page.Heading(target.Name)+" ÷", cells)
 	}
-	notes := []string{"target ÷ " + page.Heading(base) + " in the same round, the median of the rounds, and its 95 % interval; charged: charge of the sandboxes' own cgroups, as counted by the kernel and kubectl top"}
-	if n := v.withoutRatio; n > 0 {
-		notes = append(notes, fmt.Sprintf("left out: %d ratios of single rounds, with a target below 0 or a base of 0 or less", n))
-	}
+	notes := lines{"target ÷ " + page.Heading(base) + " in the same round, the median of the rounds, and its 95 % interval; charged: charge of the sandboxes' own cgroups, as counted by the kernel and kubectl top"}
+	notes.addIf(v.withoutRatio > 0, fmt.Sprintf("left out: %d ratios of single rounds, with a target below 0 or a base of 0 or less", v.withoutRatio))
 	return &page.Section{Title: "ratio to " + page.Heading(base), Style: term.Bold, Table: m, Notes: notes}
 }

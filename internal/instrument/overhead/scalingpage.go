@@ -60,11 +60,10 @@ func calibrations(v *Judgement) *page.Section {
 		used, _ := t.cell.used()
 		return difference(t.cell.Measured, used, 0, off)
 	}))
-	s.Table = m
-	s.Notes = []string{"requested memory or CPU of each sandbox, and measured usage above idle, per sandbox"}
-	if slices.ContainsFunc(rows, func(t load) bool { _, short := t.cell.used(); return short }) {
-		s.Notes = append(s.Notes, "reported: usage that a load below its request reports; the error is relative to it")
-	}
+	notes := lines{"requested memory or CPU of each sandbox, and measured usage above idle, per sandbox"}
+	notes.addIf(slices.ContainsFunc(rows, func(t load) bool { _, short := t.cell.used(); return short }),
+		"reported: usage that a load below its request reports; the error is relative to it")
+	s.Table, s.Notes = m, notes
 	return s
 }
 
@@ -107,17 +106,13 @@ func oneMore(v *Judgement) *page.Section {
 	m.AddIf("bound by", page.Each(v.Scaling, func(c *Scaling) page.Cell {
 		return orDot(byTasks(c), boundByTasks)
 	}))
-	s.Table = m
-	s.Notes = []string{"slope of a line through the idle phases of all rounds and counts, with its 95 % interval; additional sandboxes: limited by the node's available memory and process limit"}
-	if slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.slope("total").Value != 0 }) {
-		s.Notes = append(s.Notes, "total: one line through memory plus uncharged")
-	}
+	notes := lines{"slope of a line through the idle phases of all rounds and counts, with its 95 % interval; additional sandboxes: limited by the node's available memory and process limit"}
+	notes.addIf(slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.slope("total").Value != 0 }), "total: one line through memory plus uncharged")
 	for c := range ledger.Each(v.Scaling) {
-		if !c.Fit.Known() && c.Fit.Reasons != nil && strings.HasPrefix(c.Fit.Reasons[0], "not shown") {
-			s.Notes = append(s.Notes, page.Heading(c.Target)+", additional sandboxes: "+c.Fit.Reasons[0])
-		}
+		why := strings.Join(c.Fit.Reasons, "; ")
+		notes.addIf(!c.Fit.Known() && strings.HasPrefix(why, "not shown"), page.Heading(c.Target)+", additional sandboxes: "+why)
 	}
-	s.Notes = append(s.Notes, warnings(v.Scaling)...)
+	s.Table, s.Notes = m, append(notes, warnings(v.Scaling)...)
 	return s
 }
 

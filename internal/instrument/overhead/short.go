@@ -99,13 +99,9 @@ func inShort(v *Judgement) *page.Section {
 	if idle != nil {
 		note = "per sandbox, idle, with " + page.Sandboxes(idle.Sandboxes) + ": memory without page cache; the part charged outside the pod's cgroup, including the engine's daemon; CPU; the engine's first figure, MiB. "
 	}
-	notes := []string{note + "One more: the slope over counts ± its 95 % interval; podFixed: recommended memory and CPU"}
-	if least {
-		notes = append(notes, "≥ part could not be read, so the figure is too small")
-	}
-	if open {
-		notes = append(notes, "? not shown to be enough: unexplained memory exceeds podFixed's margin")
-	}
+	notes := lines{note + "One more: the slope over counts ± its 95 % interval; podFixed: recommended memory and CPU"}
+	notes.addIf(least, "≥ part could not be read, so the figure is too small")
+	notes.addIf(open, "? not shown to be enough: unexplained memory exceeds podFixed's margin")
 	return &page.Section{Title: "in short", Style: term.Bold, Table: m, Notes: notes}
 }
 

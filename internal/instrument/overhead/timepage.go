@@ -51,14 +51,11 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 	m.AddIf("missed", page.Each(rows, func(d *figure.Figure) page.Cell {
 		return orDot(d.Series.Missed != 0, strconv.Itoa(d.Series.Missed))
 	}))
-	s.Table = m
 	s.Draw(courseCharts(t)...)
-	if first {
-		s.Notes = []string{"charge of the sandboxes' own cgroups, pod and overhead, in the round of the tables; scaled from the minimum to the maximum, a steady line is flat"}
-		if slices.ContainsFunc(rows, func(d figure.Figure) bool { return d.Series.Missed > 0 }) {
-			s.Notes = append(s.Notes, "missed: samples that could not be read in time")
-		}
-	}
+	var notes lines
+	notes.addIf(first, "charge of the sandboxes' own cgroups, pod and overhead, in the round of the tables; scaled from the minimum to the maximum, a steady line is flat")
+	notes.addIf(first && slices.ContainsFunc(rows, func(d figure.Figure) bool { return d.Series.Missed > 0 }), "missed: samples that could not be read in time")
+	s.Table, s.Notes = m, notes
 	return s
 }
 

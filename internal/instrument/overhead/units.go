@@ -18,6 +18,16 @@ func numbers(all []int, between string) string {
 	return strings.Join(words, between)
 }
 
+// lines are notes below a table, or the parts of a rule.
+type lines []string
+
+// addIf adds texts on a condition.
+func (l *lines) addIf(holds bool, texts ...string) {
+	if holds {
+		*l = append(*l, texts...)
+	}
+}
+
 func ratio(v float64, format string) string {
 	if !stat.Finite(v) {
 		return page.None
