@@ -1,13 +1,11 @@
 package overhead
 
 import (
-	"math"
 	"slices"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
@@ -31,9 +29,6 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 	m.AddSeries("", page.Each(rows, func(d *figure.Figure) page.Cell { return page.Cell{Figure: d} }))
 	m.Add("min…max", page.Each(rows, func(d *figure.Figure) page.Cell {
 		lo, hi := page.Range(d.Series.Values)
-		if math.IsNaN(lo) {
-			return page.Words("not read")
-		}
 		show, unit := unitOf(d.Unit)
 		low, high := show(lo), show(hi)
 		if low == high {
@@ -42,11 +37,7 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 		return page.Cell{Head: low + "…" + high, Tail: unit}
 	}))
 	m.Add("time", page.Each(rows, func(d *figure.Figure) page.Cell {
-		last := 0.0
-		if n := len(d.Series.Times); n > 0 {
-			last = d.Series.Times[n-1]
-		}
-		return page.Words(page.Duration(1e9 * last))
+		return page.Words(page.Duration(1e9 * d.Series.Times[len(d.Series.Times)-1])) // never empty, see overTime
 	}))
 	m.AddIf("missed", page.Each(rows, func(d *figure.Figure) page.Cell {
 		return orDot(d.Series.Missed != 0, strconv.Itoa(d.Series.Missed))
@@ -80,13 +71,12 @@ func coursesOf(c *Cell, all bool) (out figure.Set) {
 	return out
 }
 
-// series returns the series with a name, or nil if it has no values.
+// series returns the series with a name, or nil.
 func (c *Cell) series(name string) *figure.Figure {
-	i := slices.IndexFunc(c.Series, func(f figure.Figure) bool { return f.Labels.Get("series") == name })
-	if i < 0 || !slices.ContainsFunc(c.Series[i].Series.Values, stat.Finite) {
-		return nil
+	if i := slices.IndexFunc(c.Series, func(f figure.Figure) bool { return f.Labels.Get("series") == name }); i >= 0 {
+		return &c.Series[i]
 	}
-	return &c.Series[i]
+	return nil
 }
 
 // together adds two series with the same sample times, under another name.
