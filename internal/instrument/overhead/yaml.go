@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
@@ -14,16 +16,12 @@ import (
 
 // handler returns the runtime's name as a Kubernetes handler, which is a DNS label.
 func handler(target string) string {
-	name := target[strings.LastIndex(target, "/")+1:]
 	label := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return unicode.ToLower(r)
 		}
 		return '-'
-	}, name)
+	}, target[strings.LastIndex(target, "/")+1:])
 	if label = strings.Trim(label[:min(len(label), 63)], "-"); label == "" {
 		return "runtime"
 	}
