@@ -3,7 +3,6 @@ package overhead
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -13,12 +12,12 @@ import (
 
 // cell combines the rounds of one target in one phase. Rounds with an incomplete ledger
 // are too small: they count only if there are no complete ones.
-func (j *judging) cell(target string, s step) Cell {
-	c := Cell{Target: target}
+func (j *judging) cell(target string, s Step) Cell {
+	c := Cell{Step: s, Target: target}
 	var whole []*closedPhase
 	for _, p := range j.phases {
 		switch {
-		case p.visit.Target != target || p.phase.Name != s.name || p.phase.Sandboxes != s.n:
+		case p.visit.Target != target || p.step() != s:
 		case p.failure != nil:
 			c.Failed++
 			if c.Failure == nil {
@@ -38,7 +37,7 @@ func (j *judging) cell(target string, s step) Cell {
 	if c.Rounds == 0 {
 		return c
 	}
-	labels := figure.Of("target", target, "phase", s.name, "sandboxes", strconv.Itoa(s.n))
+	labels := s.labels(target)
 	least := false
 	c.Sum = Quantities.Over("memory", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })))
 	c.Residual = Quantities.Over("residual", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Residual })))

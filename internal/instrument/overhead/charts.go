@@ -20,7 +20,7 @@ func memoryChart(j *Judgement) *page.Chart {
 		l := &of.Ledger
 		add := func(series string, bytes int64) {
 			if bytes != 0 {
-				c.Add(page.At(phaseName(t), of.Target, series), figure.Exactly(float64(bytes)), nil)
+				c.Add(page.At(t.heading(), of.Target, series), figure.Exactly(float64(bytes)), nil)
 			}
 		}
 		for _, role := range rolesIn(t) {
@@ -44,7 +44,7 @@ func sumsChart(j *Judgement, name string, of func(*Cell) *figure.Figure) *page.C
 		if f.Known() {
 			c.Y.Unit = f.Unit
 		}
-		c.Figure("", phaseName(t), cell.Target, f)
+		c.Figure("", t.heading(), cell.Target, f)
 	}
 	return c
 }
@@ -58,7 +58,7 @@ func courseCharts(t *Table) (all []*page.Chart) {
 			if k < 0 {
 				k = len(all)
 				all = append(all, &page.Chart{
-					Name: "course-" + name, Title: phaseName(t) + ": " + name + " over time", Kind: page.Lines,
+					Name: "course-" + name, Title: t.heading() + ": " + name + " over time", Kind: page.Lines,
 					Caption: "The " + name + " charged to the sandboxes' own cgroups over the phase, in the round of the tables.",
 					X:       page.Axis{Title: "since the phase began", Unit: figure.Nanoseconds}, Y: page.Axis{Title: name, Unit: d.Unit},
 				})

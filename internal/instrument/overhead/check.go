@@ -19,13 +19,13 @@ func (j *judging) check() {
 		}
 		c := Check{Target: t.Name, Memory: asked.Memory, CPU: asked.CPU, Answer: Enough}
 		for _, s := range j.steps() {
-			table, cell := j.table(s), j.at(t.Name, s)
-			if s.n == 0 || cell == nil && !slices.Contains(j.planned(), s) {
+			cell := j.at(t.Name, s)
+			if s.Sandboxes == 0 || cell == nil && !slices.Contains(j.planned(), s) {
 				continue
 			}
-			p := CheckPhase{Phase: s.name, Sandboxes: s.n, MemoryAnswer: NotShown, CPUAnswer: NotShown}
+			p := CheckPhase{Step: s, MemoryAnswer: NotShown, CPUAnswer: NotShown}
 			if cell != nil && cell.Ledger.Complete { // an incomplete value is too small to prove anything
-				p.measure(j.needs(table, cell), &c)
+				p.measure(j.needs(cell), &c)
 			}
 			c.Answer = c.Answer.and(p.MemoryAnswer).and(p.CPUAnswer)
 			c.Phases = append(c.Phases, p)

@@ -53,9 +53,8 @@ func (o open) most() float64 { return max(o.residual+o.uncertainty, 0) }
 // openIn returns the unexplained memory of a phase, over all rounds and counts.
 func (j *judging) openIn(target, phase string) (out open) {
 	first := true
-	for i := range j.Tables {
-		c := j.Tables[i].of(target)
-		if j.Tables[i].Phase != phase || c == nil || !c.Ledger.Complete {
+	for _, c := range j.cells() {
+		if c.Target != target || c.Phase != phase || !c.Ledger.Complete {
 			continue
 		}
 		for _, p := range c.counts {
@@ -106,15 +105,14 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	var charged *Cell
 	all := 0
 	var brief, guests, kept []string
-	for table := range ledger.Each(j.Tables) {
-		cell := j.at(t.Name, step{table.Phase, table.Sandboxes})
-		if cell == nil || !cell.Ledger.Complete || table.Sandboxes == 0 {
+	for _, cell := range j.cells() {
+		if cell.Target != t.Name || !cell.Ledger.Complete || cell.Sandboxes == 0 {
 			continue
 		}
-		n := j.needs(table, cell)
+		n := j.needs(cell)
 		all += n.rounds
 		if most := n.memory + n.open.most(); !n.kept && most > held {
-			held, unexplained = most, fmt.Sprintf("%s in phase %s", n.open, table.Phase)
+			held, unexplained = most, fmt.Sprintf("%s in phase %s", n.open, cell.Phase)
 		}
 		switch {
 		case n.kept:
@@ -187,8 +185,8 @@ func (l *lines) addCPU(c *RuntimeClass, most *needs, brief, guests []string) {
 func (j *judging) missing(target string) []string {
 	var out []string
 	for _, s := range j.planned() {
-		if c := j.at(target, s); s.n > 0 && (c == nil || !c.Ledger.Complete) {
-			out = append(out, fmt.Sprintf("%s with %s", s.name, page.Sandboxes(s.n)))
+		if c := j.at(target, s); s.Sandboxes > 0 && (c == nil || !c.Ledger.Complete) {
+			out = append(out, fmt.Sprintf("%s with %s", s.Phase, page.Sandboxes(s.Sandboxes)))
 		}
 	}
 	return out
@@ -204,10 +202,10 @@ func (c *Cell) brief() bool {
 }
 
 // needs evaluates a phase over all rounds: a limit has to hold in each of them.
-func (j *judging) needs(t *Table, c *Cell) needs {
-	out := needs{where: phaseWith(t.Phase, t.Sandboxes), rounds: len(c.counts), cpuKnown: true, brief: c.brief(), open: j.openIn(c.Target, t.Phase)}
+func (j *judging) needs(c *Cell) needs {
+	out := needs{where: c.where(), rounds: len(c.counts), cpuKnown: true, brief: c.brief(), open: j.openIn(c.Target, c.Phase)}
 	for i, p := range c.counts {
-		one := j.needsIn(t, c, p)
+		one := j.needsIn(c, p)
 		if i == 0 || one.memory > out.memory {
 			out.round, out.memory, out.own, out.parts = p.visit.Round+1, one.memory, one.own, one.parts
 		}
@@ -220,11 +218,6 @@ func (j *judging) needs(t *Table, c *Cell) needs {
 	return out
 }
 
-// phaseWith describes a phase and its number of sandboxes for use in a sentence.
-func phaseWith(phase string, sandboxes int) string {
-	return fmt.Sprintf("phase %s with %s", phase, page.Sandboxes(sandboxes))
-}
-
 // notOverhead are the roles outside a pod's overhead: the workload, the vCPUs that run
 // it, the daemon, and memory of no sandbox.
 var notOverhead = []record.Role{record.RoleWorkload, record.RoleVCPU, record.RoleDaemon, record.RoleKernelNode, record.RoleCache, record.RoleOthers}
@@ -232,16 +225,16 @@ var notOverhead = []record.Role{record.RoleWorkload, record.RoleVCPU, record.Rol
 // needsIn evaluates one round of a phase. The daemon's usage is neither in the pod's
 // cgroup nor freed with the pod. It is not part of the overhead. Negative rows come from
 // noise or from memory that a daemon freed; they do not reduce the overhead.
-func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
-	n, l := float64(t.Sandboxes), &p.ledger
+func (j *judging) needsIn(c *Cell, p *closedPhase) needs {
+	n, l := float64(c.Sandboxes), &p.ledger
 	var idle *ledger.Ledger
 	if before := j.idleBefore(p); before != nil {
 		idle = &before.ledger
-	} else if cell := j.idleOf(c.Target, t.Sandboxes); cell != nil {
+	} else if cell := j.idleOf(c.Target, c.Sandboxes); cell != nil {
 		idle = &cell.Ledger
 	}
 	out := needs{cpuKnown: true}
-	guest, kind := guestRole(l), kindOf(t.Phase)
+	guest, kind := guestRole(l), kindOf(c.Phase)
 	out.kept = guest != "" && p.heldBefore()
 	for _, r := range l.Rows {
 		if slices.Contains(notOverhead, r.Role) {
@@ -255,7 +248,7 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 			r.CPU, r.CPUKnown = min(r.CPU, was.CPU), was.CPUKnown || was.Processes == 0
 		}
 		if r.Role == guest {
-			out.own = j.own(t, l, idle, amount)
+			out.own = j.own(c, l, idle, amount)
 			amount -= out.own
 		}
 		if amount > 0 {
@@ -285,16 +278,16 @@ func (p *closedPhase) heldBefore() bool {
 // requested amount. For other loads it is the growth since idle, up to the limit of
 // the container. Without a limit, memory that the guest keeps belongs to the sandbox:
 // an ordinary container would have freed its cache.
-func (j *judging) own(t *Table, l, idle *ledger.Ledger, guest float64) float64 {
-	switch kind := kindOf(t.Phase); {
+func (j *judging) own(c *Cell, l, idle *ledger.Ledger, guest float64) float64 {
+	switch kind := kindOf(c.Phase); {
 	case kind == PhaseHold:
-		p, err := ParsePhase(t.Phase)
+		p, err := ParsePhase(c.Phase)
 		if err != nil {
 			return 0
 		}
 		return min(float64(p.Bytes), guest)
 	case kind == PhaseFio && idle != nil && j.Plan.Limits.Memory > 0:
-		before := float64(rowOf(idle, guestRole(l)).Memory.Held()) / float64(t.Sandboxes)
+		before := float64(rowOf(idle, guestRole(l)).Memory.Held()) / float64(c.Sandboxes)
 		return min(max(guest-before, 0), float64(j.Plan.Limits.Memory))
 	}
 	return 0

@@ -47,7 +47,7 @@ func checked(c *Check, first bool) *page.Section {
 	if c.Answer != Enough {
 		s.Style = term.Red
 		if i := slices.IndexFunc(c.Phases, func(p CheckPhase) bool { return p.MemoryAnswer.and(p.CPUAnswer) == c.Answer }); i >= 0 {
-			s.Title += fmt.Sprintf(", first in %s, %s", page.Heading(c.Phases[i].Phase), page.Sandboxes(c.Phases[i].Sandboxes))
+			s.Title += ", first in " + c.Phases[i].heading()
 		}
 	}
 	if len(c.Phases) == 0 {
@@ -55,7 +55,7 @@ func checked(c *Check, first bool) *page.Section {
 	}
 	m := &page.Table{Columns: []page.Column{{Title: "phase"}}}
 	for p := range ledger.Each(c.Phases) {
-		m.Row(page.Words(page.Heading(p.Phase) + ", " + page.Sandboxes(p.Sandboxes)))
+		m.Row(page.Words(p.heading()))
 	}
 	cell := func(p *CheckPhase, text string, answer Answer) page.Cell {
 		switch {

@@ -3,7 +3,6 @@ package overhead
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -66,7 +65,7 @@ func kindsOf(m *ledger.Memory) []named[int64] {
 }
 
 func (l *listed) cell(t *Table, c *Cell) {
-	l.labels = figure.Of("target", c.Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes))
+	l.labels = c.labels(c.Target)
 	if c.Rounds == 0 {
 		f := l.add("memory", 0)
 		f.Estimate, f.Failed, f.Total = figure.Estimate{}, c.Failed, c.Failed
@@ -253,7 +252,7 @@ func (l *listed) check(c *Check) {
 	cpu := l.add("checked", float64(c.CPU)/1000, "resource", "cpu")
 	cpu.Unit, cpu.Verdict = figure.CPUs, string(c.Answer)
 	for p := range ledger.Each(c.Phases) {
-		l.labels = figure.Of("target", c.Target, "phase", p.Phase, "sandboxes", strconv.Itoa(p.Sandboxes))
+		l.labels = p.labels(c.Target)
 		if p.Rounds == 0 {
 			f := l.add("needed", float64(0), "resource", "memory")
 			f.Estimate, f.Verdict = figure.Estimate{}, "not measured"

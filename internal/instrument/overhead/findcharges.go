@@ -13,13 +13,13 @@ import (
 // chargedOutside adds a finding about sandbox memory that is charged outside the pod's
 // group. For an overhead group that is its charge; for a shared group, the PSS of the
 // sandbox's processes.
-func (j *judging) chargedOutside(t *Table, c *Cell, put put) {
-	idle := kindOf(t.Phase) == PhaseIdle
+func (j *judging) chargedOutside(c *Cell, put put) {
+	idle := kindOf(c.Phase) == PhaseIdle
 	sum := float64(outsideSum(&c.Ledger, idle))
-	if t.Sandboxes == 0 || sum <= outsideBound {
+	if c.Sandboxes == 0 || sum <= outsideBound {
 		return
 	}
-	what, level, each := outside(&c.Ledger, idle), finding.Note, sum/float64(t.Sandboxes)
+	what, level, each := outside(&c.Ledger, idle), finding.Note, sum/float64(c.Sandboxes)
 	for _, g := range c.Ledger.Groups {
 		if g.Charge == record.ChargeOverhead && g.Usage > outsideBound {
 			level = finding.Warning
@@ -65,9 +65,9 @@ func outsideSum(l *ledger.Ledger, idle bool) int64 {
 
 // unlimited adds a finding about an overhead group that grows under load and has no limit.
 // It uses the peak of the phase, because many loads have ended before the reading.
-func (j *judging) unlimited(t *Table, c *Cell, put put) {
-	idle := j.idleOf(c.Target, t.Sandboxes)
-	if idle == nil || kindOf(t.Phase) == PhaseIdle {
+func (j *judging) unlimited(c *Cell, put put) {
+	idle := j.idleOf(c.Target, c.Sandboxes)
+	if idle == nil || kindOf(c.Phase) == PhaseIdle {
 		return
 	}
 	now, then := groupRow(&c.Ledger, record.ChargeOverhead), groupRow(&idle.Ledger, record.ChargeOverhead)
@@ -80,7 +80,7 @@ func (j *judging) unlimited(t *Table, c *Cell, put put) {
 	}
 	if grown := most - then.Usage; grown > growthBound && float64(grown) > growthShare*float64(then.Usage) {
 		put(float64(grown), foundUnlimited, finding.Warning,
-			fmt.Sprintf("the overhead group %s has no limit and grew from %s idle to %s in phase %s", firstOf(now.Paths, 1), finding.Bytes(then.Usage), finding.Bytes(most), t.Phase),
+			fmt.Sprintf("the overhead group %s has no limit and grew from %s idle to %s in phase %s", firstOf(now.Paths, 1), finding.Bytes(then.Usage), finding.Bytes(most), c.Phase),
 			"a load inside can exhaust the node's memory: set sandbox_cgroup_only=true with a RuntimeClass overhead, or bound the guest's memory")
 	}
 }
@@ -107,7 +107,7 @@ func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
 }
 
 // blind adds a finding about an engine that reports less than half of the memory.
-func (j *judging) blind(_ *Table, c *Cell, put put) {
+func (j *judging) blind(c *Cell, put put) {
 	for r := range ledger.Each(c.Ledger.Engine) {
 		if r.Reported < 0 || r.Truth <= 0 || float64(r.Reported) >= blindShare*float64(r.Truth) {
 			continue

@@ -89,15 +89,15 @@ func (j *judging) add(code, level, target, message, advice string) {
 
 // failed adds findings for phases without figures.
 func (j *judging) failed() {
-	for t, c := range j.cells() {
+	for _, c := range j.cells() {
 		if c.Failed == 0 {
 			continue
 		}
-		message := fmt.Sprintf("phase %s failed in %d of %d rounds; the first: %s", t.Phase, c.Failed, c.Failed+len(c.closed), c.Failure.Detail)
+		message := fmt.Sprintf("phase %s failed in %d of %d rounds; the first: %s", c.Phase, c.Failed, c.Failed+len(c.closed), c.Failure.Detail)
 		if out := strings.TrimSpace(c.Failure.Output); out != "" {
 			message += ": " + out
 		}
-		j.found.Add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: j.advice(t.Phase, c.Failure), Tried: c.Failure.Command})
+		j.found.Add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: c.Phase, Lanes: c.Sandboxes, Message: message, Advice: j.advice(c.Phase, c.Failure), Tried: c.Failure.Command})
 	}
 }
 
@@ -217,7 +217,7 @@ func (j *judging) checked(c *Check) {
 		advice = "hold phases for more than a second and ten samples, and repeat phases that were not measured: the other findings have the reasons. More sandboxes and a quiet node reduce the unexplained memory per sandbox"
 	}
 	for _, p := range c.Phases {
-		at := phaseWith(p.Phase, p.Sandboxes)
+		at := p.where()
 		var short []string
 		switch {
 		case p.Rounds == 0:

@@ -15,7 +15,7 @@ type put func(by float64, code, level, message, advice string)
 // rules are the checks of one target in one phase, in the order of their findings.
 var rules = []struct {
 	codes []string
-	look  func(j *judging, t *Table, c *Cell, put put)
+	look  func(j *judging, c *Cell, put put)
 }{
 	{[]string{foundOutside}, (*judging).chargedOutside},
 	{[]string{foundUnlimited}, (*judging).unlimited},
@@ -34,14 +34,14 @@ func (j *judging) phasesOf(target *record.Target) {
 			continue // it has no pod
 		}
 		worst, found := map[string]float64{}, map[string]record.Finding{}
-		for t, c := range j.cells() {
+		for _, c := range j.cells() {
 			if c.Target != target.Name || c.Rounds == 0 {
 				continue
 			}
-			rule.look(j, t, c, func(by float64, code, level, message, advice string) {
+			rule.look(j, c, func(by float64, code, level, message, advice string) {
 				if old, is := worst[code]; !is || by > old {
 					worst[code] = by
-					found[code] = record.Finding{Code: code, Level: level, Target: target.Name, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: advice}
+					found[code] = record.Finding{Code: code, Level: level, Target: target.Name, Op: c.Phase, Lanes: c.Sandboxes, Message: message, Advice: advice}
 				}
 			})
 		}
@@ -53,7 +53,7 @@ func (j *judging) phasesOf(target *record.Target) {
 	}
 }
 
-func (j *judging) residual(_ *Table, c *Cell, put put) {
+func (j *judging) residual(c *Cell, put put) {
 	l := &c.Ledger
 	allowed := max(residualShare*math.Abs(float64(l.Node)), residualBound) + float64(l.Uncertainty)
 	if off := math.Abs(float64(l.Residual)); off > allowed {
@@ -64,7 +64,7 @@ func (j *judging) residual(_ *Table, c *Cell, put put) {
 	}
 }
 
-func (j *judging) othersUnclear(_ *Table, c *Cell, put put) {
+func (j *judging) othersUnclear(c *Cell, put put) {
 	l := &c.Ledger
 	if off := l.OthersUnclear(); off > 0 {
 		put(float64(off), foundOthers, finding.Note,
@@ -73,16 +73,16 @@ func (j *judging) othersUnclear(_ *Table, c *Cell, put put) {
 	}
 }
 
-func (j *judging) cacheHeavy(_ *Table, c *Cell, put put) {
+func (j *judging) cacheHeavy(c *Cell, put put) {
 	if cache, sum := c.Ledger.Cache.Charged, c.Ledger.Sum; cache > cacheBound && cache > sum {
 		put(float64(cache), foundCacheHeavy, finding.Note, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that are not reclaimable", finding.Bytes(cache), finding.Bytes(sum)),
 			"memory.usage and engine figures based on it mostly show cache here: use memory by role")
 	}
 }
 
-func (j *judging) throttled(t *Table, c *Cell, put put) {
+func (j *judging) throttled(c *Cell, put put) {
 	for _, g := range c.Ledger.Groups {
-		share := float64(g.Throttled) / c.length() / float64(max(t.Sandboxes, 1))
+		share := float64(g.Throttled) / c.length() / float64(max(c.Sandboxes, 1))
 		if g.Charge != record.ChargeShared && c.length() > 0 && share > throttledShare {
 			put(share, foundThrottled, finding.Warning, fmt.Sprintf("the sandboxes were throttled for %.1f %% of the phase each", 100*share),
 				"the CPU limit throttles the load and other processes in the same group: raise --limit cpu, or treat the CPU figures as capped")
@@ -92,11 +92,11 @@ func (j *judging) throttled(t *Table, c *Cell, put put) {
 
 // calibration compares measured with requested load. If a spinning load got too little CPU
 // time, it compares with the load's own report, which covers a longer time.
-func (j *judging) calibration(t *Table, c *Cell, put put) {
+func (j *judging) calibration(c *Cell, put put) {
 	if c.Expected <= 0 {
 		return
 	}
-	if kindOf(t.Phase) != PhaseSpin {
+	if kindOf(c.Phase) != PhaseSpin {
 		if off, allowed := math.Abs(c.Measured-c.Expected), holdBound+holdShare*c.Expected; off > allowed {
 			put(off/allowed, foundCalibration, finding.Warning, fmt.Sprintf("the load was configured to hold %s, but %s were measured", finding.Bytes(c.Expected), finding.Bytes(c.Measured)),
 				"the memory figures of this target are off by as much: did it swap, or does its guest keep memory from an earlier load?")

@@ -8,11 +8,6 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// head identifies the run and its workload.
-func head(v *Judgement) []string {
-	return page.Head(v.Record, v.Plan.Rounds)
-}
-
 // whole shows what ran where, with which settings.
 func whole(v *Judgement, o page.Options) *page.Section {
 	rec := v.Record
@@ -30,5 +25,5 @@ func whole(v *Judgement, o page.Options) *page.Section {
 
 // titled returns a section of a phase.
 func titled(t *Table, what string) *page.Section {
-	return &page.Section{Title: phaseName(t) + ": " + what, Style: term.Bold}
+	return &page.Section{Title: t.heading() + ": " + what, Style: term.Bold}
 }

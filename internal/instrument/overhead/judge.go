@@ -49,7 +49,7 @@ func (j *Judgement) compared() (out figure.Rows) {
 		out.Names = append(out.Names, j.Targets[i].Name)
 	}
 	for t := range ledger.Each(j.Tables) {
-		memory, cpu := figure.Row{Name: phaseName(t) + ": memory"}, figure.Row{Name: phaseName(t) + ": CPU"}
+		memory, cpu := figure.Row{Name: t.heading() + ": memory"}, figure.Row{Name: t.heading() + ": CPU"}
 		for k := range j.Targets {
 			var sum, used *figure.Figure // incomplete values are bounds and show no difference
 			if c := t.of(j.Targets[k].Name); c != nil && c.Ledger.Complete {
@@ -78,6 +78,8 @@ type closedPhase struct {
 	ledger  ledger.Ledger
 	failure *record.Failure // why the ledger is missing
 }
+
+func (p *closedPhase) step() Step { return Step{p.phase.Name, p.phase.Sandboxes} }
 
 // close computes the ledger of every phase that ended.
 func (j *judging) close() {
@@ -129,20 +131,14 @@ func (j *judging) booked(target string) []*closedPhase {
 
 func interrupted(f *record.Failure) bool { return f != nil && f.Kind == record.FailInterrupted }
 
-// step is a phase with a number of sandboxes.
-type step struct {
-	name string
-	n    int
-}
-
 // planned returns the planned steps of each target in order of the run. All phases run
 // with the smallest number of sandboxes, and idle with each larger number.
-func (j *judging) planned() []step {
-	var out []step
+func (j *judging) planned() []Step {
+	var out []Step
 	for i, n := range j.Plan.Sandboxes {
 		for _, name := range withIdle(j.Plan.Phases) {
 			if i == 0 || kindOf(name) == PhaseIdle {
-				out = append(out, step{name, n})
+				out = append(out, Step{name, n})
 			}
 		}
 	}
@@ -150,10 +146,10 @@ func (j *judging) planned() []step {
 }
 
 // steps returns the planned steps, then other steps in the record.
-func (j *judging) steps() []step {
+func (j *judging) steps() []Step {
 	out := j.planned()
 	for _, c := range j.phases {
-		if s := (step{c.phase.Name, c.phase.Sandboxes}); !slices.Contains(out, s) {
+		if s := c.step(); !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
@@ -171,7 +167,7 @@ func kindOf(name string) PhaseKind {
 
 func (j *judging) tables() {
 	for _, s := range j.steps() {
-		t := Table{Phase: s.name, Sandboxes: s.n}
+		t := Table{Step: s}
 		for i := range j.Targets {
 			c := j.cell(j.Targets[i].Name, s)
 			if c.Rounds+c.Failed > 0 {
@@ -179,7 +175,7 @@ func (j *judging) tables() {
 			}
 		}
 		for _, c := range j.phases {
-			if w := c.phase.End.Work; t.Command == "" && c.phase.Name == s.name && c.phase.Sandboxes == s.n && w != nil {
+			if w := c.phase.End.Work; t.Command == "" && c.step() == s && w != nil {
 				t.Command = w.Command
 			}
 		}
@@ -187,16 +183,6 @@ func (j *judging) tables() {
 			j.Tables = append(j.Tables, t)
 		}
 	}
-}
-
-// table returns the table of a step, or nil if it has no results.
-func (j *Judgement) table(s step) *Table {
-	for t := range ledger.Each(j.Tables) {
-		if t.Phase == s.name && t.Sandboxes == s.n {
-			return t
-		}
-	}
-	return nil
 }
 
 // cells iterates over all cells with their tables.
@@ -213,13 +199,11 @@ func (j *Judgement) cells() iter.Seq2[*Table, *Cell] {
 }
 
 // at returns the cell of a target in a step, or nil if it has no figures.
-func (j *Judgement) at(target string, s step) *Cell {
-	t := j.table(s)
-	if t == nil {
-		return nil
-	}
-	if c := t.of(target); c != nil && c.Rounds > 0 {
-		return c
+func (j *Judgement) at(target string, s Step) *Cell {
+	for _, c := range j.cells() {
+		if c.Target == target && c.Step == s && c.Rounds > 0 {
+			return c
+		}
 	}
 	return nil
 }
@@ -235,5 +219,5 @@ func (t *Table) of(target string) *Cell {
 
 // idleOf returns the idle cell of a target with n sandboxes.
 func (j *Judgement) idleOf(target string, n int) *Cell {
-	return j.at(target, step{string(PhaseIdle), n})
+	return j.at(target, Step{string(PhaseIdle), n})
 }

@@ -1,7 +1,11 @@
 package overhead
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
@@ -25,17 +29,38 @@ type Judgement struct {
 	withoutRatio int // rounds left out of ratios: negative values, or a baseline of 0 or less
 }
 
-// Table holds one phase with one number of sandboxes.
-type Table struct {
+// Step is a phase with a number of sandboxes.
+type Step struct {
 	Phase     string
 	Sandboxes int
-	Command   string // of the load
-	Cells     []Cell // in the order of Targets; cells without a value are missing
-	All       figure.Set
 }
 
-// Cell is one target in one phase.
+// where describes the step for use in a sentence.
+func (s Step) where() string {
+	return fmt.Sprintf("phase %s with %s", s.Phase, page.Sandboxes(s.Sandboxes))
+}
+
+// heading describes the step for use as a name.
+func (s Step) heading() string {
+	return page.Heading(s.Phase) + ", " + page.Sandboxes(s.Sandboxes)
+}
+
+// labels returns the labels of a target's figures.
+func (s Step) labels(target string, more ...string) figure.Labels {
+	return figure.Of(append([]string{"target", target, "phase", s.Phase, "sandboxes", strconv.Itoa(s.Sandboxes)}, more...)...)
+}
+
+// Table holds one step.
+type Table struct {
+	Step
+	Command string // of the load
+	Cells   []Cell // in the order of Targets; cells without a value are missing
+	All     figure.Set
+}
+
+// Cell is one target in one step.
 type Cell struct {
+	Step
 	Target  string
 	Rounds  int // with figures
 	Failed  int
@@ -139,12 +164,11 @@ func (a Answer) and(b Answer) Answer {
 
 // CheckPhase is the maximum that a phase needed per sandbox in any round.
 type CheckPhase struct {
-	Phase     string
-	Sandboxes int
-	Rounds    int     // measured rounds; 0 if left out, if all failed, or if not read completely
-	Memory    int64   // bytes
-	CPU       float64 // milli-CPUs
-	Open      string  // the residual part of memory, if it makes Memory exceed the configured value
+	Step
+	Rounds int     // measured rounds; 0 if left out, if all failed, or if not read completely
+	Memory int64   // bytes
+	CPU    float64 // milli-CPUs
+	Open   string  // the residual part of memory, if it makes Memory exceed the configured value
 	// MemoryAnswer and CPUAnswer report whether each resource is sufficient. CPUAnswer is NotShown if the
 	// phase was too short. It is also NotShown if the sandbox's CPU time is unknown, or not separable from
 	// the guest's.

@@ -140,7 +140,7 @@ func (t *Table) grid(what string, first bool, labels []string, columns ...page.Q
 	if s == nil {
 		return nil
 	}
-	if s.Title = phaseName(t) + ": " + what; !first {
+	if s.Title = t.heading() + ": " + what; !first {
 		s.Notes = nil
 	}
 	return s

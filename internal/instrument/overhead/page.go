@@ -18,7 +18,7 @@ import (
 // Page returns the report of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
-	p.Head, p.Answer = head(j), j.answer()
+	p.Head, p.Answer = page.Head(j.Record, j.Plan.Rounds), j.answer()
 	p.Add(inShort(j), page.Configurations(j.Targets))
 	for i := range j.Check {
 		p.Add(checked(&j.Check[i], i == 0))
@@ -45,11 +45,6 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	}
 	p.AddDetails(classes(j), page.Needed(j.Targets), whole(j, o))
 	return p
-}
-
-// phaseName returns the heading of a phase with a number of sandboxes.
-func phaseName(t *Table) string {
-	return page.Heading(t.Phase) + ", " + page.Sandboxes(t.Sandboxes)
 }
 
 // roundsIn returns the number of rounds in a table: "3 rounds", "2–3 rounds".

@@ -63,8 +63,7 @@ func (j *judging) ratios() {
 					}
 				}
 				if len(values) > 0 {
-					labels := figure.Of("target", c.Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes), "base", base)
-					j.Ratios = append(j.Ratios, Quantities.Over(d.quantity, labels, values))
+					j.Ratios = append(j.Ratios, Quantities.Over(d.quantity, c.labels(c.Target, "base", base), values))
 				}
 			}
 		}
@@ -92,7 +91,7 @@ func ratiosPage(v *Judgement) *page.Section {
 	for _, part := range v.Ratios.Parts("phase", "sandboxes") {
 		n, _ := strconv.Atoi(part.Get("sandboxes"))
 		for _, d := range divided {
-			m.Row(page.Words(phaseName(&Table{Phase: part.Get("phase"), Sandboxes: n}) + ": " + d.title))
+			m.Row(page.Words(Step{part.Get("phase"), n}.heading() + ": " + d.title))
 			rows = append(rows, part)
 		}
 	}

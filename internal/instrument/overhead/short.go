@@ -32,7 +32,7 @@ func inShort(v *Judgement) *page.Section {
 	for i, t := range v.Targets {
 		m.Row(page.Words(page.Heading(t.Name)))
 		if idle != nil {
-			rows[i].idle = v.at(t.Name, step{idle.Phase, idle.Sandboxes})
+			rows[i].idle = v.at(t.Name, idle.Step)
 		}
 		rows[i].why = v.why(t.Name, idle)
 		if k := slices.IndexFunc(v.Scaling, func(s Scaling) bool { return s.Target == t.Name }); k >= 0 {
