@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/record"
@@ -10,6 +11,8 @@ import (
 // tick is the unit of the clocks in /proc/PID/stat: USER_HZ is 100 on every
 // supported architecture.
 const tick = int64(10 * time.Millisecond)
+
+const ownClocks = "CPU: its processes' own clocks"
 
 // took returns the duration of the phase in ns, or 0 if its begin was not read.
 func (b *books) took() int64 { return max(b.end.Time-b.begin.Time, 0) }
@@ -30,15 +33,14 @@ func (b *books) cpu() {
 	if took == 0 {
 		return
 	}
-	spent := make([]used, len(b.end.Processes))
+	spent := map[*record.Process]used{}
 	ns, unknown := map[record.Role]int64{}, map[record.Role]bool{}
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
-		spent[i] = b.spent(p, b.began[idOf(p)])
+	for p := range Each(b.end.Processes) {
+		u := b.spent(p, b.began[idOf(p)])
 		if p.Role == record.RoleRuntime && p.Lane < 0 && b.was[idOf(p)] != nil {
-			spent[i] = used{known: true} // left over from earlier sandboxes, possibly of another target
+			u = used{known: true} // left over from earlier sandboxes, possibly of another target
 		}
-		u := spent[i]
+		spent[p] = u
 		ns[p.Role] += u.all - u.vcpu
 		unknown[p.Role] = unknown[p.Role] || !u.known
 		if vcpusOf(p) {
@@ -49,7 +51,7 @@ func (b *books) cpu() {
 	}
 	for role := range ns {
 		if role != record.RoleVCPU {
-			b.row(role).rule("CPU: its processes' own clocks")
+			b.row(role).rule(ownClocks)
 		}
 	}
 	b.guestsInside()
@@ -132,27 +134,24 @@ func (b *books) lost(unknown map[record.Role]bool) {
 
 // byGroups sets the workload's CPU time from the sandboxes' groups. It returns false
 // unless all of the workload is in groups that were read at both ends.
-func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[record.Role]bool) bool {
-	role := b.owner(-1)
-	if role != record.RoleWorkload {
+func (b *books) byGroups(spent map[*record.Process]used, ns map[record.Role]int64, unknown map[record.Role]bool) bool {
+	const role = record.RoleWorkload
+	if b.owner(-1) != role {
 		return false
 	}
 	inside, others, members := 0, int64(0), int64(0)
-	for i := range b.end.Processes {
-		p := &b.end.Processes[i]
+	for p := range Each(b.end.Processes) {
 		main, guest := b.chargedTo(p)
-		if p.Role == role {
-			if !main {
-				return false // some are elsewhere: two clocks would be mixed
-			}
+		u := spent[p]
+		switch {
+		case p.Role == role && !main:
+			return false // some are elsewhere: two clocks would be mixed
+		case p.Role == role:
 			inside++
 			continue
-		}
-		u := spent[i]
-		if !main && !guest {
+		case !main && !guest:
 			continue
-		}
-		if !u.known {
+		case !u.known:
 			return false
 		}
 		members++
@@ -170,21 +169,15 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 	if !known {
 		return false
 	}
-	rest := total - others
-	if rest < 0 {
-		if rest < -2*tick*(members+1) {
-			unknown[role] = true
-			b.row(role).rule("CPU: unknown, the other members of its cgroups used more than the cgroups did")
-			return true
-		}
-		rest = 0
+	r, rest := b.row(role), total-others
+	if rest < -2*tick*(members+1) {
+		unknown[role] = true
+		r.rule("CPU: unknown, the other members of its cgroups used more than the cgroups did")
+		return true
 	}
-	ns[role], unknown[role] = rest, false
-	r := b.row(role)
-	for i, rule := range r.Rules {
-		if rule == "CPU: its processes' own clocks" {
-			r.Rules[i] = "CPU: the clocks of the sandboxes' cgroups less those of their other members"
-		}
+	ns[role], unknown[role] = max(rest, 0), false
+	if i := slices.Index(r.Rules, ownClocks); i >= 0 {
+		r.Rules[i] = "CPU: the clocks of the sandboxes' cgroups less those of their other members"
 	}
 	return true
 }
@@ -249,12 +242,8 @@ func (b *books) ended(ns map[record.Role]int64, unknown map[record.Role]bool) {
 func (b *books) chargedTo(p *record.Process) (main, guest bool) {
 	for i := range p.Groups {
 		at, ok := cpuPath(&p.Groups[i])
-		in := ok && holder(b.cpuTops, at) != nil
-		if i == 0 {
-			main, guest = in, in
-		} else {
-			guest = in
-		}
+		guest = ok && holder(b.cpuTops, at) != nil
+		main = main || i == 0 && guest
 	}
 	return main, guest
 }
