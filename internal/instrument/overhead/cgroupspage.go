@@ -6,6 +6,18 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
+// cgroupUsage are the columns of a cgroup, and their figures.
+var cgroupUsage = []struct {
+	usage, title, quantity, of string
+	show                       func(float64) string
+}{
+	{"tasks", "tasks", "cgroup-tasks", "", page.Count},
+	{"cpu", "%CPU", "cgroup-cpu", "", func(cpus float64) string { return page.Tenths(100 * cpus) }},
+	{"memory", "memory", "cgroup-memory", "", page.Memory},
+	{"input", "input/s", "cgroup-io", "input", page.Memory},
+	{"output", "output/s", "cgroup-io", "output", page.Memory},
+}
+
 // cgroups lists the cgroups of every target as systemd-cgtop does.
 func cgroups(v *Judgement, t *Table, first bool) *page.Section {
 	var rows []ledger.Cgroup
@@ -23,17 +35,14 @@ func cgroups(v *Judgement, t *Table, first bool) *page.Section {
 	}
 	s := titled(t, "cgroups, as systemd-cgtop shows them")
 	m.AddIf("groups", page.Each(rows, func(g *ledger.Cgroup) page.Cell { return orDot(g.Count > 1, page.Count(float64(g.Count))) }))
-	m.Add("tasks", page.Each(rows, func(g *ledger.Cgroup) page.Cell {
-		return known(g.Tasks, func(n int64) string { return page.Count(float64(n)) })
-	}))
-	m.Add("%CPU", page.Each(rows, func(g *ledger.Cgroup) page.Cell {
-		return known(g.CPU, func(cpus float64) string { return page.Tenths(100 * cpus) })
-	}))
-	m.Add("memory", page.Each(rows, func(g *ledger.Cgroup) page.Cell {
-		return known(g.Memory, func(n int64) string { return page.Memory(float64(n)) })
-	}))
-	m.Add("input/s", page.Each(rows, func(g *ledger.Cgroup) page.Cell { return known(g.Input, page.Memory) }))
-	m.Add("output/s", page.Each(rows, func(g *ledger.Cgroup) page.Cell { return known(g.Output, page.Memory) }))
+	for _, u := range cgroupUsage {
+		m.Add(u.title, page.Each(rows, func(g *ledger.Cgroup) page.Cell {
+			if v, known := g.Usage[u.usage]; known {
+				return page.Words(u.show(v))
+			}
+			return page.Words(page.None)
+		}))
+	}
 	m.AddText("who", page.Each(rows, func(g *ledger.Cgroup) page.Cell {
 		if g.Around {
 			return page.Words("around")
@@ -52,11 +61,3 @@ func cgroups(v *Judgement, t *Table, first bool) *page.Section {
 
 // shownCgroup is the maximum length of a path in the table.
 const shownCgroup = 36
-
-// known formats a value that may not have been read.
-func known[N int64 | float64](v *N, show func(N) string) page.Cell {
-	if v == nil {
-		return page.Words(page.None)
-	}
-	return page.Words(show(*v))
-}

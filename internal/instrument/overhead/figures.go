@@ -199,18 +199,10 @@ func (l *listed) cgroup(g *ledger.Cgroup) {
 		where[1] += ", nested"
 	}
 	l.add("cgroups", float64(g.Count), where...)
-	if g.Tasks != nil {
-		l.add("cgroup-tasks", float64(*g.Tasks), where...)
-	}
-	if g.CPU != nil {
-		l.add("cgroup-cpu", *g.CPU, where...)
-	}
-	if g.Memory != nil {
-		l.add("cgroup-memory", float64(*g.Memory), where...)
-	}
-	if g.Input != nil {
-		l.add("cgroup-io", *g.Input, append(where, "of", "input")...)
-		l.add("cgroup-io", *g.Output, append(where, "of", "output")...)
+	for _, u := range cgroupUsage {
+		if v, known := g.Usage[u.usage]; known {
+			l.add(u.quantity, v, append(where, "of", u.of)...)
+		}
 	}
 }
 

@@ -17,13 +17,12 @@ type Cgroup struct {
 	Path   string        // of the first group
 	Count  int
 
-	// The following are sums over all groups, at the end of the phase or as a mean over
-	// it. Each is nil if one group has no such reading.
-	Tasks  *int64   // processes and threads
-	CPU    *float64 // CPUs
-	Memory *int64   // bytes, including page cache
-	Input  *float64 // bytes per second read from devices
-	Output *float64 // bytes per second written; cgroup v1 does not account writeback of the page cache
+	// Usage has sums over all groups, at the end of the phase or as a mean over it: "tasks",
+	// which are processes and threads; "cpu" in CPUs; "memory" in bytes, including page cache;
+	// "input" and "output" in bytes per second read from and written to devices. A sum is
+	// missing if one group has no such reading. cgroup v1 does not account writeback of the
+	// page cache.
+	Usage map[string]float64
 }
 
 // cgroups lists the groups of a target, parents first.
@@ -47,28 +46,28 @@ func (b *books) cgroups() {
 }
 
 func (b *books) cgroup(g, old *record.Group, around bool) Cgroup {
-	out := Cgroup{Charge: g.Charge, Around: around, Nested: g.Nested, Path: g.Path, Count: 1}
+	out := Cgroup{Charge: g.Charge, Around: around, Nested: g.Nested, Path: g.Path, Count: 1, Usage: map[string]float64{}}
 	if !around {
 		out.Roles = b.rolesIn([]*record.Group{g}, g.Charge)
 	}
 	if slices.Contains(g.Controllers, "pids") {
-		out.Tasks = &g.Pids
+		out.Usage["tasks"] = float64(g.Pids)
 	}
 	if g.Memory != nil {
-		out.Memory = &g.Memory.Usage
+		out.Usage["memory"] = float64(g.Memory.Usage)
 	}
 	took := float64(b.took())
 	if old == nil || took == 0 {
 		return out
 	}
 	if g.CPU != nil && old.CPU != nil && *g.CPU >= *old.CPU {
-		out.CPU = new(float64(*g.CPU-*old.CPU) / took)
+		out.Usage["cpu"] = float64(*g.CPU-*old.CPU) / took
 	}
 	reads := func(g *record.Group) bool {
 		return slices.Contains(g.Controllers, "blkio") || slices.Contains(g.Controllers, "io")
 	}
 	if b.counted() && reads(g) && reads(old) && g.ReadBytes >= old.ReadBytes && g.WriteBytes >= old.WriteBytes {
-		out.Input, out.Output = new(1e9*float64(g.ReadBytes-old.ReadBytes)/took), new(1e9*float64(g.WriteBytes-old.WriteBytes)/took)
+		out.Usage["input"], out.Usage["output"] = 1e9*float64(g.ReadBytes-old.ReadBytes)/took, 1e9*float64(g.WriteBytes-old.WriteBytes)/took
 	}
 	return out
 }
@@ -83,14 +82,11 @@ func (b *books) counted() bool {
 // join adds another group of the same kind.
 func (c *Cgroup) join(o *Cgroup) {
 	c.Count++
-	c.Tasks, c.Memory = added(c.Tasks, o.Tasks), added(c.Memory, o.Memory)
-	c.CPU, c.Input, c.Output = added(c.CPU, o.CPU), added(c.Input, o.Input), added(c.Output, o.Output)
-}
-
-func added[N int64 | float64](a, b *N) *N {
-	if a == nil || b == nil {
-		return nil
+	for of := range c.Usage {
+		if n, known := o.Usage[of]; known {
+			c.Usage[of] += n
+		} else {
+			delete(c.Usage, of)
+		}
 	}
-	sum := *a + *b
-	return &sum
 }
