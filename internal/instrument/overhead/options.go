@@ -106,15 +106,11 @@ func (o *Options) Wrong() option.FieldErrors {
 	if o.URL == "" && slices.Contains(o.Phases, string(PhaseLoad)) {
 		all = append(all, option.Wrongf("phases", "the load is missing: write load, such as http://:8080/"))
 	}
-	if o.Check != nil {
-		all = append(all, o.Check.wrong("check")...)
-	}
+	all = append(all, o.Check.wrong("check")...)
 	if o.Allocatable != nil && o.Allocatable.Declared {
 		all = append(all, option.Wrongf("allocatable", "a RuntimeClass declares no allocatable resources: omit it to use those of the cluster's node"))
-	} else if o.Allocatable != nil {
-		all = append(all, o.Allocatable.wrong("allocatable")...)
 	}
-	return all
+	return append(all, o.Allocatable.wrong("allocatable")...)
 }
 
 // MarshalJSON writes the form of a record.

@@ -125,9 +125,9 @@ func kindOfQuantity(word string) (kind, quantity string) {
 }
 
 // wrong accepts 0 for either value, as Kubernetes does.
-func (p PodFixed) wrong(key string) option.FieldErrors {
+func (p *PodFixed) wrong(key string) option.FieldErrors {
 	var all option.FieldErrors
-	if p.Declared {
+	if p == nil || p.Declared {
 		return nil
 	}
 	if p.CPU < 0 || p.CPU > terms.MaxCPU*1000 {
