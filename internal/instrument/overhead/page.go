@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -49,14 +48,8 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 
 // roundsIn returns the number of rounds in a table: "3 rounds", "2–3 rounds".
 func roundsIn(t *Table) string {
-	var rounds []int
-	for c := range ledger.Each(t.Cells) {
-		rounds = append(rounds, c.Rounds)
-	}
-	if rounds == nil {
-		return "no round"
-	}
-	least, most := slices.Min(rounds), slices.Max(rounds)
+	byRounds := func(a, b Cell) int { return a.Rounds - b.Rounds }
+	least, most := slices.MinFunc(t.Cells, byRounds).Rounds, slices.MaxFunc(t.Cells, byRounds).Rounds
 	if least == most {
 		return page.Amount(most, "round")
 	}
