@@ -52,8 +52,7 @@ func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 			text += fmt.Sprintf(", %s MiB of it charged outside the pod", page.MiB(per(float64(out))))
 		}
 	}
-	if k := slices.IndexFunc(j.Classes, func(c RuntimeClass) bool { return c.Target == t.Name }); k >= 0 {
-		c := &j.Classes[k]
+	if c := j.class(t.Name); c != nil {
 		said := fmt.Sprintf("podFixed %dMi, %dm", (c.Memory+1<<20-1)>>20, c.CPU)
 		switch {
 		case c.Not != "":

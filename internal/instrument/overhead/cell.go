@@ -14,7 +14,6 @@ import (
 // are too small: they count only if there are no complete ones.
 func (j *judging) cell(target string, s Step) Cell {
 	c := Cell{Step: s, Target: target}
-	var whole []*closedPhase
 	for _, p := range j.phases {
 		switch {
 		case p.visit.Target != target || p.step() != s:
@@ -26,15 +25,14 @@ func (j *judging) cell(target string, s Step) Cell {
 		default:
 			c.closed = append(c.closed, p)
 			if p.ledger.Complete {
-				whole = append(whole, p)
+				c.counts = append(c.counts, p)
 			}
 		}
 	}
-	if len(whole) == 0 {
-		whole = slices.Clone(c.closed)
+	if c.counts == nil {
+		c.counts = c.closed
 	}
-	c.Rounds, c.counts = len(whole), slices.Clone(whole)
-	if c.Rounds == 0 {
+	if c.Rounds = len(c.counts); c.Rounds == 0 {
 		return c
 	}
 	labels := s.labels(target)
@@ -50,22 +48,20 @@ func (j *judging) cell(target string, s Step) Cell {
 	if least {
 		c.CPU.Reasons = []string{"at least: the CPU time of some role is not known"}
 	}
-	if len(whole) < len(c.closed) {
+	if c.Rounds < len(c.closed) {
 		c.Sum.Reasons = []string{"of the rounds that could be read whole"}
 	}
-	j.calibrate(&c, whole, labels)
-	slices.SortStableFunc(whole, func(a, b *closedPhase) int { return cmp.Compare(a.ledger.Sum, b.ledger.Sum) })
-	middle := whole[(len(whole)-1)/2]
+	j.calibrate(&c, labels)
+	bySum := slices.SortedStableFunc(slices.Values(c.counts), func(a, b *closedPhase) int { return cmp.Compare(a.ledger.Sum, b.ledger.Sum) })
+	middle := bySum[(c.Rounds-1)/2]
 	c.Ledger, c.Series = middle.ledger, overTime(middle.phase, labels)
 	return c
 }
 
 // rowOf returns the row of a role, or an empty row.
 func rowOf(l *ledger.Ledger, role record.Role) ledger.Row {
-	for _, r := range l.Rows {
-		if r.Role == role {
-			return r
-		}
+	if r := ledger.Find(l.Rows, func(r *ledger.Row) bool { return r.Role == role }); r != nil {
+		return *r
 	}
 	return ledger.Row{Role: role}
 }
@@ -113,10 +109,10 @@ func loadCPU(l *ledger.Ledger) []record.Role {
 
 // calibrate compares measured with requested load, as medians over the rounds. Both are
 // unknown without an idle phase in the same visit.
-func (j *judging) calibrate(c *Cell, rounds []*closedPhase, labels figure.Labels) {
+func (j *judging) calibrate(c *Cell, labels figure.Labels) {
 	var expected, measured, spun []float64
 	above, asked := stat.Rounds{}, stat.Rounds{}
-	for _, p := range rounds {
+	for _, p := range c.counts {
 		w, n := p.phase.End.Work, float64(p.phase.Sandboxes)
 		idle := j.idleBefore(p)
 		if w == nil || n == 0 || idle == nil {

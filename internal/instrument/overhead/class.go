@@ -88,16 +88,16 @@ func (j *judging) classes() {
 		if t.Kind == "host" || t.Kind == "floor" {
 			continue
 		}
-		if c, ok := j.class(t); ok {
+		if c, ok := j.recommend(t); ok {
 			j.Classes = append(j.Classes, c)
 		}
 	}
 }
 
-// class returns the maximum that any phase needed in any round. Kubernetes adds
+// recommend returns the maximum that any phase needed in any round. Kubernetes adds
 // overhead.podFixed to the pod's requests and to the limits of the pod's cgroup. The
 // workload's own memory is already in the requests and limits of the containers.
-func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
+func (j *judging) recommend(t *record.Target) (RuntimeClass, bool) {
 	c := RuntimeClass{Target: t.Name, Handler: handler(t.Name)}
 	var most, maxCPU needs
 	var unexplained string

@@ -98,12 +98,7 @@ func (j *judging) unclaimed(s *Scaling) {
 }
 
 func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
-	for i := range l.Groups {
-		if l.Groups[i].Charge == charge {
-			return &l.Groups[i]
-		}
-	}
-	return nil
+	return ledger.Find(l.Groups, func(g *ledger.GroupRow) bool { return g.Charge == charge })
 }
 
 // blind adds a finding about an engine that reports less than half of the memory.

@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -90,21 +91,16 @@ func (j *judging) close() {
 				continue // interrupted, not a failure of the target
 			}
 			c := &closedPhase{visit: v, phase: p, failure: p.End.Failure}
-			if c.failure == nil && p.Begin != nil && p.Begin.Failure != nil {
-				c.failure = p.Begin.Failure
-			}
-			j.Total++
-			if c.failure == nil && p.Begin != nil {
-				c.failure = ledger.Failed(p.Begin, p.End)
+			if p.Begin != nil {
+				c.failure = cmp.Or(c.failure, p.Begin.Failure, ledger.Failed(p.Begin, p.End))
 			}
 			if c.failure == nil {
-				l, err := v.Close(i, j.Record.Header.Environment.CPUs)
-				c.ledger = l
-				if err != nil {
+				var err error
+				if c.ledger, err = v.Close(i, j.Record.Header.Environment.CPUs); err != nil {
 					c.failure = &record.Failure{Kind: record.FailState, Detail: err.Error()}
 				}
 			}
-			if c.failure != nil {
+			if j.Total++; c.failure != nil {
 				j.Failed++
 			}
 			j.phases = append(j.phases, c)
@@ -210,11 +206,7 @@ func (j *Judgement) at(target string, s Step) *Cell {
 
 // of returns the cell of a target, or nil if it has no results.
 func (t *Table) of(target string) *Cell {
-	i := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == target })
-	if i < 0 {
-		return nil
-	}
-	return &t.Cells[i]
+	return ledger.Find(t.Cells, func(c *Cell) bool { return c.Target == target })
 }
 
 // idleOf returns the idle cell of a target with n sandboxes.

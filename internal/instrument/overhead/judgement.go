@@ -122,6 +122,11 @@ type RuntimeClass struct {
 	Not     string // why YAML is empty; "" if it is not
 }
 
+// class returns the recommendation for a target, or nil.
+func (j *Judgement) class(target string) *RuntimeClass {
+	return ledger.Find(j.Classes, func(c *RuntimeClass) bool { return c.Target == target })
+}
+
 // Check is the result of checking an existing pod overhead.
 type Check struct {
 	Target string

@@ -34,12 +34,9 @@ func inShort(v *Judgement) *page.Section {
 		if idle != nil {
 			rows[i].idle = v.at(t.Name, idle.Step)
 		}
-		rows[i].why = v.why(t.Name, idle)
-		if k := slices.IndexFunc(v.Scaling, func(s Scaling) bool { return s.Target == t.Name }); k >= 0 {
-			rows[i].slope = v.Scaling[k].slope("memory")
-		}
-		if k := slices.IndexFunc(v.Classes, func(c RuntimeClass) bool { return c.Target == t.Name }); k >= 0 {
-			rows[i].class = &v.Classes[k]
+		rows[i].why, rows[i].class = v.why(t.Name, idle), v.class(t.Name)
+		if s := ledger.Find(v.Scaling, func(s *Scaling) bool { return s.Target == t.Name }); s != nil {
+			rows[i].slope = s.slope("memory")
 		}
 	}
 	least, open := false, false

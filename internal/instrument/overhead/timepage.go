@@ -73,10 +73,7 @@ func coursesOf(c *Cell, all bool) (out figure.Set) {
 
 // series returns the series with a name, or nil.
 func (c *Cell) series(name string) *figure.Figure {
-	if i := slices.IndexFunc(c.Series, func(f figure.Figure) bool { return f.Labels.Get("series") == name }); i >= 0 {
-		return &c.Series[i]
-	}
-	return nil
+	return ledger.Find(c.Series, func(f *figure.Figure) bool { return f.Labels.Get("series") == name })
 }
 
 // together adds two series with the same sample times, under another name.

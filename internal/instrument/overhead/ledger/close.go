@@ -81,6 +81,16 @@ func Each[T any](all []T) iter.Seq[*T] {
 	}
 }
 
+// Find returns the first wanted element, or nil.
+func Find[T any](all []T, wanted func(*T) bool) *T {
+	for one := range Each(all) {
+		if wanted(one) {
+			return one
+		}
+	}
+	return nil
+}
+
 // identity identifies a process even if its pid is reused.
 type identity struct {
 	pid   int

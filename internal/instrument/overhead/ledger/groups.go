@@ -92,11 +92,7 @@ func cpuPath(m *record.Membership) (string, bool) { return path(m, "cpuacct", "c
 
 // groupAt returns the group at a path, or nil.
 func groupAt(groups []record.Group, path string) *record.Group {
-	i := slices.IndexFunc(groups, func(g record.Group) bool { return g.Path == path })
-	if i < 0 {
-		return nil
-	}
-	return &groups[i]
+	return Find(groups, func(g *record.Group) bool { return g.Path == path })
 }
 
 // earlier returns the memory charge of a group before the sandboxes. It is zero for
