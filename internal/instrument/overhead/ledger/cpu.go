@@ -241,8 +241,7 @@ func (b *books) ended(ns map[record.Role]int64, unknown map[record.Role]bool) {
 // charged to the sandboxes' own groups.
 func (b *books) chargedTo(p *record.Process) (main, guest bool) {
 	for i := range p.Groups {
-		at, ok := cpuPath(&p.Groups[i])
-		guest = ok && holder(b.cpuTops, at) != nil
+		guest = holder(b.cpuTops, cpuPath(&p.Groups[i])) != nil
 		main = main || i == 0 && guest
 	}
 	return main, guest

@@ -32,9 +32,8 @@ func ofOwn(g *record.Group) bool { return g.Charge != record.ChargeShared }
 // unaccounted marks the ledger incomplete if a process is charged to an own group
 // that could not be read. Memory that only the group accounts is then missing.
 func (b *books) unaccounted(own []*record.Group) {
-	for i := range b.end.Processes {
-		path, ok := memoryPath(&b.end.Processes[i])
-		if ok && holder(own, path) != nil && holder(b.memoryTops, path) == nil {
+	for p := range Each(b.end.Processes) {
+		if at := memoryPath(p); holder(own, at) != nil && holder(b.memoryTops, at) == nil {
 			b.l.Complete = false
 		}
 	}
@@ -60,9 +59,10 @@ func holds(group, path string) bool {
 	return group == path || group == "/" || strings.HasPrefix(path, group+"/")
 }
 
+// holder returns the group that has a path, or nil if none has or the path is unknown.
 func holder(groups []*record.Group, path string) *record.Group {
 	for _, g := range groups {
-		if holds(g.Path, path) {
+		if path != "" && holds(g.Path, path) {
 			return g
 		}
 	}
@@ -71,24 +71,25 @@ func holder(groups []*record.Group, path string) *record.Group {
 
 // memoryPath returns the cgroup that a process's memory is charged to. On v1 it is the
 // group of the memory controller, on v2 the only one.
-func memoryPath(p *record.Process) (string, bool) {
+func memoryPath(p *record.Process) string {
 	if len(p.Groups) == 0 {
-		return "", false
+		return ""
 	}
 	return path(&p.Groups[0], "memory")
 }
 
-// path returns the path of the first mounted controller, or the v2 path.
-func path(m *record.Membership, controllers ...string) (string, bool) {
+// path returns the path of the first mounted controller, or the v2 path. It returns "" if
+// the path is unknown.
+func path(m *record.Membership, controllers ...string) string {
 	for _, c := range append(controllers, "") {
 		if at, ok := m.Paths[c]; ok {
-			return at, true
+			return at
 		}
 	}
-	return "", false
+	return ""
 }
 
-func cpuPath(m *record.Membership) (string, bool) { return path(m, "cpuacct", "cpu") }
+func cpuPath(m *record.Membership) string { return path(m, "cpuacct", "cpu") }
 
 // groupAt returns the group at a path, or nil.
 func groupAt(groups []record.Group, path string) *record.Group {
@@ -208,16 +209,14 @@ func (b *books) groupTime(groups []*record.Group) (ns int64, known bool) {
 // own group of the sandbox does not count for the shared parent group.
 func (b *books) rolesIn(groups []*record.Group, charge record.Charge) []record.Role {
 	found := map[record.Role]bool{}
-	inside := func(at string, ok bool) bool {
-		return ok && holder(groups, at) != nil &&
+	inside := func(at string) bool {
+		return holder(groups, at) != nil &&
 			(charge != record.ChargeShared || holder(b.memoryTops, at) == nil && holder(b.cpuTops, at) == nil)
 	}
 	for p := range Each(b.end.Processes) {
 		for j := range p.Groups {
 			m := &p.Groups[j]
-			memory, hasMemory := path(m, "memory")
-			cpu, hasCPU := cpuPath(m)
-			if !inside(memory, hasMemory) && !inside(cpu, hasCPU) {
+			if !inside(path(m, "memory")) && !inside(cpuPath(m)) {
 				continue
 			}
 			if j > 0 && p.VCPU > 0 {
@@ -241,7 +240,7 @@ func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 		group = group.plus(m)
 	}
 	for p := range Each(b.end.Processes) {
-		if at, ok := memoryPath(p); ok && p.Read && holder(groups, at) != nil {
+		if p.Read && holder(groups, memoryPath(p)) != nil {
 			mapped = mapped.plus(b.has(p))
 		}
 	}
@@ -253,8 +252,8 @@ func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 func (b *books) places() {
 	own := tops(b.end, ofOwn)
 	for p := range Each(b.end.Processes) {
-		where, ok := memoryPath(p)
-		if p.Lane < 0 || !ok {
+		where := memoryPath(p)
+		if p.Lane < 0 || where == "" {
 			continue
 		}
 		charge := record.ChargeShared

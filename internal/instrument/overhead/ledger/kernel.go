@@ -49,17 +49,15 @@ func (b *books) kernel() {
 		}
 	}
 	for p := range Each(b.end.Processes) {
-		if at, ok := memoryPath(p); ok {
-			if g := holder(b.memoryTops, at); g != nil && !countsNone(g.Memory) {
-				continue
-			} else if g != nil {
-				blind[g] = true
-				add(p, 1)
-				continue
-			}
+		g := holder(b.memoryTops, memoryPath(p))
+		if g != nil && !countsNone(g.Memory) {
+			continue
+		}
+		if add(p, 1); g != nil {
+			blind[g] = true
+			continue
 		}
 		members++
-		add(p, 1)
 		if old := b.was[idOf(p)]; old != nil {
 			add(old, -1)
 		}
@@ -146,7 +144,7 @@ func (b *books) cache() {
 	c.Node = b.end.Host.Cache() - b.before.Host.Cache()
 	var inside int64 // mapped by processes in own groups
 	for p := range Each(b.end.Processes) {
-		if at, ok := memoryPath(p); ok && holder(b.memoryTops, at) != nil {
+		if holder(b.memoryTops, memoryPath(p)) != nil {
 			inside += p.PSSFile
 		}
 	}
