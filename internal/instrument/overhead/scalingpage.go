@@ -13,55 +13,51 @@ import (
 
 // calibrations shows the phases with a requested usage.
 func calibrations(v *Judgement) *page.Section {
-	type load struct {
-		cell *Cell
-		cpu  bool
-	}
-	m := &page.Table{Columns: []page.Column{{}, {Title: "target"}}}
-	var rows []load
-	for t := range ledger.Each(v.Tables) {
-		phase := page.Heading(t.Phase)
-		if t.Sandboxes != 1 {
-			phase += fmt.Sprintf(" × %d", t.Sandboxes)
+	m := page.Names("", "target")
+	var rows []Cell
+	for _, c := range v.cells() {
+		if c.Expected <= 0 {
+			continue
 		}
-		above := phase
-		for c := range ledger.Each(t.Cells) {
-			if c.Expected <= 0 || c.Rounds == 0 {
-				continue
-			}
-			m.Row(page.Cell{Head: above, Label: phase}, targetCell(c))
-			rows = append(rows, load{c, kindOf(t.Phase) == PhaseSpin})
-			above = ""
+		phase := page.Heading(c.Phase)
+		if c.Sandboxes != 1 {
+			phase += fmt.Sprintf(" × %d", c.Sandboxes)
 		}
+		name := page.Cell{Head: phase, Label: phase}
+		if n := len(rows); n > 0 && rows[n-1].Step == c.Step {
+			name.Head = ""
+		}
+		m.Row(name, targetCell(c))
+		rows = append(rows, *c)
 	}
 	if rows == nil {
 		return nil
 	}
-	show := func(t *load, v float64) string {
-		if t.cpu {
+	show := func(c *Cell, v float64) string {
+		if kindOf(c.Phase) == PhaseSpin {
 			return ratio(1000*v, "%.1f m")
 		}
 		return page.Memory(v)
 	}
 	s := &page.Section{Title: "calibration: requested vs. measured", Style: term.Bold}
-	m.Add("requested", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Expected)) }))
-	m.Add("measured", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Measured)) }))
-	m.AddIf("reported", page.Each(rows, func(t *load) page.Cell {
-		if _, short := t.cell.used(); !short {
+	m.Add("requested", page.Each(rows, func(c *Cell) page.Cell { return page.Words(show(c, c.Expected)) }))
+	m.Add("measured", page.Each(rows, func(c *Cell) page.Cell { return page.Words(show(c, c.Measured)) }))
+	m.AddIf("reported", page.Each(rows, func(c *Cell) page.Cell {
+		if _, short := c.used(); !short {
 			return page.Words(page.Dot)
 		}
-		return page.Words(show(t, t.cell.Spun))
+		return page.Words(show(c, c.Spun))
 	}))
-	m.Add("error", page.Each(rows, func(t *load) page.Cell {
+	m.Add("error", page.Each(rows, func(c *Cell) page.Cell {
 		off := page.Growth
-		if t.cpu {
+		if kindOf(c.Phase) == PhaseSpin {
 			off = func(v float64) string { return ratio(1000*v, "%+.1f m") }
 		}
-		used, _ := t.cell.used()
-		return difference(t.cell.Measured, used, 0, off)
+		used, _ := c.used()
+		return difference(c.Measured, used, 0, off)
 	}))
 	notes := lines{"requested memory or CPU of each sandbox, and measured usage above idle, per sandbox"}
-	notes.addIf(slices.ContainsFunc(rows, func(t load) bool { _, short := t.cell.used(); return short }),
+	notes.addIf(slices.ContainsFunc(rows, func(c Cell) bool { _, short := c.used(); return short }),
 		"reported: usage that a load below its request reports; the error is relative to it")
 	s.Table, s.Notes = m, notes
 	return s
