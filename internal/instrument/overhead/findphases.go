@@ -3,7 +3,6 @@ package overhead
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/record"
@@ -12,43 +11,32 @@ import (
 // put adds a finding about one phase. by is its severity: per code only the worst is kept.
 type put func(by float64, code, level, message, advice string)
 
-// rules are the checks of one target in one phase, in the order of their findings.
-var rules = []struct {
-	codes []string
-	look  func(j *judging, c *Cell, put put)
-}{
-	{[]string{foundOutside}, (*judging).chargedOutside},
-	{[]string{foundUnlimited}, (*judging).unlimited},
-	{[]string{foundBlind}, (*judging).blind},
-	{[]string{foundResidual}, (*judging).residual},
-	{[]string{foundCalibration, foundShort}, (*judging).calibration},
-	{[]string{foundCacheHeavy}, (*judging).cacheHeavy},
-	{[]string{foundThrottled}, (*judging).throttled},
-	{[]string{foundOthers}, (*judging).othersUnclear},
-}
+// rules are the checks of one target in one phase. ofPhases are their findings in order.
+var (
+	rules = []func(j *judging, c *Cell, put put){(*judging).chargedOutside, (*judging).unlimited, (*judging).blind, (*judging).residual,
+		(*judging).calibration, (*judging).cacheHeavy, (*judging).throttled, (*judging).othersUnclear}
+	ofPhases = []string{foundOutside, foundUnlimited, foundBlind, foundResidual, foundCalibration, foundShort, foundCacheHeavy, foundThrottled, foundOthers}
+)
 
 // phasesOf adds the findings about a target's phases, the worst per code.
 func (j *judging) phasesOf(target *record.Target) {
-	for _, rule := range rules {
-		if target.Kind == "host" && slices.Contains(rule.codes, foundOutside) {
-			continue // it has no pod
+	worst, found := map[string]float64{}, map[string]record.Finding{}
+	for _, c := range j.cells() {
+		if c.Target != target.Name || c.Rounds == 0 {
+			continue
 		}
-		worst, found := map[string]float64{}, map[string]record.Finding{}
-		for _, c := range j.cells() {
-			if c.Target != target.Name || c.Rounds == 0 {
-				continue
-			}
-			rule.look(j, c, func(by float64, code, level, message, advice string) {
+		for _, look := range rules {
+			look(j, c, func(by float64, code, level, message, advice string) {
 				if old, is := worst[code]; !is || by > old {
 					worst[code] = by
 					found[code] = record.Finding{Code: code, Level: level, Target: target.Name, Op: c.Phase, Lanes: c.Sandboxes, Message: message, Advice: advice}
 				}
 			})
 		}
-		for _, code := range rule.codes {
-			if f, is := found[code]; is {
-				j.found.Add(f)
-			}
+	}
+	for _, code := range ofPhases {
+		if f, is := found[code]; is && (code != foundOutside || target.Kind != "host") { // the host has no pod
+			j.found.Add(f)
 		}
 	}
 }
