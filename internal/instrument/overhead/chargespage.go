@@ -18,14 +18,10 @@ const shownPath = 32
 // a shared group that one of their roles is charged to. A shared group has no figures of
 // its own here: they cover all its members, and the whole node for the root.
 type charge struct {
-	name   page.Cell
-	charge record.Charge
-	count  int
-	group  *ledger.GroupRow // nil for a shared group
-	own    int64            // bytes of the sandboxes' processes in it
-	ownOK  bool
-	who    []record.Role
-	path   string
+	*ledger.GroupRow
+	name  page.Cell
+	own   int64 // bytes of the sandboxes' processes in it
+	ownOK bool
 }
 
 // chargesOf returns the lines of a target: its own groups, then shared ones.
@@ -35,20 +31,18 @@ func chargesOf(c *Cell) (out []charge) {
 		if g.Charge == record.ChargeShared {
 			continue
 		}
-		line := charge{charge: g.Charge, count: g.Count, group: g, who: g.Roles}
+		line := charge{GroupRow: g}
 		for _, p := range l.Places {
 			if p.Charge == g.Charge {
 				line.own, line.ownOK = line.own+p.Memory, true
 			}
 		}
-		if len(g.Paths) > 0 {
-			line.path = g.Paths[0]
-		}
 		out = append(out, line)
 	}
 	for _, p := range l.Places {
 		if p.Charge == record.ChargeShared {
-			out = append(out, charge{charge: p.Charge, count: p.Count, own: p.Memory, ownOK: true, who: []record.Role{p.Role}, path: p.Path})
+			g := &ledger.GroupRow{Charge: p.Charge, Count: p.Count, Roles: []record.Role{p.Role}, Paths: []string{p.Path}}
+			out = append(out, charge{GroupRow: g, own: p.Memory, ownOK: true})
 		}
 	}
 	for i, name := 0, targetCell(c); i < len(out); i++ {
@@ -60,7 +54,7 @@ func chargesOf(c *Cell) (out []charge) {
 // charges shows which cgroup is charged.
 func charges(t *Table, first bool) *page.Section {
 	s := titled(t, "charged cgroups")
-	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "charge"}}}
+	m := page.Names("target", "charge")
 	var rows []charge
 	for c := range ledger.Each(t.Cells) {
 		rows = append(rows, chargesOf(c)...)
@@ -70,21 +64,19 @@ func charges(t *Table, first bool) *page.Section {
 	}
 	unlimited := false
 	for r := range ledger.Each(rows) {
-		unlimited = unlimited || r.charge == record.ChargeOverhead && r.group.Limit == 0
-		m.Row(r.name, page.Words(page.Heading(string(r.charge))))
+		unlimited = unlimited || r.Charge == record.ChargeOverhead && r.Limit == 0
+		m.Row(r.name, page.Words(page.Heading(string(r.Charge))))
 	}
 	own := func(show func(*ledger.GroupRow) page.Cell) []page.Cell {
 		return page.Each(rows, func(r *charge) page.Cell {
-			if r.group == nil {
+			if r.Charge == record.ChargeShared {
 				return page.Words(page.Dot)
 			}
-			return show(r.group)
+			return show(r.GroupRow)
 		})
 	}
-	m.Add("groups", page.Each(rows, func(r *charge) page.Cell { return page.Words(page.Count(float64(r.count))) }))
-	m.Add("sandboxes' MiB", page.Each(rows, func(r *charge) page.Cell {
-		return orDot(r.ownOK, page.MiB(r.own))
-	}))
+	m.Add("groups", page.Each(rows, func(r *charge) page.Cell { return page.Words(page.Count(float64(r.Count))) }))
+	m.Add("sandboxes' MiB", page.Each(rows, func(r *charge) page.Cell { return orDot(r.ownOK, page.MiB(r.own)) }))
 	m.Add("usage MiB", own(func(g *ledger.GroupRow) page.Cell { return page.Words(page.MiB(g.Usage)) }))
 	m.Add("peak", own(func(g *ledger.GroupRow) page.Cell { return someMiB(g.Peak) }))
 	m.Add("limit", own(func(g *ledger.GroupRow) page.Cell {
@@ -98,10 +90,8 @@ func charges(t *Table, first bool) *page.Section {
 		return out
 	}))
 	m.Add("CPU m", own(func(g *ledger.GroupRow) page.Cell { return page.Words(page.Milli(g.CPU)) }))
-	m.AddText("who", page.Each(rows, func(r *charge) page.Cell { return page.Words(rolesText(r.who)) }))
-	m.AddText("path", page.Each(rows, func(r *charge) page.Cell {
-		return orDot(r.path != "", page.Middle(term.Clean(r.path), shownPath))
-	}))
+	m.AddText("who", page.Each(rows, func(r *charge) page.Cell { return page.Words(rolesText(r.Roles)) }))
+	m.AddText("path", page.Each(rows, func(r *charge) page.Cell { return page.Words(page.Middle(term.Clean(r.Paths[0]), shownPath)) }))
 	var notes lines
 	notes.addIf(first,
 		"pod: the requested group and its descendants; overhead: another group of the sandbox; shared: a group with other members, by charged role",
