@@ -34,18 +34,9 @@ var leavings = []struct {
 	{"left", "cgroups", "cgroups", func(v *ledger.Visit) (float64, bool) { return v.Left("cgroups") }, page.Count},
 	{"left", "processes", "processes", func(v *ledger.Visit) (float64, bool) { return v.Left("processes") }, page.Count},
 	{"left", "mounts", "mounts", func(v *ledger.Visit) (float64, bool) { return v.Left("mounts") }, page.Count},
-	{"left-on-node", "tasks", "node's tasks", func(v *ledger.Visit) (float64, bool) {
-		before, after := v.Before.Host.Tasks, v.After.Host.Tasks
-		return float64(after - before), before > 0 && after > 0
-	}, signedCount},
-	{"left-on-node", "memory", "node MiB", func(v *ledger.Visit) (float64, bool) {
-		return float64(v.After.Host.Used() - v.Before.Host.Used()), v.Before.Host.Total > 0 && v.After.Host.Total > 0
-	}, signedMiB},
-	{"left-on-node", "daemon memory", "daemon MiB", func(v *ledger.Visit) (float64, bool) {
-		before, there := daemonMemory(v.Before)
-		after, still := daemonMemory(v.After)
-		return float64(after - before), there && still
-	}, signedMiB},
+	{"left-on-node", "tasks", "node's tasks", grown(func(r *record.Reading) (int64, bool) { return int64(r.Host.Tasks), r.Host.Tasks > 0 }), signedCount},
+	{"left-on-node", "memory", "node MiB", grown(func(r *record.Reading) (int64, bool) { return r.Host.Used(), r.Host.Total > 0 }), signedMiB},
+	{"left-on-node", "daemon memory", "daemon MiB", grown(daemonMemory), signedMiB},
 	{"restarts", "", "restarts", func(v *ledger.Visit) (float64, bool) { restarted, _ := livesIn(v); return float64(restarted), true }, page.Count},
 	{"ended", "", "ended", func(v *ledger.Visit) (float64, bool) { _, ended := livesIn(v); return float64(ended), true }, page.Count},
 	{"container-restarts", "", "container restarts", became(func(p *record.Pod) int { return p.Restarts }), page.Count},
@@ -56,13 +47,21 @@ var leavings = []struct {
 		}
 		return 0
 	}), page.Count},
-	{"oom-kills", "", "OOM kills", func(v *ledger.Visit) (float64, bool) {
-		before, after := v.Before.Host.OOMKills, v.After.Host.OOMKills
-		if before == nil || after == nil {
+	{"oom-kills", "", "OOM kills", grown(func(r *record.Reading) (int64, bool) {
+		if r.Host.OOMKills == nil {
 			return 0, false
 		}
-		return float64(*after - *before), true
-	}, page.Count},
+		return *r.Host.OOMKills, true
+	}), page.Count},
+}
+
+// grown returns the change of a value over a visit. It is unknown if it was not read twice.
+func grown(of func(*record.Reading) (int64, bool)) func(*ledger.Visit) (float64, bool) {
+	return func(v *ledger.Visit) (float64, bool) {
+		before, there := of(v.Before)
+		after, still := of(v.After)
+		return float64(after - before), there && still
+	}
 }
 
 func signedCount(v float64) string { return page.Signed(v, page.Count) }
