@@ -53,7 +53,7 @@ func checked(c *Check, first bool) *page.Section {
 	if len(c.Phases) == 0 {
 		return s
 	}
-	m := &page.Table{Columns: []page.Column{{Title: "phase"}}}
+	m := page.Names("phase")
 	for p := range ledger.Each(c.Phases) {
 		m.Row(page.Words(p.heading()))
 	}

@@ -31,7 +31,7 @@ func explained(t *Table) *page.Section {
 				list.Items = append(list.Items, page.Item{Text: path})
 			}
 		}
-		if text := problems(&l.Problems); text != "" {
+		if text := page.Dotted(amounts(&l.Problems), strings.Join(l.Problems.Examples, "; ")); text != "" {
 			list.Items = append(list.Items, page.Item{Key: "not read", Text: text, Style: term.Yellow})
 		}
 		s.Lists = append(s.Lists, list)
@@ -90,8 +90,4 @@ func amounts(p *record.Problems) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-func problems(p *record.Problems) string {
-	return page.Dotted(amounts(p), strings.Join(p.Examples, "; "))
 }

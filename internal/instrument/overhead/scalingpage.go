@@ -69,7 +69,7 @@ func oneMore(v *Judgement) *page.Section {
 		return nil
 	}
 	s := &page.Section{Title: "cost of one more sandbox", Style: term.Bold}
-	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "counts"}}}
+	m := page.Names("target", "counts")
 	for c := range ledger.Each(v.Scaling) {
 		m.Row(page.Words(page.Heading(c.Target)), page.Words(numbers(c.Counts, ", ")))
 	}

@@ -27,7 +27,7 @@ func inShort(v *Judgement) *page.Section {
 	if idle == nil && len(v.Scaling) == 0 && len(v.Classes) == 0 {
 		return nil
 	}
-	m := &page.Table{Columns: []page.Column{{Title: "target"}}}
+	m := page.Names("target")
 	rows := make([]shortly, len(v.Targets))
 	for i, t := range v.Targets {
 		m.Row(page.Words(page.Heading(t.Name)))

@@ -62,7 +62,7 @@ func (v *visit) do(ctx context.Context) error {
 func (v *visit) giveUpOn(ctx context.Context, err error) error {
 	var own *targetError
 	switch {
-	case err == nil, ctx.Err() != nil:
+	case ctx.Err() != nil:
 		return nil
 	case errors.As(err, &own):
 		return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up in round %d: %s", v.Number+1, own.Error())})
@@ -72,8 +72,6 @@ func (v *visit) giveUpOn(ctx context.Context, err error) error {
 
 // targetError is an error of one target; the run continues with the others.
 type targetError struct{ error }
-
-func (e *targetError) Unwrap() error { return e.error }
 
 func (v *visit) phasesOf(ctx context.Context) error {
 	v.tell("reading the node before", 0)
