@@ -15,14 +15,14 @@ import (
 // kindsAround are the kinds of memory that a parent group is charged for. After the
 // sandboxes are removed, page cache remains, which the kernel can reclaim.
 var kindsAround = []struct {
-	name, title string
-	of          func(*record.GroupMemory) int64
+	quantity, name, title string
+	of                    func(*record.GroupMemory) int64
 }{
-	{"", "charged", func(m *record.GroupMemory) int64 { return m.Usage }},
-	{"anon", "anonymous", func(m *record.GroupMemory) int64 { return m.Anon }},
-	{"shmem", "shared", func(m *record.GroupMemory) int64 { return m.Shmem }},
-	{"cache", "page cache", func(m *record.GroupMemory) int64 { return m.File }},
-	{"kernel", "kernel", func(m *record.GroupMemory) int64 { return m.Kernel }},
+	{"around-usage", "", "charged", func(m *record.GroupMemory) int64 { return m.Usage }},
+	{"around-usage-of-kind", "anon", "anonymous", func(m *record.GroupMemory) int64 { return m.Anon }},
+	{"around-usage-of-kind", "shmem", "shared", func(m *record.GroupMemory) int64 { return m.Shmem }},
+	{"around-usage-of-kind", "cache", "page cache", func(m *record.GroupMemory) int64 { return m.File }},
+	{"around-usage-of-kind", "kernel", "kernel", func(m *record.GroupMemory) int64 { return m.Kernel }},
 }
 
 // leavings are the leftovers that are counted after a complete visit.
@@ -161,11 +161,7 @@ func (j *judging) around() {
 				seen[path] = true
 				for i, when := range []string{"before", "after"} {
 					for _, kind := range kindsAround {
-						quantity := "around-usage"
-						if kind.name != "" {
-							quantity += "-of-kind"
-						}
-						put(quantity, func(v *ledger.Visit) (float64, bool) {
+						put(kind.quantity, func(v *ledger.Visit) (float64, bool) {
 							for _, g := range [2]*record.Reading{v.Before, v.After}[i].Around {
 								if around(g.Path, j.Record.Header.RunID) == path && g.Memory != nil {
 									return float64(kind.of(g.Memory)), true
@@ -214,10 +210,7 @@ func groupsAroundPage(v *Judgement) *page.Section {
 	}
 	for _, kind := range kindsAround {
 		m.Add(kind.title, page.Each(rows, func(of *figure.Set) page.Cell {
-			if kind.name == "" {
-				return page.Value(of.Of("around-usage"), page.Memory)
-			}
-			return page.Value(of.Of("around-usage-of-kind", "kind", kind.name), page.Memory)
+			return page.Value(of.Of(kind.quantity, "kind", kind.name), page.Memory)
 		}))
 	}
 	return &page.Section{Title: "parent cgroups of the sandboxes, before the first and after the last", Style: term.Bold, Table: m,
