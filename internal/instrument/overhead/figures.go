@@ -54,7 +54,7 @@ func (l *listed) kinds(quantity string, m *ledger.Memory, labels ...string) {
 }
 
 // named is an amount with a name.
-type named[N int | int64] struct {
+type named[N int | int64 | float64] struct {
 	name string
 	n    N
 }
@@ -83,15 +83,12 @@ func (l *listed) cell(t *Table, c *Cell) {
 	books := len(l.all)
 	l.books(&c.Ledger)
 	l.everyRound(l.all[books:], c)
-	if c.Expected > 0 {
-		from := len(l.all)
-		l.add("load", c.Expected, "of", "expected")
-		l.add("load", c.Measured, "of", "measured")
-		if c.Spun > 0 {
-			l.add("load", c.Spun, "of", "reported")
+	for _, of := range []named[float64]{{"expected", c.Expected}, {"measured", c.Measured}, {"reported", c.Spun}} {
+		if c.Expected == 0 || of.name == "reported" && of.n == 0 {
+			continue
 		}
-		for i := from; i < len(l.all) && kindOf(t.Phase) == PhaseSpin; i++ {
-			l.all[i].Unit = figure.CPUs
+		if f := l.add("load", of.n, "of", of.name); kindOf(c.Phase) == PhaseSpin {
+			f.Unit = figure.CPUs
 		}
 	}
 	for _, f := range []figure.Figure{c.Above, c.Requests} {
