@@ -154,8 +154,7 @@ func (j *judging) nodePressure() {
 		if !l.PSI.Known {
 			continue
 		}
-		mem = append(mem, l.PSI.Memory)
-		io = append(io, l.PSI.IO)
+		mem, io = append(mem, l.PSI.Memory), append(io, l.PSI.IO)
 		if kind != PhaseSpin && kind != PhaseLoad { // which cause pressure themselves
 			cpu = append(cpu, l.PSI.CPU)
 		}

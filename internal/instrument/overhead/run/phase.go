@@ -215,12 +215,10 @@ func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 // was lacking.
 func (v *visit) known(ctx context.Context, p overhead.Phase, lead, after time.Duration) (*watched, time.Duration, error) {
 	d := lead + v.options.Plan.Settle + v.options.Plan.Hold + after
-	work := &record.Work{}
+	work := &record.Work{Hold: p.Bytes, Spin: p.CPUs}
 	args := probe.HoldArgs(p.Bytes, d)
-	work.Hold = p.Bytes
 	if p.Kind == overhead.PhaseSpin {
 		args = probe.SpinArgs(p.CPUs, d)
-		work.Hold, work.Spin = 0, p.CPUs
 	}
 	job := v.start(ctx, args, d+v.options.Plan.Timeout)
 	work.Begun, work.Command = job.begun, lane.Quote(args)

@@ -113,7 +113,13 @@ func (v *visit) grow(ctx context.Context, count int) error {
 	}
 	for _, s := range samples {
 		if f := s.Failure; f != nil && ctx.Err() == nil {
-			return &targetError{fmt.Errorf("a sandbox did not start: %s%s", f.Detail, tried(f))}
+			why := "a sandbox did not start: " + f.Detail
+			for _, more := range [][2]string{{"; tried: ", f.Command}, {"; it said: ", f.Output}} {
+				if more[1] != "" {
+					why += more[0] + more[1]
+				}
+			}
+			return &targetError{errors.New(why)}
 		}
 	}
 	return nil
@@ -125,17 +131,6 @@ func lanes(from, to int) (all []int) {
 		all = append(all, n)
 	}
 	return all
-}
-
-func tried(f *record.Failure) string {
-	text := ""
-	if f.Command != "" {
-		text += "; tried: " + f.Command
-	}
-	if f.Output != "" {
-		text += "; it said: " + f.Output
-	}
-	return text
 }
 
 // shrink stops and removes all sandboxes the way users do, then everything left over.
