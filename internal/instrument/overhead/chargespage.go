@@ -1,8 +1,6 @@
 package overhead
 
 import (
-	"strings"
-
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
@@ -105,11 +103,7 @@ func rolesText(roles []record.Role) string {
 	if len(roles) == 0 {
 		return page.Dot
 	}
-	names := make([]string, len(roles))
-	for i, r := range roles {
-		names[i] = page.Heading(string(r))
-	}
-	return strings.Join(names, " ")
+	return headings(roles, " ")
 }
 
 // engineSays compares the engine's reports with the ledger.

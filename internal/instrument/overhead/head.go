@@ -1,8 +1,6 @@
 package overhead
 
 import (
-	"strings"
-
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/term"
@@ -11,13 +9,9 @@ import (
 // whole shows what ran where, with which settings.
 func whole(v *Judgement, o page.Options) *page.Section {
 	rec := v.Record
-	phases := make([]string, len(v.Plan.Phases))
-	for i, name := range v.Plan.Phases {
-		phases[i] = page.Heading(name)
-	}
 	s := page.Run(rec, v.Plan.Seed, "", o.Verbose)
 	s.Lists[0].Items = append(s.Lists[0].Items, page.Item{
-		Key: "phases", Text: page.Dotted(page.Amount(v.Plan.Rounds, "round"), strings.Join(phases, ", "), "sandboxes "+numbers(v.Plan.Sandboxes, ", "),
+		Key: "phases", Text: page.Dotted(page.Amount(v.Plan.Rounds, "round"), headings(v.Plan.Phases, ", "), "sandboxes "+numbers(v.Plan.Sandboxes, ", "),
 			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), terms.LimitsText(v.Plan.Limits), page.NodeMemory(rec)),
 	})
 	return s

@@ -3,7 +3,6 @@ package overhead
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
@@ -91,10 +90,10 @@ func (l *lines) addFailures(v *Judgement, t *Table) {
 	var absent []string
 	for _, target := range v.Targets {
 		if t.of(target.Name) == nil {
-			absent = append(absent, page.Heading(target.Name))
+			absent = append(absent, target.Name)
 		}
 	}
-	l.addIf(absent != nil, "no figures: "+strings.Join(absent, ", "))
+	l.addIf(absent != nil, "no figures: "+headings(absent, ", "))
 	for c := range ledger.Each(t.Cells) {
 		text := fmt.Sprintf("%s: %d/%d rounds failed", page.Heading(c.Target), c.Failed, c.Rounds+c.Failed)
 		if c.Failure != nil {

@@ -2,7 +2,6 @@ package overhead
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -11,11 +10,7 @@ import (
 )
 
 func numbers(all []int, between string) string {
-	words := make([]string, len(all))
-	for i, n := range all {
-		words[i] = strconv.Itoa(n)
-	}
-	return strings.Join(words, between)
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", between)
 }
 
 // lines are notes below a table, or the parts of a rule.
@@ -33,6 +28,15 @@ func ratio(v float64, format string) string {
 		return page.None
 	}
 	return fmt.Sprintf(format, v)
+}
+
+// headings joins names, each as in a heading.
+func headings[S ~string](names []S, between string) string {
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = page.Heading(string(name))
+	}
+	return strings.Join(parts, between)
 }
 
 // orDot returns a text, or a dot if there is none.
