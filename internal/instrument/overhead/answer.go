@@ -16,7 +16,7 @@ import (
 // answer returns one sentence per target: the usage of one idle sandbox, and whether the
 // overhead in the plan is sufficient.
 func (j *Judgement) answer() (out []string) {
-	idle := fewestIdle(j.Tables)
+	idle := j.fewestIdle()
 	for t := range ledger.Each(j.Targets) {
 		if (t.Kind == "host" || t.Kind == "floor") && len(j.Targets) > 1 {
 			continue

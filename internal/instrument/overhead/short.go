@@ -23,7 +23,7 @@ type shortly struct {
 // the cost of one more, the engine's report and the recommended overhead. It returns nil
 // if idle phase, slope and RuntimeClass are all missing.
 func inShort(v *Judgement) *page.Section {
-	idle := fewestIdle(v.Tables)
+	idle := v.fewestIdle()
 	if idle == nil && len(v.Scaling) == 0 && len(v.Classes) == 0 {
 		return nil
 	}
@@ -103,11 +103,9 @@ func inShort(v *Judgement) *page.Section {
 }
 
 // fewestIdle returns the idle phase with figures and the fewest sandboxes, or nil.
-func fewestIdle(tables []Table) *Table {
-	var found *Table
-	for t := range ledger.Each(tables) {
-		some := slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Rounds > 0 })
-		if t.Phase == string(PhaseIdle) && some && (found == nil || t.Sandboxes < found.Sandboxes) {
+func (j *Judgement) fewestIdle() (found *Table) {
+	for t, c := range j.cells() {
+		if c.Rounds > 0 && t.Phase == string(PhaseIdle) && (found == nil || t.Sandboxes < found.Sandboxes) {
 			found = t
 		}
 	}

@@ -120,12 +120,11 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 		return
 	}
 	r := GroupRow{Charge: charge, Count: len(all), Roles: b.rolesIn(all, charge)}
-	for i, g := range all {
-		if i == 3 {
-			r.Paths = append(r.Paths, "…")
-			break
-		}
+	for _, g := range all[:min(len(all), 3)] {
 		r.Paths = append(r.Paths, g.Path)
+	}
+	if len(all) > 3 {
+		r.Paths = append(r.Paths, "…")
 	}
 	for _, g := range memory {
 		if g.Memory == nil {
