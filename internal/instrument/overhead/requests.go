@@ -69,15 +69,13 @@ func (j *Judgement) allocatable() (cpus, memory float64, whose string) {
 
 // requestsPage shows the requests in the form of kubectl describe node.
 func requestsPage(v *Judgement) *page.Section {
-	var columns []page.Quantity
-	for _, of := range []struct {
-		title, resource string
-		show            func(float64) string
-	}{{"CPU m", "cpu", page.Milli}, {"memory MiB", "memory", page.MiB[float64]}} {
-		columns = append(columns, page.Quantity{Of: "request", Titles: []string{of.title}, Key: "resource", Values: []string{of.resource}, Show: of.show},
-			page.Quantity{Of: "request-share", Titles: []string{"of allocatable"}, Key: "resource", Values: []string{of.resource}, Show: page.Share})
-	}
-	s := page.Grid(&Quantities, v.Requests, []string{"target", "overhead"}, columns)
+	cpuOf, memoryOf := []string{"cpu"}, []string{"memory"}
+	s := page.Grid(&Quantities, v.Requests, []string{"target", "overhead"}, []page.Quantity{
+		{Of: "request", Titles: []string{"CPU m"}, Key: "resource", Values: cpuOf, Show: page.Milli},
+		{Of: "request-share", Titles: []string{"of allocatable"}, Key: "resource", Values: cpuOf, Show: page.Share},
+		{Of: "request", Titles: []string{"memory MiB"}, Key: "resource", Values: memoryOf, Show: page.MiB[float64]},
+		{Of: "request-share", Titles: []string{"of allocatable"}, Key: "resource", Values: memoryOf, Show: page.Share},
+	})
 	if s == nil {
 		return nil
 	}
