@@ -218,17 +218,14 @@ func overTime(p *ledger.Phase, labels figure.Labels) (out []figure.Figure) {
 			if values[i] < 0 {
 				continue
 			}
-			v, ok := float64(values[i])/k.by, true
-			if k.rate {
-				ok = last >= 0 && values[i] >= values[last] && s.Times[i] > s.Times[last]
-				if ok {
-					v = float64(values[i]-values[last]) / (float64(s.Times[i]-s.Times[last]) / k.by)
+			v, from := float64(values[i])/k.by, last
+			if last = i; k.rate {
+				if from < 0 || values[i] < values[from] || s.Times[i] <= s.Times[from] {
+					continue
 				}
-				last = i
+				v = float64(values[i]-values[from]) / (float64(s.Times[i]-s.Times[from]) / k.by)
 			}
-			if ok {
-				of.Times, of.Values = append(of.Times, float64(s.Times[i]-zero)/1e9), append(of.Values, v)
-			}
+			of.Times, of.Values = append(of.Times, float64(s.Times[i]-zero)/1e9), append(of.Values, v)
 		}
 		if len(of.Values) > 0 {
 			f := Quantities.New("over-time", figure.Estimate{}, labels.With("series", k.name))
