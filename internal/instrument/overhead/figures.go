@@ -219,8 +219,8 @@ func (l *listed) node(b *ledger.Ledger) {
 	l.add("node-busy", b.NodeCPU)
 	l.add("node-steal", b.NodeSteal)
 	l.add("node-iowait", b.NodeIOWait)
-	l.add("node-io", b.NodeIO.Read, "of", "read")
-	l.add("node-io", b.NodeIO.Write, "of", "written")
+	l.add("node-io", b.NodeRead, "of", "read")
+	l.add("node-io", b.NodeWritten, "of", "written")
 	l.add("node-load", b.Load1)
 	if b.PSI.Known {
 		l.add("node-pressure", b.PSI.CPU, "resource", "cpu")

@@ -181,9 +181,9 @@ func (j *judging) sampling(target string) {
 			continue
 		}
 		rs := []*record.Reading{v.Before, v.After}
-		for i := range v.Phases {
-			rs = append(rs, v.Phases[i].End)
-			if s := v.Phases[i].Series; s != nil {
+		for _, p := range v.Phases {
+			rs = append(rs, p.End)
+			if s := p.Series; s != nil {
 				missed, ticks = missed+s.Missed, ticks+s.Missed+len(s.Times)
 			}
 		}

@@ -98,9 +98,8 @@ func oneMore(v *Judgement) *page.Section {
 		}
 		return page.Cell{Head: page.Rounded(c.Fit.Estimate, page.Count), Tail: page.Between(c.Fit.Estimate, page.Count), Figure: &c.Fit}
 	}))
-	byTasks := func(c *Scaling) bool { return c.Fit.Known() && c.Fit.Reasons[0] == boundByTasks }
 	m.AddIf("bound by", page.Each(v.Scaling, func(c *Scaling) page.Cell {
-		return orDot(byTasks(c), boundByTasks)
+		return orDot(c.Fit.Known() && c.Fit.Reasons[0] == boundByTasks, boundByTasks)
 	}))
 	notes := lines{"slope of a line through the idle phases of all rounds and counts, with its 95 % interval; additional sandboxes: limited by the node's available memory and process limit"}
 	notes.addIf(slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.slope("total").Value != 0 }), "total: one line through memory plus uncharged")

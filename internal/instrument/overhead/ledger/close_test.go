@@ -127,7 +127,7 @@ func (b books) all() says {
 	}
 	p := &b.Problems
 	out := says{"complete": b.Complete, "gone": p.Gone, "reused": p.Reused, "backwards": p.Backwards, "node": b.Node, "others": b.Others,
-		"cache charged": b.Cache.Charged, "cache mapped": b.Cache.Mapped, "node cpu": b.NodeCPU, "steal": b.NodeSteal, "written": b.NodeIO.Write, "psi": b.PSI}
+		"cache charged": b.Cache.Charged, "cache mapped": b.Cache.Mapped, "node cpu": b.NodeCPU, "steal": b.NodeSteal, "written": b.NodeWritten, "psi": b.PSI}
 	for _, r := range b.Rows {
 		m := r.Memory
 		maps.Copy(out, under(r.Role, says{"anon": m.Anon, "shmem": m.Shmem, "kernel": m.Kernel, "huge": m.Huge, "cache": m.Cache, "sum": m.Sum(),

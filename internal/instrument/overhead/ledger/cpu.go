@@ -284,7 +284,7 @@ func (b *books) node() {
 	l.NodeCPU = rate("the node's CPU time", g.Busy, h.Busy)
 	l.NodeSteal = rate("the node's stolen time", g.Steal, h.Steal)
 	l.NodeIOWait = rate("the node's time of waiting for I/O", g.IOWait, h.IOWait)
-	l.NodeIO = IO{Read: 1e9 * rate("the disks' bytes read", g.ReadBytes, h.ReadBytes), Write: 1e9 * rate("the disks' bytes written", g.WriteBytes, h.WriteBytes)}
+	l.NodeRead, l.NodeWritten = 1e9*rate("the disks' bytes read", g.ReadBytes, h.ReadBytes), 1e9*rate("the disks' bytes written", g.WriteBytes, h.WriteBytes)
 	if g.HavePSI && h.HavePSI {
 		share := func(what string, from, to int64) float64 { return min(rate(what, from, to), 1) }
 		l.PSI = Pressure{true, share("cpu pressure", g.PSICPU, h.PSICPU), share("memory pressure", g.PSIMemory, h.PSIMemory), share("io pressure", g.PSIIO, h.PSIIO)}

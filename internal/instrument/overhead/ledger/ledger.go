@@ -99,7 +99,8 @@ type Ledger struct {
 	Cache       CacheBooks
 
 	NodeCPU         float64 // mean busy CPUs of the node over the phase
-	NodeIO          IO      // bytes per second over the phase
+	NodeRead        float64 // bytes per second of all disks over the phase
+	NodeWritten     float64
 	NodeSteal       float64 // mean CPUs stolen by the hypervisor over the phase
 	NodeIOWait      float64 // mean CPUs idle while I/O was outstanding
 	Load1           float64
@@ -151,11 +152,6 @@ type CacheBooks struct {
 	Node    int64 // change of record.Host.Cache
 	Charged int64 // to the sandboxes' own groups
 	Mapped  int64 // PSS of file pages in the target's processes
-}
-
-// IO is the throughput of all disks, in bytes per second.
-type IO struct {
-	Read, Write float64
 }
 
 // Pressure is the share of the phase in which some task waited, 0 to 1.
