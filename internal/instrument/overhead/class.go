@@ -230,7 +230,7 @@ func (j *judging) needsIn(c *Cell, p *closedPhase) needs {
 	var idle *ledger.Ledger
 	if before := j.idleBefore(p); before != nil {
 		idle = &before.ledger
-	} else if cell := j.idleOf(c.Target, c.Sandboxes); cell != nil {
+	} else if cell := j.at(c.Target, Step{string(PhaseIdle), c.Sandboxes}); cell != nil {
 		idle = &cell.Ledger
 	}
 	out := needs{cpuKnown: true}

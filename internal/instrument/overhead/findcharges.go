@@ -66,7 +66,7 @@ func outsideSum(l *ledger.Ledger, idle bool) int64 {
 // unlimited adds a finding about an overhead group that grows under load and has no limit.
 // It uses the peak of the phase, because many loads have ended before the reading.
 func (j *judging) unlimited(c *Cell, put put) {
-	idle := j.idleOf(c.Target, c.Sandboxes)
+	idle := j.at(c.Target, Step{string(PhaseIdle), c.Sandboxes})
 	if idle == nil || kindOf(c.Phase) == PhaseIdle {
 		return
 	}

@@ -58,13 +58,12 @@ func (j *judging) findings() []record.Finding {
 	j.found.TakeOver(j.Record)
 	j.found.Whole(j.Record)
 	j.failed()
-	for i := range j.Targets {
-		t := j.Targets[i].Name
-		j.incomplete(t)
-		j.left(t)
-		j.sampling(t)
-		j.phasesOf(&j.Targets[i])
-		j.overcounted(t)
+	for t := range ledger.Each(j.Targets) {
+		j.incomplete(t.Name)
+		j.left(t.Name)
+		j.sampling(t.Name)
+		j.phasesOf(t)
+		j.overcounted(t.Name)
 	}
 	j.nodePressure()
 	for c := range ledger.Each(j.Check) {

@@ -87,7 +87,7 @@ func (j *judging) close() {
 	for _, v := range j.visits {
 		for i := range v.Phases {
 			p := &v.Phases[i]
-			if p.End == nil || interrupted(p.End.Failure) {
+			if p.End == nil || p.End.Failure != nil && p.End.Failure.Kind == record.FailInterrupted {
 				continue // interrupted, not a failure of the target
 			}
 			c := &closedPhase{visit: v, phase: p, failure: p.End.Failure}
@@ -110,10 +110,9 @@ func (j *judging) close() {
 
 // missed counts the phases of targets that were given up before their first phase.
 func (j *judging) missed() {
-	for i := range j.Targets {
-		name := j.Targets[i].Name
-		if slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Target == name && gone(&f) }) &&
-			!slices.ContainsFunc(j.phases, func(p *closedPhase) bool { return p.visit.Target == name }) {
+	for t := range ledger.Each(j.Targets) {
+		if slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Target == t.Name && gone(&f) }) &&
+			!slices.ContainsFunc(j.phases, func(p *closedPhase) bool { return p.visit.Target == t.Name }) {
 			n := len(j.planned())
 			j.Failed, j.Total = j.Failed+n, j.Total+n
 		}
@@ -124,8 +123,6 @@ func (j *judging) missed() {
 func (j *judging) booked(target string) []*closedPhase {
 	return slices.DeleteFunc(slices.Clone(j.phases), func(p *closedPhase) bool { return p.visit.Target != target || p.failure != nil })
 }
-
-func interrupted(f *record.Failure) bool { return f != nil && f.Kind == record.FailInterrupted }
 
 // planned returns the planned steps of each target in order of the run. All phases run
 // with the smallest number of sandboxes, and idle with each larger number.
@@ -207,9 +204,4 @@ func (j *Judgement) at(target string, s Step) *Cell {
 // of returns the cell of a target, or nil if it has no results.
 func (t *Table) of(target string) *Cell {
 	return ledger.Find(t.Cells, func(c *Cell) bool { return c.Target == target })
-}
-
-// idleOf returns the idle cell of a target with n sandboxes.
-func (j *Judgement) idleOf(target string, n int) *Cell {
-	return j.at(target, Step{string(PhaseIdle), n})
 }
