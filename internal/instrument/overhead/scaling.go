@@ -99,6 +99,12 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 		s.Fit.Reasons = []string{fmt.Sprintf("needs at least %d rounds", roomRounds)}
 		return s, true
 	}
+	s.fit(byVisit)
+	return s, true
+}
+
+// fit sets how many more sandboxes fit, from the readings before each visit.
+func (s *Scaling) fit(byVisit map[*ledger.Visit][]*closedPhase) {
 	var free, slots []float64
 	limited, tasks := true, 0.0
 	for v, phases := range byVisit {
@@ -114,7 +120,6 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 		slots = []float64{leastTasks}
 	}
 	s.room(figure.MedianOf(free).Value, figure.MedianOf(slots).Value/tasks, limited)
-	return s, true
 }
 
 // tasksOf returns the number of processes and threads per sandbox on the node.
