@@ -52,7 +52,7 @@ func TestImplausiblePublishedFiguresAreFlagged(t *testing.T) {
 	var said strings.Builder
 	for _, name := range []string{"kata-io/record", "kata-io/sysbench"} { // sysbench is of another machine
 		s := cells(t, stored(t, name), func(table *storage.Table, c *storage.Cell) {
-			rates := fmt.Sprintf("read %.1f MB/s, write %.1f MB/s", c.Read.Bandwidth.Value/1e6, c.Write.Bandwidth.Value/1e6)
+			rates := fmt.Sprintf("read %.1f MB/s, write %.1f MB/s", c.Of("bandwidth", "direction", "read").Value/1e6, c.Of("bandwidth", "direction", "write").Value/1e6)
 			fmt.Fprintln(&said, table.Job, table.Volume, table.Cache, c.Target+":", rates+":", c.Verdict)
 			for _, why := range c.Because {
 				fmt.Fprintln(&said, "\t"+why)

@@ -58,7 +58,7 @@ func (j *Judgement) against(target string, varied *varied) string {
 		base = t.Base
 		switch v := c.primary().Versus; {
 		case c.Different():
-			differ = append(differ, varied.name(t)+" "+answer.Times(c.Ratio.Estimate))
+			differ = append(differ, varied.name(t)+" "+answer.Times(c.ratio().Estimate))
 		case v != nil && v.Verdict == stat.Same:
 			same++
 		default:

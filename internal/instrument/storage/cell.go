@@ -55,58 +55,108 @@ func (c *Cell) take(round *record.Cell) bool {
 func (c *Cell) sum() {
 	c.Rounds = len(c.trials)
 	slices.SortStableFunc(c.trials, func(a, b *record.Cell) int { return a.Round - b.Round })
-	each, both := [directionCount]flowRounds{newFlowRounds(), newFlowRounds()}, newFlowRounds()
-	runTime, workload, runtime, perByte := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
-	layoutTime, layoutRate := stat.Rounds{}, stat.Rounds{}
-	device := [directionCount]stat.Rounds{{}, {}}
+	for d, moved := range c.moved() {
+		if moved {
+			c.directions = append(c.directions, directionNames[d])
+		}
+	}
+	if len(c.directions) != 1 {
+		c.directions = append([]string{map[bool]string{true: "both"}[c.mixed()]}, c.directions...)
+	}
+	var rounds []stat.Rounds
+	c.values(&record.Cell{Reported: &record.Reported{}}, func(_ float64, quantity string, labels ...string) {
+		c.Set = append(c.Set, Quantities.New(quantity, figure.Estimate{}, c.labels(labels...)))
+		rounds = append(rounds, stat.Rounds{})
+	})
 	for _, r := range c.trials {
-		length := secondsOf(r)
-		put(runTime, r.Round, 1e9*length)
-		if l := r.Layout; l != nil && inside(r.Volume) {
-			put(layoutTime, r.Round, float64(l.Took))
-			put(layoutRate, r.Round, float64(l.Bytes)/(float64(l.Took)/1e9))
-		}
-		total := record.Flow{}
-		for d, f := range flowsOf(r.Reported) {
-			bandwidth, iops := ratesOf(f, length)
-			each[d].add(r, f, bandwidth, iops)
-			total.Bytes += f.Bytes
-			total.Bandwidth += bandwidth
-			total.IOPS += iops
-		}
-		if l, ok := lone(r.Reported); ok {
-			total.Latency = l
-		}
-		both.add(r, &total, total.Bandwidth, total.IOPS)
-		c.cpu(r, 1e9*length, float64(total.Bytes), workload, runtime, perByte)
-		if use := deviceOf(r); use != nil {
-			device[reading][r.Round], device[writing][r.Round] = float64(use.ReadBytes), float64(use.WriteBytes)
-		}
+		i := 0
+		c.values(r, func(v float64, _ string, _ ...string) {
+			if stat.Finite(v) {
+				rounds[i][r.Round] = v
+			}
+			i++
+		})
 	}
-	of := func(direction int) figure.Labels { return c.labels("direction", directionNames[direction]) }
-	c.Read, c.Write = each[reading].flow(of(reading)), each[writing].flow(of(writing))
-	direction := ""
-	switch r, w := c.Read.moves(), c.Write.moves(); {
-	case r && w:
-		direction = "both"
-	case r:
-		direction = directionNames[reading]
-	case w:
-		direction = directionNames[writing]
+	for i, f := range c.Set {
+		c.Set[i] = about(f.Quantity, f.Labels, rounds[i])
 	}
-	c.Total = both.flow(c.labels("direction", direction))
-	c.Total.Bandwidth.Failed, c.Total.Bandwidth.Total = c.Failed, c.Failed+c.Rounds
-	c.RunTime = about("run-time", c.labels(), runTime)
-	c.LayoutTime = about("layout-time", c.labels(), layoutTime)
-	c.LayoutRate = about("layout-bandwidth", c.labels(), layoutRate)
-	c.WorkloadCPU = about("cpu", c.labels("role", "workload"), workload)
-	c.RuntimeCPU = about("cpu", c.labels("role", "runtime"), runtime)
-	c.CPUPerByte = about("cpu-per-byte", c.labels(), perByte)
-	c.DeviceRead = about("device-bytes", of(reading), device[reading])
-	c.DeviceWritten = about("device-bytes", of(writing), device[writing])
+	c.Set[0].Failed, c.Set[0].Total = c.Failed, c.Failed+c.Rounds
 	if c.Rounds > 0 {
 		c.facts = c.gather(c.trials)
 	}
+}
+
+// moved returns the directions in which data moved.
+func (c *Cell) moved() (out [directionCount]bool) {
+	for _, r := range c.trials {
+		for d, f := range flowsOf(r.Reported) {
+			out[d] = out[d] || moves(f)
+		}
+	}
+	return out
+}
+
+// mixed reports whether the cell both read and wrote.
+func (c *Cell) mixed() bool { return len(c.directions) > 1 }
+
+// unknown is the value of a figure in a round that has none.
+var unknown = math.NaN()
+
+// nonzero returns v, or unknown if it is 0, which means that the tool did not report it.
+func nonzero(v float64) float64 {
+	if v > 0 {
+		return v
+	}
+	return unknown
+}
+
+// values calls put for each figure of the cell with its value in a round and its own labels.
+// The order is that of the data. The first figures are those of all directions together;
+// jobs that read and write have figures per direction, too.
+func (c *Cell) values(r *record.Cell, put func(v float64, quantity string, labels ...string)) {
+	length, total := secondsOf(r), record.Flow{Latency: lone(r.Reported)}
+	flows := map[string]record.Flow{}
+	for d, f := range flowsOf(r.Reported) {
+		one := *f
+		one.Bandwidth, one.IOPS = ratesOf(f, length)
+		total.Bytes, total.Bandwidth, total.IOPS = total.Bytes+one.Bytes, total.Bandwidth+one.Bandwidth, total.IOPS+one.IOPS
+		flows[directionNames[d]] = one
+	}
+	flows[c.directions[0]] = total
+	for _, direction := range c.directions {
+		f := flows[direction]
+		put(nonzero(f.Bandwidth), "bandwidth", "direction", direction)
+		put(nonzero(f.IOPS), "iops", "direction", direction)
+		put(nonzero(float64(f.Bytes)), "transferred", "direction", direction)
+		for _, l := range latencies {
+			v := nonzero(float64(l.of(&f.Latency)))
+			if l.extreme && r.Source == "" {
+				v = unknown
+			}
+			put(v, "latency", "direction", direction, "quantile", l.name)
+		}
+	}
+	put(nonzero(1e9*length), "run-time")
+	layout := record.Layout{}
+	if r.Layout != nil && inside(r.Volume) {
+		layout = *r.Layout
+	}
+	put(nonzero(float64(layout.Took)), "layout-time")
+	put(nonzero(float64(layout.Bytes)/(float64(layout.Took)/1e9)), "layout-bandwidth")
+	workload, runtime, perByte := c.cpu(r, 1e9*length, float64(total.Bytes))
+	put(workload, "cpu", "role", "workload")
+	put(runtime, "cpu", "role", "runtime")
+	put(perByte, "cpu-per-byte")
+	put(unknown, "bandwidth-ratio", "direction", c.directions[0]) // ratios are set by compare
+	put(unknown, "iops-ratio", "direction", c.directions[0])
+	put(unknown, "cpu-per-byte-ratio")
+	put(unknown, "reached-device") // set by judged
+	read, written := unknown, unknown
+	if use := deviceOf(r); use != nil {
+		read, written = float64(use.ReadBytes), float64(use.WriteBytes)
+	}
+	put(read, "device-bytes", "direction", "read")
+	put(written, "device-bytes", "direction", "write")
 }
 
 // inside reports whether a volume is deleted with its sandbox. The job's files are then
@@ -133,66 +183,18 @@ func about(quantity string, labels figure.Labels, values stat.Rounds) figure.Fig
 	return f
 }
 
-// flowRounds holds the values of one direction by round.
-type flowRounds struct {
-	bytes, bandwidth, iops stat.Rounds
-	latency                [len(latencies)]stat.Rounds
-}
-
-func newFlowRounds() flowRounds {
-	r := flowRounds{bytes: stat.Rounds{}, bandwidth: stat.Rounds{}, iops: stat.Rounds{}}
-	for i := range r.latency {
-		r.latency[i] = stat.Rounds{}
-	}
-	return r
-}
-
-func (r *flowRounds) add(c *record.Cell, f *record.Flow, bandwidth, iops float64) {
-	put(r.bytes, c.Round, float64(f.Bytes))
-	put(r.bandwidth, c.Round, bandwidth)
-	put(r.iops, c.Round, iops)
-	for i, l := range latencies {
-		if !l.extreme || c.Source != "" {
-			put(r.latency[i], c.Round, float64(l.of(&f.Latency)))
-		}
-	}
-}
-
-func (r *flowRounds) flow(labels figure.Labels) Flow {
-	f := Flow{
-		Bytes:     about("transferred", labels, r.bytes),
-		Bandwidth: about("bandwidth", labels, r.bandwidth),
-		IOPS:      about("iops", labels, r.iops),
-	}
-	for i, l := range latencies {
-		f.Latency[i] = about("latency", labels.With("quantile", l.name), r.latency[i])
-	}
-	return f
-}
-
-// moves reports whether any I/O of the direction is known.
-func (f *Flow) moves() bool { return f.Bytes.Value > 0 || f.Bandwidth.Known() || f.IOPS.Known() }
-
-// mixed reports whether the cell both read and wrote.
-func (c *Cell) mixed() bool { return c.Read.moves() && c.Write.moves() }
-
-// put stores a value unless it is 0, which means that the tool did not report it.
-func put(values stat.Rounds, round int, v float64) {
-	if v > 0 && !math.IsInf(v, 0) {
-		values[round] = v
-	}
-}
-
 // besideJob is how much longer than the job the process may run, as a share of the job.
 // Above that, counters over the life of the process are not attributed to the job.
 const besideJob = 0.1
 
-// cpu adds the CPU usage of the target's roles in a round. ran is the duration of the job
-// in ns. Node readings cover the whole life of the process. Its start and exit may take
-// many times as long as the job.
-func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByte stat.Rounds) {
+// cpu returns the mean CPU usage of the workload and of the rest of the target in a round,
+// and the CPU time of both per byte. ran is the duration of the job in ns. Node readings
+// cover the whole life of the process. Its start and exit may take many times as long as
+// the job.
+func (c *Cell) cpu(r *record.Cell, ran, bytes float64) (workload, runtime, perByte float64) {
+	workload, runtime, perByte = unknown, unknown, unknown
 	if r.Observed == nil || len(r.Observed.CPU) == 0 {
-		return
+		return workload, runtime, perByte
 	}
 	var own, others float64
 	for _, role := range r.Observed.CPU {
@@ -207,29 +209,31 @@ func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByt
 	life := max(ran, float64(r.Ended-r.Begun))
 	whole := ran > 0 && life <= (1+besideJob)*ran
 	if whole {
-		runtime[r.Round] = others / life
+		runtime = others / life
 	}
 	switch {
 	case r.Reported.CPU > 0 && ran > 0 && !hasGuest(c.info): // with a guest, all CPU time is in its VMM or sentry
 		own, life = float64(r.Reported.CPU), ran
 	case !whole:
-		return
+		return workload, runtime, perByte
 	}
-	workload[r.Round] = own / life
-	if v := (own + others) / bytes; whole && bytes > 0 && stat.Finite(v) {
-		perByte[r.Round] = v
+	if workload = own / life; whole && bytes > 0 {
+		perByte = (own + others) / bytes
 	}
+	return workload, runtime, perByte
 }
 
 // finish chooses the primary figure of the table: IOPS for small blocks, otherwise
 // bandwidth, or the other one if a round lacks it. It also sets the base: the first
 // of bases that has figures.
 func (t *Table) finish(bases []string) {
-	lacks := func(of func(*Cell) *figure.Figure) bool {
-		return slices.ContainsFunc(t.Cells, func(c *Cell) bool { return of(c).N < c.Rounds })
+	lacks := func(quantity string) bool {
+		return slices.ContainsFunc(t.Cells, func(c *Cell) bool { return c.Of(quantity).N < c.Rounds })
 	}
-	noBandwidth, noIOPS := lacks(func(c *Cell) *figure.Figure { return &c.Total.Bandwidth }), lacks(func(c *Cell) *figure.Figure { return &c.Total.IOPS })
-	t.byIOPS = !noIOPS && (t.BS > 0 && t.BS <= smallBlock || noBandwidth)
+	t.primary = "bandwidth"
+	if !lacks("iops") && (t.BS > 0 && t.BS <= smallBlock || lacks("bandwidth")) {
+		t.primary = "iops"
+	}
 	for _, name := range bases {
 		c := t.cellOf(name)
 		beside := func(other *Cell) bool { return other != c && other.Rounds > 0 }
@@ -237,17 +241,12 @@ func (t *Table) finish(bases []string) {
 			t.base, t.Base = c, name
 		}
 	}
-	for _, c := range t.Cells {
-		p := c.primary()
-		c.Ratio = about(p.Quantity+"-ratio", p.Labels, nil)
-		c.CPURatio = about(c.CPUPerByte.Quantity+"-ratio", c.CPUPerByte.Labels, nil)
-	}
 	if t.base == nil {
 		return
 	}
-	t.base.Ratio.Estimate = figure.Exactly(1)
-	if t.base.CPUPerByte.Known() {
-		t.base.CPURatio.Estimate = figure.Exactly(1)
+	t.base.ratio().Estimate = figure.Exactly(1)
+	if t.base.Of("cpu-per-byte").Known() {
+		t.base.Of("cpu-per-byte-ratio").Estimate = figure.Exactly(1)
 	}
 }
 
@@ -262,7 +261,7 @@ func (j *Judgement) compare() {
 	j.each(func(c *Cell) {
 		if base := c.table.base; base != nil && c != base {
 			speed = append(speed, figure.Pair{Base: base.primary(), Figure: c.primary()})
-			cpu = append(cpu, figure.Pair{Base: &base.CPUPerByte, Figure: &c.CPUPerByte})
+			cpu = append(cpu, figure.Pair{Base: base.Of("cpu-per-byte"), Figure: c.Of("cpu-per-byte")})
 		}
 	})
 	j.Comparisons = len(speed)
@@ -270,10 +269,11 @@ func (j *Judgement) compare() {
 	j.Plan.Compare("", cpu)
 	j.each(func(c *Cell) {
 		if v := c.primary().Versus; v != nil {
-			v.Baseline, c.Ratio.Estimate, c.Ratio.Reasons = c.table.Base, v.Ratio(), []string{v.Why}
+			r := c.ratio()
+			v.Baseline, r.Estimate, r.Reasons = c.table.Base, v.Ratio(), []string{v.Why}
 		}
-		if v := c.CPUPerByte.Versus; v != nil {
-			v.Baseline, c.CPURatio.Estimate = c.table.Base, v.Ratio()
+		if v := c.Of("cpu-per-byte").Versus; v != nil {
+			v.Baseline, c.Of("cpu-per-byte-ratio").Estimate = c.table.Base, v.Ratio()
 		}
 	})
 }
@@ -301,23 +301,21 @@ func (j *Judgement) bases() []string {
 func (c *Cell) Different() bool { return c.primary().Versus.Different() }
 
 // primary returns the figure that comparisons use.
-func (c *Cell) primary() *figure.Figure {
-	if c.table.byIOPS {
-		return &c.Total.IOPS
-	}
-	return &c.Total.Bandwidth
-}
+func (c *Cell) primary() *figure.Figure { return c.Of(c.table.primary) }
+
+// ratio returns the primary figure divided by that of the base in the same round.
+func (c *Cell) ratio() *figure.Figure { return c.Of(c.table.primary + "-ratio") }
 
 // lone returns the latency of the only direction, or the combined latency if the tool
 // reports one.
-func lone(c *record.Reported) (record.Latency, bool) {
+func lone(c *record.Reported) record.Latency {
 	switch r, w := moves(&c.Read), moves(&c.Write); {
 	case r && !w:
-		return c.Read.Latency, true
+		return c.Read.Latency
 	case w && !r:
-		return c.Write.Latency, true
+		return c.Write.Latency
 	}
-	return c.Latency, c.Latency != (record.Latency{})
+	return c.Latency
 }
 
 func moves(f *record.Flow) bool { return f.Bytes > 0 || f.IOs > 0 || f.Bandwidth > 0 || f.IOPS > 0 }

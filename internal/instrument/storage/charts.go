@@ -18,7 +18,7 @@ func ratiosChart(j *Judgement, varied *varied, base string) *page.Chart {
 	}
 	j.each(func(r *Cell) {
 		if r.table.Base == base && r.compared() {
-			c.Add(page.At(r.Target, varied.name(r.table), r.says()), r.Ratio.Estimate, r.quotients())
+			c.Add(page.At(r.Target, varied.name(r.table), r.says()), r.ratio().Estimate, r.quotients())
 		}
 	})
 	return c

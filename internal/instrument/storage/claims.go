@@ -77,7 +77,7 @@ func (w *Cell) ahead(e *evidence, reference *Cell) (text string, ok bool) {
 	}
 	mine, theirs := e.bandwidth.sum(), reference.facts.bandwidth.sum()
 	print := rateText
-	if w.table.byIOPS {
+	if w.table.primary == "iops" {
 		mine, theirs = e.iops.sum(), reference.facts.iops.sum()
 		print = func(v float64) string { return fmt.Sprintf("%.0f IOPS", v) }
 	}

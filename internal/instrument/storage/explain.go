@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -22,7 +21,7 @@ func jobExplained(j *Judgement, t *Table) *page.Section {
 		addTexts(&l, "bytes", c.movedText(j.Imported))
 		addTexts(&l, "CPU", c.cpuRatioText())
 		addTexts(&l, "rounds", c.roundsText())
-		addTexts(&l, "× "+page.Heading(page.Known(t.Base)), c.Ratio.Reasons...)
+		addTexts(&l, "× "+page.Heading(page.Known(t.Base)), c.ratio().Reasons...)
 		addTexts(&l, "layout", layoutText(c.trials))
 		addTexts(&l, "source", sourcesText(c.trials))
 		s.Lists = append(s.Lists, l)
@@ -45,47 +44,45 @@ func addTexts(l *page.List, key string, texts ...string) {
 
 // movedText compares the bytes that the tool reports with those that the device saw.
 func (c *Cell) movedText(imported bool) string {
-	claimed := bothWays(&c.Read.Bytes, &c.Write.Bytes, c.Read.moves(), c.Write.moves())
-	if claimed == "" && c.Total.moves() {
-		claimed = page.Memory(c.Total.Bytes.Value)
-	}
-	claimed = with("claimed: ", claimed, "")
-	switch {
+	claimed := with("claimed: ", c.bothWays("transferred"), "")
+	switch reached := c.Of("reached-device"); {
 	case imported:
 		return page.Dotted(claimed, "there are no node readings")
-	case !c.Reached.Known():
+	case !reached.Known():
 		return page.Dotted(claimed, "device bytes unknown")
+	default:
+		return page.Dotted(claimed, "at the device: "+c.bothWays("device-bytes"), fmt.Sprintf("reached it: %.1f %%", 100*reached.Value))
 	}
-	return page.Dotted(claimed, "at the device: "+bothWays(&c.DeviceRead, &c.DeviceWritten, true, true), fmt.Sprintf("reached it: %.1f %%", 100*c.Reached.Value))
 }
 
-func bothWays(read, written *figure.Figure, haveRead, haveWritten bool) string {
+// bothWays shows a quantity in the directions that have it.
+func (c *Cell) bothWays(quantity string) string {
 	var parts []string
-	if haveRead {
-		parts = append(parts, page.Memory(read.Value)+" read")
-	}
-	if haveWritten {
-		parts = append(parts, page.Memory(written.Value)+" written")
+	for d, verb := range []string{"read", "written"} {
+		if f := c.Of(quantity, "direction", directionNames[d]); f.Quantity != "" {
+			parts = append(parts, page.Memory(f.Value)+" "+verb)
+		}
 	}
 	return strings.Join(parts, ", ")
 }
 
 // cpuRatioText compares the CPU time per GiB with the base, with an interval but no verdict.
 func (c *Cell) cpuRatioText() string {
-	if !c.CPURatio.Known() || c.Target == c.table.Base {
+	ratio := c.Of("cpu-per-byte-ratio")
+	if !ratio.Known() || c.Target == c.table.Base {
 		return ""
 	}
-	text := "per GiB " + page.Significant(c.CPURatio.Value) + "× " + page.Heading(c.table.Base)
-	if c.CPURatio.Bounded {
-		text += ", " + page.Between(c.CPURatio.Estimate, page.Significant)
+	text := "per GiB " + page.Significant(ratio.Value) + "× " + page.Heading(c.table.Base)
+	if ratio.Bounded {
+		text += ", " + page.Between(ratio.Estimate, page.Significant)
 	}
 	return text
 }
 
 func (c *Cell) roundsText() string {
 	each, setUp := "", int64(0)
-	if c.RunTime.Known() {
-		each = page.Duration(c.RunTime.Value) + " each"
+	if took := c.Of("run-time"); took.Known() {
+		each = page.Duration(took.Value) + " each"
 	}
 	for _, round := range c.trials {
 		setUp = max(setUp, round.SetUp)

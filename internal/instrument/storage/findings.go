@@ -222,7 +222,7 @@ func (j *Judgement) disagreeing(add func(record.Finding)) {
 func (j *Judgement) aboveCeiling(add func(record.Finding)) {
 	var l listed
 	j.each(func(w *Cell) {
-		if b := w.nearest(&w.facts); w.Verdict == Device && w.Reached.Known() && b != nil && b.factor() > beyondFactor {
+		if b := w.nearest(&w.facts); w.Verdict == Device && w.Of("reached-device").Known() && b != nil && b.factor() > beyondFactor {
 			l.add(w, b.text())
 		}
 	})

@@ -13,9 +13,16 @@ import (
 // flowRow is a row of a job's table: a target, or one direction of it.
 type flowRow struct {
 	*Cell
-	flow *Flow
 	way  string // "both", "read", "write"; "" if there is only one direction
 	main bool   // the row that shows the figures of the whole cell
+}
+
+// figure returns the figure of the row's direction.
+func (r *flowRow) figure(quantity string, labels ...string) *figure.Figure {
+	if !r.main {
+		labels = append(labels, "direction", r.way)
+	}
+	return r.Of(quantity, labels...)
 }
 
 // flowRows returns the rows of a table. A job that reads and writes has three rows per
@@ -24,10 +31,12 @@ func flowRows(t *Table) (rows []flowRow, mixed bool) {
 	mixed = slices.ContainsFunc(t.Cells, (*Cell).mixed)
 	for _, c := range t.Cells {
 		if !mixed || c.Rounds == 0 {
-			rows = append(rows, flowRow{c, &c.Total, "", true})
+			rows = append(rows, flowRow{c, "", true})
 			continue
 		}
-		rows = append(rows, flowRow{c, &c.Total, "both", true}, flowRow{c, &c.Read, "read", false}, flowRow{c, &c.Write, "write", false})
+		for _, way := range []string{"both", "read", "write"} {
+			rows = append(rows, flowRow{c, way, way == "both"})
+		}
 	}
 	return rows, mixed
 }
@@ -70,14 +79,15 @@ func commands(t *Table) (items []page.Item) {
 func movedBy(t *Table) []page.Item {
 	var all []string
 	for _, c := range t.Cells {
-		if !c.RunTime.Known() {
+		took, bytes := c.Of("run-time"), c.Of("transferred")
+		if !took.Known() {
 			continue
 		}
 		text := page.Heading(c.Target)
-		if c.Total.Bytes.Known() {
-			text += " " + page.Size(c.Total.Bytes.Value)
+		if bytes.Known() {
+			text += " " + page.Size(bytes.Value)
 		}
-		all = append(all, text+" in "+page.Duration(c.RunTime.Value))
+		all = append(all, text+" in "+page.Duration(took.Value))
 	}
 	if all == nil {
 		return nil
@@ -117,49 +127,50 @@ func jobColumns(t *Table, o page.Options) *page.Table {
 		}
 		p.Row(names...)
 	}
-	p.add("MB/s", func(r *flowRow) page.Cell { return page.WithHalf(&r.flow.Bandwidth, page.Megabytes, page.Dot) })
+	p.add("MB/s", func(r *flowRow) page.Cell { return page.WithHalf(r.figure("bandwidth"), page.Megabytes, page.Dot) })
 	p.Draw(page.Estimates)
 	p.add("IOPS", func(r *flowRow) page.Cell {
-		out := page.WithHalf(&r.flow.IOPS, page.Significant, page.Dot)
-		if r.flow.Bandwidth.Known() && !o.Verbose {
+		out := page.WithHalf(r.figure("iops"), page.Significant, page.Dot)
+		if r.figure("bandwidth").Known() && !o.Verbose {
 			out.Tail = "" // the same as that of the bandwidth: all blocks have one size
 		}
 		return out
 	})
-	for i, l := range latencies {
+	for _, l := range latencies {
 		p.add(l.name, func(r *flowRow) page.Cell {
-			if !o.Verbose && t.Tool != ToolSysbench && !r.flow.latency("max").Known() && l.unless != "" && r.flow.latency(l.unless).Known() {
+			latency := func(quantile string) *figure.Figure { return r.figure("latency", "quantile", quantile) }
+			switch {
+			case o.Verbose:
+				return page.WithHalf(latency(l.name), page.Duration, page.Dot)
+			case t.Tool != ToolSysbench && !latency("max").Known() && l.unless != "" && latency(l.unless).Known():
 				return page.Words(page.Dot)
 			}
-			if o.Verbose {
-				return page.WithHalf(&r.flow.Latency[i], page.Duration, page.Dot)
-			}
-			return alone(&r.flow.Latency[i], page.Duration)
+			return alone(latency(l.name), page.Duration)
 		})
 	}
 	if t.Tool == ToolSysbench || o.Verbose { // sysbench reports include its prepare step
 		p.ofCells("laid out MB/s", func(c *Cell) page.Cell {
-			out := alone(&c.LayoutRate, page.Megabytes)
-			if c.LayoutTime.Known() {
-				out.Tail = "in " + page.Duration(c.LayoutTime.Value)
+			out := alone(c.Of("layout-bandwidth"), page.Megabytes)
+			if took := c.Of("layout-time"); took.Known() {
+				out.Tail = "in " + page.Duration(took.Value)
 			}
 			return out
 		})
 	}
-	p.ofCells("workload CPU m", func(c *Cell) page.Cell { return alone(&c.WorkloadCPU, page.Milli) })
-	p.ofCells("runtime CPU m", func(c *Cell) page.Cell { return alone(&c.RuntimeCPU, page.Milli) })
+	p.ofCells("workload CPU m", func(c *Cell) page.Cell { return alone(c.Of("cpu", "role", "workload"), page.Milli) })
+	p.ofCells("runtime CPU m", func(c *Cell) page.Cell { return alone(c.Of("cpu", "role", "runtime"), page.Milli) })
 	p.ofCells("CPU s/GiB", func(c *Cell) page.Cell {
-		return alone(&c.CPUPerByte, func(v float64) string { return page.Significant(v * (1 << 30) / 1e9) })
+		return alone(c.Of("cpu-per-byte"), func(v float64) string { return page.Significant(v * (1 << 30) / 1e9) })
 	})
 	p.ofCells("× "+page.Heading(page.Known(t.Base)), func(c *Cell) page.Cell {
 		switch {
 		case c.Target == t.Base:
-			return page.Cell{Head: "1", Figure: &c.Ratio}
+			return page.Cell{Head: "1", Figure: c.ratio()}
 		case !c.compared():
 			return page.Words(page.Dot)
 		}
 		out := c.times()
-		out.Tail = page.Between(c.Ratio.Estimate, page.Significant)
+		out.Tail = page.Between(c.ratio().Estimate, page.Significant)
 		return out
 	})
 	p.ofCells("failed", func(c *Cell) page.Cell {
@@ -264,10 +275,11 @@ func reasons(j *Judgement, t *Table) (items []page.Item) {
 func jobNotes(j *Judgement) (notes []string) {
 	latency, cpu := false, false
 	j.each(func(c *Cell) {
-		for _, f := range []*Flow{&c.Total, &c.Read, &c.Write} {
-			latency = latency || f.latency("p50").Known() || f != &c.Total && f.latency("mean").Known()
+		for _, f := range c.Set {
+			quantile, both := f.Labels.Get("quantile"), f.Labels.Get("direction") == "both"
+			latency = latency || f.Known() && (quantile == "p50" || quantile == "mean" && !both)
+			cpu = cpu || f.Known() && f.Quantity == "cpu"
 		}
-		cpu = cpu || c.WorkloadCPU.Known() || c.RuntimeCPU.Known()
 	})
 	note := "medians over the rounds, ± the larger half of the 95 % interval; " + page.Dot + " not reported by the tool or unknown"
 	if latency {

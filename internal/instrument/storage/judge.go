@@ -131,13 +131,10 @@ func (j *Judgement) weigh() {
 func (j *Judgement) tableOf(c *record.Cell) *Table {
 	for _, t := range j.Tables {
 		if t.Job == c.Job && t.Tool == c.Tool && t.Volume == c.Volume && t.Cache == c.Cache {
-			if t.Command == "" {
-				t.Command = c.Command
-			}
 			return t
 		}
 	}
-	t := &Table{Job: c.Job, Tool: c.Tool, Volume: c.Volume, Cache: c.Cache, Command: c.Command, job: Job{Name: c.Job, Tool: c.Tool}}
+	t := &Table{Job: c.Job, Tool: c.Tool, Volume: c.Volume, Cache: c.Cache, job: Job{Name: c.Job, Tool: c.Tool}}
 	if i := j.jobRank(c.Job); i < len(j.Plan.Jobs) {
 		t.job = j.Plan.Jobs[i]
 	}
@@ -167,9 +164,12 @@ func (t *Table) cellOf(target string) *Cell {
 func (t *Table) describe() {
 	var moved [directionCount]bool
 	for _, c := range t.Cells {
+		own := c.moved()
+		for d := range moved {
+			moved[d] = moved[d] || own[d]
+		}
 		for _, trial := range c.trials {
-			for d, f := range flowsOf(trial.Reported) {
-				moved[d] = moved[d] || moves(f)
+			for _, f := range flowsOf(trial.Reported) {
 				if t.BS == 0 && f.IOs > 0 {
 					t.BS = f.Bytes / f.IOs
 				}

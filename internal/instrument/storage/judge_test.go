@@ -209,17 +209,17 @@ func TestFiguresAreMediansWithIntervals(t *testing.T) {
 	s := judged(t, store(nil))
 	c := only(t, s, "runc")
 	base := float64(claimed) / 10
-	b := c.Total.Bandwidth
+	b := c.Of("bandwidth")
 	check.That(t, b.Bounded && math.Abs(b.Value/base-1.01) <= 1e-9 && math.Abs(b.Lo/base-1) <= 1e-9 && math.Abs(b.Hi/base-1.02) <= 1e-9, "%+v", b)
-	check.That(t, c.Rounds == 6 && c.Read.Bytes.Value == float64(claimed) && c.Read.IOPS.Value >= 2000 &&
-		latency(s, "read", "p99.9").Value == 20*ms && !c.Write.Bandwidth.Known() && !latency(s, "write", "p50").Known(), "%+v", c)
-	check.That(t, c.RunTime.Value == 10e9 && c.WorkloadCPU.Value == 0.2 && c.RuntimeCPU.Value == 0.05,
-		"%v ns, %v and %v CPUs", c.RunTime.Value, c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+	check.That(t, c.Rounds == 6 && c.Of("transferred", "direction", "read").Value == float64(claimed) && c.Of("iops", "direction", "read").Value >= 2000 &&
+		latency(s, "read", "p99.9").Value == 20*ms && !c.Of("bandwidth", "direction", "write").Known() && !latency(s, "write", "p50").Known(), "%+v", c)
+	check.That(t, c.Of("run-time").Value == 10e9 && c.Of("cpu", "role", "workload").Value == 0.2 && c.Of("cpu", "role", "runtime").Value == 0.05,
+		"%v ns, %v and %v CPUs", c.Of("run-time").Value, c.Of("cpu", "role", "workload").Value, c.Of("cpu", "role", "runtime").Value)
 	want := 2.5e9 / float64(claimed)
-	check.That(t, math.Abs(c.CPUPerByte.Value-want) <= 1e-9, "%v ns of CPU a byte, want %v", c.CPUPerByte.Value, want)
-	check.That(t, c.Reached.Value >= 1 && c.Reached.Value <= 1.001 && c.DeviceRead.Value == float64(claimed+mib) &&
-		c.DeviceWritten.Value == 0 && slices.Equal(c.Versions, []string{"fio-3.33"}), "%+v", c)
-	if x := s.Tables[0]; x.RW != "read" || x.BS != 512*kib || x.Command != "fio --name=x" || x.Base != "host" || s.Total != 18 || s.Failed != 0 || s.Imported {
+	check.That(t, math.Abs(c.Of("cpu-per-byte").Value-want) <= 1e-9, "%v ns of CPU a byte, want %v", c.Of("cpu-per-byte").Value, want)
+	check.That(t, c.Of("reached-device").Value >= 1 && c.Of("reached-device").Value <= 1.001 && c.Of("device-bytes", "direction", "read").Value == float64(claimed+mib) &&
+		c.Of("device-bytes", "direction", "write").Value == 0 && slices.Equal(c.Versions, []string{"fio-3.33"}), "%+v", c)
+	if x := s.Tables[0]; x.RW != "read" || x.BS != 512*kib || x.Base != "host" || s.Total != 18 || s.Failed != 0 || s.Imported {
 		t.Errorf("%+v", x)
 	}
 }
@@ -230,14 +230,14 @@ func TestCPUTimeExcludesStartAndExitOfTheTool(t *testing.T) {
 			s.every = func(c *record.Cell) { c.Ended, c.Reported.CPU = c.Begun+11_100*ms, cpu } // of a job of ten seconds
 		}
 	}
-	if c := only(t, judged(t, store(short(0))), "runc"); c.WorkloadCPU.Known() || c.RuntimeCPU.Known() || c.CPUPerByte.Known() {
-		t.Errorf("CPU of a process that lived 11 %% longer than the job: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+	if c := only(t, judged(t, store(short(0))), "runc"); c.Of("cpu", "role", "workload").Known() || c.Of("cpu", "role", "runtime").Known() || c.Of("cpu-per-byte").Known() {
+		t.Errorf("CPU of a process that lived 11 %% longer than the job: %v, %v", c.Of("cpu", "role", "workload").Value, c.Of("cpu", "role", "runtime").Value)
 	}
 	s := judged(t, store(short(4000*ms)))
 	c := only(t, s, "runc")
-	check.That(t, c.WorkloadCPU.Value == 0.4 && !c.RuntimeCPU.Known(), "CPU reported by the tool: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+	check.That(t, c.Of("cpu", "role", "workload").Value == 0.4 && !c.Of("cpu", "role", "runtime").Known(), "CPU reported by the tool: %v, %v", c.Of("cpu", "role", "workload").Value, c.Of("cpu", "role", "runtime").Value)
 	c = only(t, s, "runsc")
-	check.That(t, !c.WorkloadCPU.Known(), "CPU of a guest's workload is known: %v", c.WorkloadCPU.Value)
+	check.That(t, !c.Of("cpu", "role", "workload").Known(), "CPU of a guest's workload is known: %v", c.Of("cpu", "role", "workload").Value)
 }
 
 func TestRatioPairsValuesOfTheSameRound(t *testing.T) {
@@ -246,15 +246,15 @@ func TestRatioPairsValuesOfTheSameRound(t *testing.T) {
 		s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth /= 2; c.Observed.CPU[0].NS += 2500 * ms }
 	}
 	s := judged(t, store(half))
-	r := only(t, s, "runc").Ratio
+	r := only(t, s, "runc").Of("bandwidth-ratio")
 	check.That(t, r.Known() && r.Bounded && math.Abs(r.Value-0.5) <= 1e-9 && math.Abs(r.Hi-0.5) <= 1e-9, "%+v", r)
-	r = only(t, s, "runc").CPURatio
+	r = only(t, s, "runc").Of("cpu-per-byte-ratio")
 	check.That(t, math.Abs(r.Value-2) <= 1e-9, "%+v", r)
 	c := only(t, s, "host")
-	check.That(t, c.Ratio.Value == 1 && c.CPURatio.Value == 1 && !c.Different(), "%+v", c.Ratio)
+	check.That(t, c.Of("bandwidth-ratio").Value == 1 && c.Of("cpu-per-byte-ratio").Value == 1 && !c.Different(), "%+v", c.Of("bandwidth-ratio"))
 	s = judged(t, store(all(rounds(20), said(func(r *record.Reported) { r.Read.Bandwidth /= 2 }))))
 	c = only(t, s, "runc")
-	check.That(t, c.Different() && c.Ratio.Reasons[0] != "" && c.Total.Bandwidth.Versus != nil, "%+v", c)
+	check.That(t, c.Different() && c.Of("bandwidth-ratio").Reasons[0] != "" && c.Of("bandwidth").Versus != nil, "%+v", c)
 }
 
 func TestBaselineIsTheHostOrARuntimeOnItsKernel(t *testing.T) {
@@ -286,20 +286,23 @@ func TestBaselineIsTheHostOrARuntimeOnItsKernel(t *testing.T) {
 			s := judged(t, rec)
 			check.Equal(t, "the baseline", s.Tables[0].Base, c.base)
 			for _, one := range s.Tables[0].Cells {
-				v := one.Total.Bandwidth.Versus
-				if one.Ratio.Known() != (c.base != "") || (v != nil) != (c.base != "" && one.Target != c.base) || v != nil && v.Baseline != c.base {
-					t.Errorf("%s: %+v, %+v", one.Target, one.Ratio, v)
+				v := one.Of("bandwidth").Versus
+				if one.Of("bandwidth-ratio").Known() != (c.base != "") || (v != nil) != (c.base != "" && one.Target != c.base) || v != nil && v.Baseline != c.base {
+					t.Errorf("%s: %+v, %+v", one.Target, one.Of("bandwidth-ratio"), v)
 				}
 			}
 		})
 	}
 }
 
-func TestSmallBlocksAreComparedByIOPS(t *testing.T) {
-	for bs, want := range map[int64]float64{64 * kib: 0.5, 64*kib + 512: 1} {
+func TestBlocksUpTo64KiBAreComparedByIOPS(t *testing.T) {
+	for bs, want := range map[int64]struct {
+		quantity string
+		ratio    float64
+	}{64 * kib: {"iops-ratio", 0.5}, 64*kib + 512: {"bandwidth-ratio", 1}} {
 		s := judged(t, store(all(func(s *storing) { s.job.BS = bs }, said(func(r *record.Reported) { r.Read.IOPS /= 2 }))))
-		r := only(t, s, "runc").Ratio
-		check.That(t, math.Abs(r.Value-want) <= 1e-9, "%d: %v, want %v", bs, r.Value, want)
+		r := only(t, s, "runc").Of(want.quantity)
+		check.That(t, math.Abs(r.Value-want.ratio) <= 1e-9, "%d: %v, want %v", bs, r.Value, want)
 	}
 }
 
@@ -307,7 +310,7 @@ func TestMixedJobHasNoTotalLatency(t *testing.T) {
 	s := judged(t, store(mixed))
 	c := only(t, s, "runc")
 	check.That(t, !latency(s, "both", "p50").Known() && latency(s, "read", "p50").Known() && latency(s, "write", "p50").Known() &&
-		c.Total.IOPS.Value == 2*c.Read.IOPS.Value, "%+v", c)
+		c.Of("iops").Value == 2*c.Of("iops", "direction", "read").Value, "%+v", c)
 }
 
 func TestTablesKeepTheOrderOfTheRun(t *testing.T) {

@@ -38,23 +38,26 @@ type Judgement struct {
 
 // Table holds the cells of one job on one volume with one cache mode.
 type Table struct {
-	Job     string
-	Tool    string
-	RW      string
-	BS      int64
-	Volume  string
-	Cache   string
-	Command string  // of the first cell that has one; cells have their own
-	Base    string  // the target that ratios refer to, see [Judgement.bases]; "" if there is none
-	Cells   []*Cell // in the order of Targets; cells without a value are missing
+	Job    string
+	Tool   string
+	RW     string
+	BS     int64
+	Volume string
+	Cache  string
+	Base   string  // the target that ratios refer to, see [Judgement.bases]; "" if there is none
+	Cells  []*Cell // in the order of Targets; cells without a value are missing
 
-	job    Job   // from the plan; only the name is set if the plan lacks the job
-	base   *Cell // the cell of Base
-	byIOPS bool  // the primary figure is IOPS, not bandwidth
+	job  Job   // from the plan; only the name is set if the plan lacks the job
+	base *Cell // the cell of Base
+	// primary is the quantity that comparisons use: bandwidth, or iops for blocks of up to
+	// 64 KiB.
+	primary string
 }
 
-// Cell is one target in a table. Its figures are medians over the rounds.
+// Cell is one target in a table. Its figures are medians over the rounds. They include
+// unknown ones. The first figures of a quantity are those of both directions together.
 type Cell struct {
+	figure.Set
 	Target   string
 	Rounds   int // with figures
 	Failed   int
@@ -62,32 +65,12 @@ type Cell struct {
 	Absent   string          // why the volume is unavailable on this target
 	Versions []string        // of the tool, including failed rounds
 	Command  string          // as this target ran it, from the first round that has one
-	Read     Flow
-	Write    Flow
-	Total    Flow // both directions; no latency if the job reads and writes
-	RunTime  figure.Figure
-	// LayoutTime and LayoutRate describe writing and syncing the job's files before the
-	// run. They are unknown for all targets if the host's probe wrote the files.
-	LayoutTime figure.Figure
-	LayoutRate figure.Figure
-	// WorkloadCPU is the mean CPU usage of the workload inside while the job ran.
-	// RuntimeCPU is that of the rest of the target: runtime, sentry, gofer, shim, VMM,
-	// vCPU, virtiofsd, monitor, daemon. CPUPerByte is their sum per byte moved.
-	WorkloadCPU figure.Figure
-	RuntimeCPU  figure.Figure
-	CPUPerByte  figure.Figure
-	// Ratio is Total's primary figure divided by that of Base in the same round. The
-	// primary figure is bandwidth, or IOPS for blocks of up to 64 KiB. CPURatio is
-	// the same ratio of CPUPerByte.
-	Ratio    figure.Figure
-	CPURatio figure.Figure
 	Verdict  Verdict
 	Because  []string // the facts behind the verdict; the first one decides
-	// Reached is the share of the claimed bytes that the device saw. DeviceRead and
-	// DeviceWritten are bytes at the device per round.
-	Reached       figure.Figure
-	DeviceRead    figure.Figure
-	DeviceWritten figure.Figure
+
+	// directions are label values: the direction of the job, or both, read and write; "" if
+	// nothing moved.
+	directions []string
 
 	judge  *Judgement
 	table  *Table
@@ -96,14 +79,6 @@ type Cell struct {
 	trials []*record.Cell // rounds with figures
 	facts  evidence       // over all rounds
 	alone  []Verdict      // verdict of each round alone, in the order of trials
-}
-
-// Flow holds the figures of one direction, or of both together.
-type Flow struct {
-	Bytes     figure.Figure // per round
-	Bandwidth figure.Figure
-	IOPS      figure.Figure
-	Latency   [len(latencies)]figure.Figure // per-round quantiles
 }
 
 // latencies are the latency statistics that tools print. extreme marks minimum and
@@ -123,16 +98,6 @@ var latencies = [...]struct {
 	{"p99", func(l *record.Latency) int64 { return l.P99 }, false, ""},
 	{"p99.9", func(l *record.Latency) int64 { return l.P999 }, false, ""},
 	{"max", func(l *record.Latency) int64 { return l.Max }, true, ""},
-}
-
-// latency returns the figure with a name from latencies, or nil.
-func (f *Flow) latency(name string) *figure.Figure {
-	for i := range latencies {
-		if latencies[i].name == name {
-			return &f.Latency[i]
-		}
-	}
-	return nil
 }
 
 // Verdict classifies the figures of a cell by what answered the I/O.
@@ -181,19 +146,8 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 }
 
 // figures returns the cell's bandwidth even if unknown, and all other known figures.
-// Jobs that read and write have figures per direction.
-func (c *Cell) figures() []figure.Figure {
-	flows := []*Flow{&c.Total}
-	if c.mixed() {
-		flows = append(flows, &c.Read, &c.Write)
-	}
-	var some []figure.Figure
-	for _, f := range flows {
-		some = append(append(some, f.Bandwidth, f.IOPS, f.Bytes), f.Latency[:]...)
-	}
-	some = append(some, c.RunTime, c.LayoutTime, c.LayoutRate, c.WorkloadCPU, c.RuntimeCPU, c.CPUPerByte, c.Ratio, c.CPURatio, c.Reached, c.DeviceRead, c.DeviceWritten)
-	var all []figure.Figure
-	for i, f := range some {
+func (c *Cell) figures() (all []figure.Figure) {
+	for i, f := range c.Set {
 		if i > 0 && !f.Known() {
 			continue
 		}

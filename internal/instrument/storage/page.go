@@ -60,18 +60,18 @@ func (c *Cell) says() string {
 
 // compared reports whether the cell has a ratio to another target.
 func (c *Cell) compared() bool {
-	return c != nil && c.Rounds > 0 && c.Ratio.Known() && c.Target != c.table.Base
+	return c != nil && c.Rounds > 0 && c.ratio().Known() && c.Target != c.table.Base
 }
 
 // times formats the ratio to the base. "~" means that no difference was shown. The
 // parentheses mean that one of the two figures is not that of the device.
 func (c *Cell) times() page.Cell {
-	out := page.Value(&c.Ratio, func(v float64) string { return page.Significant(v) + "×" })
+	out := page.Value(c.ratio(), func(v float64) string { return page.Significant(v) + "×" })
 	out.Head = page.Mark(c.primary().Versus) + out.Head
 	switch {
 	case !c.ofDevice() || !c.table.base.ofDevice():
 		out.Head = "(" + out.Head + ")"
-	case c.Different() && c.Ratio.Value < 1:
+	case c.Different() && c.ratio().Value < 1:
 		out.Style = term.Red
 	case c.Different():
 		out.Style = term.Green

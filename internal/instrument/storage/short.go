@@ -42,8 +42,8 @@ func inShort(j *Judgement) *page.Section {
 				return page.Cell{}
 			}
 			out := c.times()
-			if c.Ratio.Bounded {
-				out.Head += " " + page.HalfWidth(c.Ratio.Estimate)
+			if r := c.ratio(); r.Bounded {
+				out.Head += " " + page.HalfWidth(r.Estimate)
 			}
 			return out
 		}))
@@ -84,20 +84,20 @@ func shortFigure(t *Table, c *Cell) page.Cell {
 	if c == nil || c.Rounds == 0 {
 		return page.Words(page.None)
 	}
-	f := &c.Total
-	out := page.Value(&f.Bandwidth, func(v float64) string { return page.Megabytes(v) + " MB/s" })
+	bandwidth, iops := c.Of("bandwidth"), c.Of("iops")
+	out := page.Value(bandwidth, func(v float64) string { return page.Megabytes(v) + " MB/s" })
 	switch {
-	case t.Tool == ToolDD && f.Bandwidth.Known():
-	case t.Tool == ToolSysbench && f.Bandwidth.Known():
-		if c.RunTime.Known() {
-			out.Tail = "in " + page.Duration(c.RunTime.Value)
+	case t.Tool == ToolDD && bandwidth.Known():
+	case t.Tool == ToolSysbench && bandwidth.Known():
+		if took := c.Of("run-time"); took.Known() {
+			out.Tail = "in " + page.Duration(took.Value)
 		}
-	case f.IOPS.Known() && f.Bandwidth.Known():
-		bandwidth := out.Head
-		out = page.Value(&f.IOPS, page.Significant)
-		out.Tail = "(" + bandwidth + ")"
-	case f.IOPS.Known():
-		out = page.Value(&f.IOPS, func(v float64) string { return page.Significant(v) + " IOPS" })
+	case iops.Known() && bandwidth.Known():
+		tail := "(" + out.Head + ")"
+		out = page.Value(iops, page.Significant)
+		out.Tail = tail
+	case iops.Known():
+		out = page.Value(iops, func(v float64) string { return page.Significant(v) + " IOPS" })
 	}
 	if !c.ofDevice() {
 		out.Head, out.Style = c.says()+" "+out.Head, term.Yellow
@@ -119,7 +119,7 @@ func shortNotes(j *Judgement, bases []string) (notes []string) {
 		if c.compared() {
 			ratios = true
 			parentheses = parentheses || !c.ofDevice() || !c.table.base.ofDevice()
-			bounded, unbounded = bounded || c.Ratio.Bounded, unbounded || !c.Ratio.Bounded
+			bounded, unbounded = bounded || c.ratio().Bounded, unbounded || !c.ratio().Bounded
 		}
 	})
 	if seen != nil {

@@ -29,12 +29,11 @@ const (
 
 // judged sets the verdict of the cell, and the verdict of each round alone.
 func (w *Cell) judged() {
-	w.Reached = about("reached-device", w.labels(), nil)
 	if w.Rounds == 0 {
 		return
 	}
 	if _, part, ok := w.facts.reached(); ok {
-		w.Reached.Estimate = figure.Exactly(part)
+		w.Of("reached-device").Estimate = figure.Exactly(part)
 	}
 	w.Verdict, w.Because = w.verdict(w.trials, &w.facts, true)
 	for _, c := range w.trials {
@@ -261,10 +260,10 @@ func (w *Cell) noise(e *evidence, whole bool) []string {
 }
 
 func (w *Cell) figure() string {
-	if w.table.byIOPS {
+	if w.table.primary == "iops" {
 		return "IOPS"
 	}
-	return "bandwidth"
+	return w.table.primary
 }
 
 // shared returns the bytes that the device moved for other users, and a text about them.

@@ -52,7 +52,7 @@ func tellCachesOf(t *testing.T, rw string, targets, flags []string) {
 			if want := verdicts(rw, c.Target, table.Volume, table.Cache); !slices.Contains(want, c.Verdict) {
 				t.Errorf("%s, %s on %s, %s: %q because %s; want one of %q", c.Target, table.Job, table.Volume, table.Cache, c.Verdict, strings.Join(c.Because, "; "), want)
 			}
-			check.Equal(t, fmt.Sprintf("%s, %s on %s, %s", c.Target, table.Job, table.Volume, table.Cache), int64(c.Total.Bytes.Value), 4*16*mib)
+			check.Equal(t, fmt.Sprintf("%s, %s on %s, %s", c.Target, table.Job, table.Volume, table.Cache), int64(c.Of("transferred").Value), 4*16*mib)
 		}
 	}
 	check.Equal(t, "cells", cells, len(targets)*3*2)
