@@ -24,23 +24,18 @@ func (j *Judgement) answer() (out []string) {
 	if out == nil {
 		out = j.alone(&varied)
 	}
-	cells, others := 0, map[Verdict]int{}
-	j.each(func(c *Cell) {
-		if c.Rounds > 0 {
-			cells++
-			if !c.ofDevice() {
-				others[c.Verdict]++
-			}
-		}
-	})
+	measured, counts := j.measured(), map[Verdict]int{}
+	for _, c := range measured {
+		counts[c.Verdict]++
+	}
 	var parts []string
 	for _, m := range meanings {
-		if n := others[m.verdict]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, (&Cell{Rounds: 1, Verdict: m.verdict}).says()))
+		if n := counts[m.verdict]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, m.verdict.text()))
 		}
 	}
 	if parts != nil {
-		out = append(out, fmt.Sprintf("Not from the device, of %s: %s.", page.Amount(cells, "cell"), strings.Join(parts, ", ")))
+		out = append(out, fmt.Sprintf("Not from the device, of %s: %s.", page.Amount(len(measured), "cell"), strings.Join(parts, ", ")))
 	}
 	return out
 }
@@ -88,23 +83,16 @@ const mostAlone = 4
 // alone lists the first figures of the device.
 func (j *Judgement) alone(varied *varied) []string {
 	var parts []string
-	left := 0
-	j.each(func(c *Cell) {
-		if c.Rounds == 0 || !c.ofDevice() && c.Verdict != Unjudged && c.Verdict != NotContradicted {
-			return
+	for _, c := range j.measured() {
+		if c.ofDevice() || c.Verdict == Unjudged || c.Verdict == NotContradicted {
+			parts = append(parts, strings.TrimSpace(page.Heading(c.Target)+" "+varied.name(c.table))+" "+shortFigure(c.table, c).Head)
 		}
-		if len(parts) == mostAlone {
-			left++
-			return
-		}
-		parts = append(parts, strings.TrimSpace(page.Heading(c.Target)+" "+varied.name(c.table))+" "+shortFigure(c.table, c).Head)
-	})
+	}
 	if parts == nil {
 		return []string{"No cell has a figure that is shown to be the device's."}
 	}
-	text := strings.Join(parts, ", ")
-	if left > 0 {
-		text += fmt.Sprintf(", and %d more", left)
+	if left := len(parts) - mostAlone; left > 0 {
+		parts = append(parts[:mostAlone], fmt.Sprintf("and %d more", left))
 	}
-	return []string{text + "."}
+	return []string{strings.Join(parts, ", ") + "."}
 }

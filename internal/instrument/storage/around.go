@@ -56,37 +56,35 @@ func (g *grouped) add(key, word string) {
 
 // surroundings adds findings about the node and the device.
 func (j *Judgement) surroundings(add func(record.Finding)) {
-	var shared, flushed, held, kept, restless listed
-	j.each(func(w *Cell) {
-		e := &w.facts
-		if !e.seen {
-			return
-		}
-		if bytes, _ := e.shared(); bytes > 0 {
-			shared.add(w, finding.Bytes(bytes)+" beside the job's own")
-		}
-		if late, ok := e.late(); ok && w.table.Cache == record.CacheDirect {
-			held.add(w, late)
-		} else if ok {
-			flushed.add(w, late)
-		}
-		_, memory := w.inMemory()
-		if n := w.count(func(c *record.Cell) bool { return c.Dropped == "" && c.Layout != nil }); n > 0 && !memory {
-			kept.add(w, fmt.Sprintf("%d of %d rounds", n, w.Rounds))
-		}
-		if n := w.count(func(c *record.Cell) bool { return !c.Quiet }); n > 0 && e.haveDevice {
-			restless.add(w, fmt.Sprintf("%d of %d rounds", n, w.Rounds))
-		}
-	})
-	shared.put(add, foundShared, finding.Warning, "others used the device meanwhile", "stop them, or use a dedicated device for the volume; tare top and iostat show the users")
-	flushed.put(add, foundFlushed, finding.Note, "writes had not reached the device when the tool reported them as done",
-		"the tool reports the speed of memory until it is full: use --cache direct, or end_fsync in the job")
-	held.put(add, foundFlushed, finding.Note, "direct writes had not reached the device when the tool reported them as done",
-		"a layer in between delayed them, see the verdict: use end_fsync in the job, or a volume that passes O_DIRECT to a device")
-	if !slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Code == finding.NotDropped }) {
-		kept.put(add, finding.NotDropped, finding.Warning, "caches were not dropped before", "run tare as root; cached data may have answered")
+	list := func(code, level, what, advice string, fact func(*Cell) (string, bool)) {
+		j.list(add, record.Finding{Code: code, Level: level, Message: what, Advice: advice}, fact)
 	}
-	restless.put(add, foundRestless, finding.Note, "the device was not idle before the job", "another program uses it, or it still writes the laid-out files: raise --settle")
+	list(foundShared, finding.Warning, "others used the device meanwhile", "stop them, or use a dedicated device for the volume; tare top and iostat show the users",
+		func(w *Cell) (string, bool) {
+			bytes, _ := w.facts.shared()
+			return finding.Bytes(bytes) + " beside the job's own", bytes > 0
+		})
+	late := func(direct bool) func(*Cell) (string, bool) {
+		return func(w *Cell) (string, bool) {
+			text, ok := w.facts.late()
+			return text, ok && direct == (w.table.Cache == record.CacheDirect)
+		}
+	}
+	list(foundFlushed, finding.Note, "writes had not reached the device when the tool reported them as done",
+		"the tool reports the speed of memory until it is full: use --cache direct, or end_fsync in the job", late(false))
+	list(foundFlushed, finding.Note, "direct writes had not reached the device when the tool reported them as done",
+		"a layer in between delayed them, see the verdict: use end_fsync in the job, or a volume that passes O_DIRECT to a device", late(true))
+	if !slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Code == finding.NotDropped }) {
+		list(finding.NotDropped, finding.Warning, "caches were not dropped before", "run tare as root; cached data may have answered", func(w *Cell) (string, bool) {
+			text, some := w.count(func(c *record.Cell) bool { return c.Dropped == "" && c.Layout != nil })
+			_, memory := w.inMemory()
+			return text, some && !memory && w.facts.seen
+		})
+	}
+	list(foundRestless, finding.Note, "the device was not idle before the job", "another program uses it, or it still writes the laid-out files: raise --settle", func(w *Cell) (string, bool) {
+		text, some := w.count(func(c *record.Cell) bool { return !c.Quiet })
+		return text, some && w.facts.haveDevice
+	})
 }
 
 // late returns the part of the written bytes that reached the device only when dirty
@@ -104,15 +102,10 @@ func (e *evidence) late() (text string, ok bool) {
 	return fmt.Sprintf("%s of %s", finding.Bytes(bytes), finding.Bytes(written)), true
 }
 
-// count returns the number of rounds that satisfy is.
-func (w *Cell) count(is func(*record.Cell) bool) int {
-	n := 0
-	for _, c := range w.trials {
-		if is(c) {
-			n++
-		}
-	}
-	return n
+// count returns in how many rounds something is, and whether there are any.
+func (w *Cell) count(is func(*record.Cell) bool) (text string, some bool) {
+	n := len(slices.DeleteFunc(slices.Clone(w.trials), func(c *record.Cell) bool { return !is(c) }))
+	return fmt.Sprintf("%d of %d rounds", n, w.Rounds), n > 0
 }
 
 // ceilings adds findings about devices that changed between the first and the last
@@ -148,13 +141,13 @@ func (j *Judgement) ceilings(add func(record.Finding)) {
 func (j *Judgement) unread(add func(record.Finding)) {
 	for i := range j.Targets {
 		var sum record.Problems
-		j.each(func(w *Cell) {
+		for _, w := range j.measured() {
 			for _, c := range w.trials {
 				if c.Target == j.Targets[i].Name && c.Observed != nil {
 					sum.Add(&c.Observed.Problems)
 				}
 			}
-		})
+		}
 		lost := sum.Denied + sum.Broken + sum.Backwards
 		if lost == 0 {
 			continue // processes that exited during the read belong to the jobs
@@ -169,14 +162,14 @@ func (j *Judgement) unread(add func(record.Finding)) {
 func (j *Judgement) fewRounds(add func(record.Finding)) {
 	need := j.Plan.RoundsFor(j.Comparisons)
 	most, least, any := 0, need, false
-	j.each(func(w *Cell) {
+	for _, w := range j.measured() {
 		if w.compared() {
 			least = min(least, w.Rounds)
 		}
 		if !w.primary().Bounded {
 			most, any = max(most, w.Rounds), true
 		}
-	})
+	}
 	if any {
 		least = most
 	}

@@ -258,16 +258,17 @@ func (j *Judgement) compare() {
 	for _, t := range j.Tables {
 		t.finish(bases)
 	}
-	j.each(func(c *Cell) {
+	measured := j.measured()
+	for _, c := range measured {
 		if base := c.table.base; base != nil && c != base {
 			speed = append(speed, figure.Pair{Base: base.primary(), Figure: c.primary()})
 			cpu = append(cpu, figure.Pair{Base: base.Of("cpu-per-byte"), Figure: c.Of("cpu-per-byte")})
 		}
-	})
+	}
 	j.Comparisons = len(speed)
 	j.Plan.Compare("", speed)
 	j.Plan.Compare("", cpu)
-	j.each(func(c *Cell) {
+	for _, c := range measured {
 		if v := c.primary().Versus; v != nil {
 			r := c.ratio()
 			v.Baseline, r.Estimate, r.Reasons = c.table.Base, v.Ratio(), []string{v.Why}
@@ -275,7 +276,7 @@ func (j *Judgement) compare() {
 		if v := c.Of("cpu-per-byte").Versus; v != nil {
 			v.Baseline, c.Of("cpu-per-byte-ratio").Estimate = c.table.Base, v.Ratio()
 		}
-	})
+	}
 }
 
 // bases returns the possible base targets in order of preference. The requested baseline

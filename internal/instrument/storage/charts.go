@@ -16,11 +16,11 @@ func ratiosChart(j *Judgement, varied *varied, base string) *page.Chart {
 		Caption: "How many times that of " + name + " each job's bandwidth is, or its IOPS where blocks are small, and what answered" + page.WithRounds,
 		X:       page.Axis{Title: "job"}, Y: page.Axis{Title: "× " + name, Unit: figure.Ratio}, Rules: []page.Rule{{Value: 1, Text: name}},
 	}
-	j.each(func(r *Cell) {
+	for _, r := range j.measured() {
 		if r.table.Base == base && r.compared() {
 			c.Add(page.At(r.Target, varied.name(r.table), r.says()), r.ratio().Estimate, r.quotients())
 		}
-	})
+	}
 	return c
 }
 
@@ -37,7 +37,7 @@ func (c *Cell) quotients() (out []figure.Round) {
 
 // speedCharts shows the primary figures of jobs, one chart per unit.
 func speedCharts(j *Judgement, varied *varied) (all []*page.Chart) {
-	j.each(func(r *Cell) {
+	for _, r := range j.measured() {
 		f := r.primary()
 		k := slices.IndexFunc(all, func(c *page.Chart) bool { return c.Y.Unit == f.Unit })
 		if k < 0 {
@@ -49,6 +49,6 @@ func speedCharts(j *Judgement, varied *varied) (all []*page.Chart) {
 			})
 		}
 		all[k].Figure(varied.name(r.table), r.Target, r.says(), f)
-	})
+	}
 	return all
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
@@ -89,46 +90,34 @@ func (j *Judgement) cells() (all []*Cell) {
 	return all
 }
 
-// each calls f for every cell with figures.
-func (j *Judgement) each(f func(w *Cell)) {
-	for _, c := range j.cells() {
-		if c.Rounds > 0 {
-			f(c)
-		}
-	}
+// measured returns the cells with figures.
+func (j *Judgement) measured() []*Cell {
+	return slices.DeleteFunc(j.cells(), func(c *Cell) bool { return c.Rounds == 0 })
 }
 
-// listed collects the cells of a finding. It names only the first few.
-type listed struct {
-	cells []*Cell
-	facts []string // one per cell
-}
-
-func (l *listed) add(w *Cell, fact string) {
-	l.cells, l.facts = append(l.cells, w), append(l.facts, fact)
-}
-
-func (l *listed) text() string {
+// list adds a finding about the cells for which fact returns true, if there are any. Its
+// message names the first few, each with its fact.
+func (j *Judgement) list(add func(record.Finding), f record.Finding, fact func(w *Cell) (string, bool)) {
+	var all []*Cell
 	var named []string
-	for i, w := range l.cells {
-		if i == maxNamed {
-			named = append(named, fmt.Sprintf("and %d more", len(l.cells)-i))
-			break
+	for _, w := range j.measured() {
+		text, applies := fact(w)
+		if !applies {
+			continue
 		}
-		named = append(named, w.Target+" "+w.table.where()+with(" (", l.facts[i], ")"))
+		if all = append(all, w); len(all) <= maxNamed {
+			named = append(named, w.Target+" "+w.table.where()+with(" (", text, ")"))
+		}
 	}
-	return strings.Join(named, "; ")
-}
-
-// put adds a finding about the cells, if there are any.
-func (l *listed) put(add func(record.Finding), code, level, what, advice string) {
-	if len(l.cells) == 0 {
+	switch {
+	case all == nil:
 		return
+	case len(all) == 1:
+		f.Target, f.Op = all[0].Target, all[0].table.Job
+	case len(all) > maxNamed:
+		named = append(named, fmt.Sprintf("and %d more", len(all)-maxNamed))
 	}
-	f := record.Finding{Code: code, Level: level, Message: what + ": " + l.text(), Advice: advice}
-	if len(l.cells) == 1 {
-		f.Target, f.Op = l.cells[0].Target, l.cells[0].table.Job
-	}
+	f.Message += ": " + strings.Join(named, "; ")
 	add(f)
 }
 
@@ -171,33 +160,35 @@ func storageAdvice(f *record.Failure) string {
 }
 
 // disbelieved adds a finding per verdict with the cells whose figures are not those of
-// the device.
+// the device. Only the first cell has its reason; the others have their own.
 func (j *Judgement) disbelieved(add func(record.Finding)) {
-	total := 0
-	j.each(func(*Cell) { total++ })
+	measured := j.measured()
 	for _, d := range disbelieved {
-		var l listed
+		var cells []*Cell
 		level := finding.Note // a tmpfs is memory: expected
-		j.each(func(w *Cell) {
+		for _, w := range measured {
 			if w.Verdict != d.verdict {
-				return
+				continue
 			}
-			l.add(w, "")
-			if volumeKind(w.table.Volume) != record.VolumeTmpfs {
+			if cells = append(cells, w); volumeKind(w.table.Volume) != record.VolumeTmpfs {
 				level = finding.Warning
 			}
-		})
-		if len(l.cells) > 0 {
-			l.facts[0] = l.cells[0].Because[0] // the other cells have their own reasons
 		}
-		l.put(add, strings.ReplaceAll(string(d.verdict), " ", "-"), level, fmt.Sprintf("%d of %d cells %s", len(l.cells), total, d.what), d.advice)
+		f := record.Finding{Code: strings.ReplaceAll(string(d.verdict), " ", "-"), Level: level, Message: fmt.Sprintf("%d of %d cells %s", len(cells), len(measured), d.what), Advice: d.advice}
+		j.list(add, f, func(w *Cell) (string, bool) {
+			if w.Verdict == d.verdict && w == cells[0] {
+				return w.Because[0], true
+			}
+			return "", w.Verdict == d.verdict
+		})
 	}
 }
 
 // disagreeing adds a finding about cells whose rounds have different verdicts.
 func (j *Judgement) disagreeing(add func(record.Finding)) {
-	var l listed
-	j.each(func(w *Cell) {
+	f := record.Finding{Code: foundDisagree, Level: finding.Warning, Message: "rounds of one cell have different verdicts",
+		Advice: "the median may represent neither: add rounds, and compare the rounds in the record"}
+	j.list(add, f, func(w *Cell) (string, bool) {
 		var kinds []Verdict
 		counts := map[Verdict]int{}
 		for _, v := range w.alone {
@@ -205,27 +196,24 @@ func (j *Judgement) disagreeing(add func(record.Finding)) {
 				kinds = append(kinds, v)
 			}
 		}
-		if len(kinds) < 2 {
-			return
-		}
 		var parts []string
 		for _, v := range kinds {
 			parts = append(parts, fmt.Sprintf("%s: %d", v, counts[v]))
 		}
-		l.add(w, strings.Join(parts, ", "))
+		return strings.Join(parts, ", "), len(kinds) > 1
 	})
-	l.put(add, foundDisagree, finding.Warning, "rounds of one cell have different verdicts", "the median may represent neither: add rounds, and compare the rounds in the record")
 }
 
 // aboveCeiling adds a finding about cells that exceeded the ceiling measured on the host,
 // although the device saw all bytes.
 func (j *Judgement) aboveCeiling(add func(record.Finding)) {
-	var l listed
-	j.each(func(w *Cell) {
-		if b := w.nearest(&w.facts); w.Verdict == Device && w.Of("reached-device").Known() && b != nil && b.factor() > beyondFactor {
-			l.add(w, b.text())
+	f := record.Finding{Code: foundAbove, Level: finding.Warning, Message: "the device saw every byte, but was faster than its ceiling",
+		Advice: "the device has a cache, is a virtual disk on a host with one, or bursts: use a larger --size, or raise --ceiling"}
+	j.list(add, f, func(w *Cell) (string, bool) {
+		b := w.nearest(&w.facts)
+		if w.Verdict != Device || !w.Of("reached-device").Known() || b == nil {
+			return "", false
 		}
+		return b.text(), b.factor() > beyondFactor
 	})
-	l.put(add, foundAbove, finding.Warning, "the device saw every byte, but was faster than its ceiling",
-		"the device has a cache, is a virtual disk on a host with one, or bursts: use a larger --size, or raise --ceiling")
 }

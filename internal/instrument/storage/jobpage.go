@@ -274,13 +274,13 @@ func reasons(j *Judgement, t *Table) (items []page.Item) {
 // jobNotes explains the columns that occur in the report.
 func jobNotes(j *Judgement) (notes []string) {
 	latency, cpu := false, false
-	j.each(func(c *Cell) {
+	for _, c := range j.measured() {
 		for _, f := range c.Set {
 			quantile, both := f.Labels.Get("quantile"), f.Labels.Get("direction") == "both"
 			latency = latency || f.Known() && (quantile == "p50" || quantile == "mean" && !both)
 			cpu = cpu || f.Known() && f.Quantity == "cpu"
 		}
-	})
+	}
 	note := "medians over the rounds, ± the larger half of the 95 % interval; " + page.Dot + " not reported by the tool or unknown"
 	if latency {
 		note += "; latency: of one I/O, per round"

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,11 +53,11 @@ func (c *Cell) says() string {
 		return "no figures"
 	case c.Rounds == 0:
 		return "failed"
-	case c.Verdict == Unjudged:
-		return "not judged"
 	}
-	return page.Heading(string(c.Verdict))
+	return c.Verdict.text()
 }
+
+func (v Verdict) text() string { return page.Heading(cmp.Or(string(v), "not judged")) }
 
 // compared reports whether the cell has a ratio to another target.
 func (c *Cell) compared() bool {

@@ -61,11 +61,11 @@ func inShort(j *Judgement) *page.Section {
 
 // basesOf returns the base targets in the order of the tables.
 func basesOf(j *Judgement) (all []string) {
-	j.each(func(c *Cell) {
+	for _, c := range j.measured() {
 		if c.compared() && !slices.Contains(all, c.table.Base) {
 			all = append(all, c.table.Base)
 		}
-	})
+	}
 	return all
 }
 
@@ -109,42 +109,34 @@ func shortFigure(t *Table, c *Cell) page.Cell {
 }
 
 func shortNotes(j *Judgement, bases []string) (notes []string) {
-	var seen []Verdict
-	ratios, parentheses, bounded, unbounded, mixed := false, false, false, false, false
-	j.each(func(c *Cell) {
-		if !c.ofDevice() && !slices.Contains(seen, c.Verdict) {
-			seen = append(seen, c.Verdict)
+	measured := j.measured()
+	compared := slices.DeleteFunc(j.measured(), func(c *Cell) bool { return !c.compared() })
+	var parts []string
+	for _, m := range meanings {
+		if slices.ContainsFunc(measured, func(c *Cell) bool { return c.Verdict == m.verdict }) {
+			parts = append(parts, m.verdict.text()+": "+m.means)
 		}
-		mixed = mixed || c.mixed()
-		if c.compared() {
-			ratios = true
-			parentheses = parentheses || !c.ofDevice() || !c.table.base.ofDevice()
-			bounded, unbounded = bounded || c.ratio().Bounded, unbounded || !c.ratio().Bounded
-		}
-	})
-	if seen != nil {
-		var parts []string
-		for _, m := range meanings {
-			if slices.Contains(seen, m.verdict) {
-				parts = append(parts, (&Cell{Rounds: 1, Verdict: m.verdict}).says()+": "+m.means)
-			}
-		}
+	}
+	if parts != nil {
 		notes = append(notes, "a word before a figure is the reason why it is not the device's: "+strings.Join(parts, "; "))
 	}
-	if ratios {
+	if len(compared) > 0 {
 		note := timesEach(bases) + ": ratio in the same round, of IOPS for blocks of up to 64 KiB, else of MB/s; = the same, ~ no difference shown"
-		if parentheses {
-			note += "; (…) one of both is not the device's"
-		}
-		if bounded {
-			note += "; ± half of the 95 % interval"
-		}
-		if unbounded {
-			note += "; no ±: too few rounds"
+		for _, x := range []struct {
+			of   func(*Cell) bool
+			note string
+		}{
+			{func(c *Cell) bool { return !c.ofDevice() || !c.table.base.ofDevice() }, "; (…) one of both is not the device's"},
+			{func(c *Cell) bool { return c.ratio().Bounded }, "; ± half of the 95 % interval"},
+			{func(c *Cell) bool { return !c.ratio().Bounded }, "; no ±: too few rounds"},
+		} {
+			if slices.ContainsFunc(compared, x.of) {
+				note += x.note
+			}
 		}
 		notes = append(notes, note)
 	}
-	if mixed {
+	if slices.ContainsFunc(measured, (*Cell).mixed) {
 		notes = append(notes, "of a job that reads and writes both are added up")
 	}
 	return notes
