@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"slices"
+
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/record"
 )
@@ -24,14 +26,28 @@ func (o *Options) Comparisons(targets int) (n int) {
 func (o *Options) eachCell(do func(volume string, j *Job)) {
 	volumes, jobs, _ := o.Resolved()
 	for _, v := range volumes {
-		for i := range jobs {
-			for _, cache := range o.Cache {
-				if jobs[i].Takes(v.Kind, cache) {
-					do(v.Kind, &jobs[i])
-				}
+		for _, p := range o.Pairs(jobs, v.Kind) {
+			do(v.Kind, &p.Job)
+		}
+	}
+}
+
+// Pair is a job with a cache mode.
+type Pair struct {
+	Job   Job
+	Cache string
+}
+
+// Pairs returns what runs on volumes of a kind, in the order of the plan.
+func (o *Options) Pairs(jobs []Job, kind string) (all []Pair) {
+	for _, j := range jobs {
+		for _, cache := range o.Cache {
+			if (len(j.Volumes) == 0 || slices.Contains(j.Volumes, kind)) && (len(j.Caches) == 0 || slices.Contains(j.Caches, cache)) {
+				all = append(all, Pair{j, cache})
 			}
 		}
 	}
+	return all
 }
 
 // ahead adds the given number of visits with the job.

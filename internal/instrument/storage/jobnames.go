@@ -3,7 +3,6 @@ package storage
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -83,11 +82,6 @@ func nameOf(j *Job) string {
 		words = append(words, FormatSize(j.BS))
 	}
 	return strings.TrimSpace(strings.Join(words, " "))
-}
-
-// Takes reports whether the job runs with a cache mode on volumes of a kind.
-func (j *Job) Takes(kind, cache string) bool {
-	return (len(j.Volumes) == 0 || slices.Contains(j.Volumes, kind)) && (len(j.Caches) == 0 || slices.Contains(j.Caches, cache))
 }
 
 // writes reports whether a job writes.

@@ -173,13 +173,10 @@ func (o *Options) fitWrong(volumes []Volume) option.FieldErrors {
 		return nil // reported already
 	}
 	var all option.FieldErrors
-	runs := false
+	runs := slices.ContainsFunc(volumes, func(v Volume) bool { return o.Pairs(o.Jobs, v.Kind) != nil })
 	device := slices.ContainsFunc(volumes, func(v Volume) bool { return v.Kind == record.VolumeDevice })
 	for i := range o.Jobs {
 		j := &o.Jobs[i]
-		for _, v := range volumes {
-			runs = runs || slices.ContainsFunc(o.Cache, func(cache string) bool { return j.Takes(v.Kind, cache) })
-		}
 		if !device || (len(j.Volumes) > 0 && !slices.Contains(j.Volumes, record.VolumeDevice)) {
 			continue
 		}

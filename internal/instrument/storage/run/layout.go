@@ -37,7 +37,11 @@ func (v *visit) layOut(ctx context.Context, files []tool.File) error {
 			return err
 		}
 	}
-	for size, paths := range bySize(files) {
+	bySize := map[int64][]string{}
+	for _, f := range files {
+		bySize[f.Size] = append(bySize[f.Size], f.Path)
+	}
+	for size, paths := range bySize {
 		if err := v.fill(ctx, size, paths); err != nil {
 			return err
 		}
@@ -53,14 +57,6 @@ func (v *visit) layOut(ctx context.Context, files []tool.File) error {
 
 func layoutOf(files []tool.File, took int64) *record.Layout {
 	return &record.Layout{Files: len(files), Bytes: total(files), Took: took}
-}
-
-func bySize(files []tool.File) map[int64][]string {
-	out := map[int64][]string{}
-	for _, f := range files {
-		out[f.Size] = append(out[f.Size], f.Path)
-	}
-	return out
 }
 
 // fill runs the probe to write files of the same size.
@@ -133,18 +129,16 @@ func (s *stage) sweep() error {
 const MaxOfDisk = 0.9
 
 // room returns a failure if a job's files would fill the volume, as the sandbox sees it.
-func (v *visit) room(ctx context.Context, at tool.Place) error {
-	need, err := Needs(v.pair.job, at)
-	if err != nil {
-		return fail(record.FailError, nil, "%v", err)
-	}
+func (v *visit) room(ctx context.Context, at tool.Place, files []tool.File) error {
+	need := max(total(files), v.pair.Job.Bytes())
 	if at.Device != "" || need == 0 || v.lasts() && v.laid != nil && need <= total(v.laid) {
 		return nil
 	}
-	free, err := v.free(ctx, v.mountPoint())
-	if err != nil || free < 0 {
+	list, err := v.fileSystems(ctx, v.mountPoint())
+	if err != nil || list[0].Errno != 0 || list[0].Size <= 0 || list[0].Free < 0 {
 		return err // the file system does not report it; the write will fail if needed
 	}
+	free := list[0].Free
 	if v.lasts() {
 		free += total(v.laid) // removed first
 	}
@@ -174,13 +168,4 @@ func total(files []tool.File) int64 {
 		sum += f.Size
 	}
 	return sum
-}
-
-// free returns the free bytes at a path inside, or -1 if unknown.
-func (v *visit) free(ctx context.Context, path string) (int64, error) {
-	list, err := v.fileSystems(ctx, path)
-	if err != nil || list[0].Errno != 0 || list[0].Size <= 0 {
-		return -1, err
-	}
-	return list[0].Free, nil
 }

@@ -18,7 +18,7 @@ import (
 type stage struct {
 	*schedule
 	volume *volume.Volume
-	pairs  []pair
+	pairs  []storage.Pair
 	needs  int64                    // bytes that the largest job needs
 	placed map[string]bool          // targets whose places are recorded
 	looked map[string]*record.Place // the places of the other targets
@@ -31,8 +31,8 @@ func (s *stage) lasts() bool {
 }
 
 // at returns the location of a job's files and of its program in a sandbox.
-func (r *schedule) at(p pair, kind string) tool.Place {
-	at := tool.Place{Program: r.options.Programs[p.job.Tool], Dir: subject.VolumePath, Direct: p.cache == record.CacheDirect, Limit: r.options.Plan.RuntimeLimit, In: probe.InArgs}
+func (r *schedule) at(p storage.Pair, kind string) tool.Place {
+	at := tool.Place{Program: r.options.Programs[p.Job.Tool], Dir: subject.VolumePath, Direct: p.Cache == record.CacheDirect, Limit: r.options.Plan.RuntimeLimit, In: probe.InArgs}
 	if kind == record.VolumeDevice {
 		at.Device = subject.DevicePath
 	}
@@ -76,15 +76,6 @@ func (s *stage) turns(at run.Round) (turns []turn) {
 		turns = append(turns, run.Shuffled(s.options.Plan.Seed, salt, s.Each(at, i))...)
 	}
 	return turns
-}
-
-// Needs returns the bytes that a job's files need, laid out before or created by it.
-func Needs(j storage.Job, at tool.Place) (int64, error) {
-	files, err := tool.Files(j, at)
-	if err != nil {
-		return 0, err
-	}
-	return max(total(files), j.Bytes()), nil
 }
 
 // tell reports the next step of a job.

@@ -22,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
+	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/probe"
@@ -89,28 +90,9 @@ type schedule struct {
 	later   int  // visits on the volumes that follow
 }
 
-// pair is a job with a cache mode.
-type pair struct {
-	job   storage.Job
-	cache string
-}
-
-// pairs returns what runs on a volume, in the order of the plan.
-func (r *schedule) pairs(v storage.Volume) []pair {
-	var all []pair
-	for _, j := range r.jobs {
-		for _, cache := range r.options.Plan.Cache {
-			if j.Takes(v.Kind, cache) {
-				all = append(all, pair{j, cache})
-			}
-		}
-	}
-	return all
-}
-
 // planned returns the number of visits on a volume.
 func (r *schedule) planned(v storage.Volume) int {
-	return len(r.pairs(v)) * r.options.Plan.Rounds * len(r.options.Targets)
+	return len(r.options.Plan.Pairs(r.jobs, v.Kind)) * r.options.Plan.Rounds * len(r.options.Targets)
 }
 
 // all measures the volumes one after another.
@@ -120,7 +102,7 @@ func (r *schedule) all(ctx context.Context, volumes []storage.Volume) (why strin
 		r.later += r.planned(v)
 	}
 	for _, v := range volumes {
-		pairs := r.pairs(v)
+		pairs := r.options.Plan.Pairs(r.jobs, v.Kind)
 		if ctx.Err() != nil || len(pairs) == 0 {
 			continue
 		}
@@ -139,7 +121,7 @@ func (r *schedule) all(ctx context.Context, volumes []storage.Volume) (why strin
 
 // on measures everything on one volume. opened reports whether at least one target
 // was opened.
-func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []pair) (why string, opened bool, err error) {
+func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []storage.Pair) (why string, opened bool, err error) {
 	needs, err := r.needs(v, pairs)
 	var ready *volume.Volume
 	if err == nil {
@@ -168,13 +150,13 @@ func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []pair) (why 
 }
 
 // needs returns the bytes that the largest job needs.
-func (r *schedule) needs(v storage.Volume, pairs []pair) (most int64, err error) {
+func (r *schedule) needs(v storage.Volume, pairs []storage.Pair) (most int64, err error) {
 	for _, p := range pairs {
-		n, err := Needs(p.job, r.at(p, v.Kind))
+		files, err := tool.Files(p.Job, r.at(p, v.Kind))
 		if err != nil {
 			return 0, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
-		most = max(most, n)
+		most = max(most, total(files), p.Job.Bytes())
 	}
 	return most, nil
 }

@@ -24,7 +24,7 @@ import (
 type visit struct {
 	*stage
 	turn
-	pair pair
+	pair storage.Pair
 
 	cell  record.Cell
 	found *record.Place // place of the volume on the target, until it is recorded
@@ -52,7 +52,7 @@ func fail(kind string, e *subject.Executed, format string, args ...any) *failure
 func (v *visit) do(ctx context.Context) error {
 	began := machine.Now()
 	v.cell = record.Cell{Round: v.Number, Order: v.Order, Target: v.Target.Info.Name, Volume: v.volume.Name,
-		Cache: v.pair.cache, Job: v.pair.job.Name, Tool: v.pair.job.Tool}
+		Cache: v.pair.Cache, Job: v.pair.Job.Name, Tool: v.pair.Job.Tool}
 	err := v.sandbox(ctx)
 	if err == nil {
 		err = v.job(ctx)
@@ -105,17 +105,17 @@ func (v *visit) sandbox(ctx context.Context) error {
 // job prepares everything and runs the tool.
 func (v *visit) job(ctx context.Context) error {
 	at := v.at(v.pair, v.volume.Kind)
-	files, err := tool.Files(v.pair.job, at)
+	files, err := tool.Files(v.pair.Job, at)
 	if err != nil {
 		return fail(record.FailError, nil, "%v", err)
 	}
-	args, err := tool.Command(v.pair.job, at)
+	args, err := tool.Command(v.pair.Job, at)
 	if err != nil {
 		return fail(record.FailError, nil, "%v", err)
 	}
 	for _, step := range []func() error{
 		func() error { return v.look(ctx, at) },
-		func() error { return v.room(ctx, at) },
+		func() error { return v.room(ctx, at, files) },
 		func() error { return v.layOut(ctx, files) },
 		func() error { return v.tryDirect(ctx, files) },
 		func() error { return v.drop(ctx, files) },
@@ -156,9 +156,9 @@ const grace = 20 * time.Second
 // These reads are not the job's.
 func (v *visit) measure(ctx context.Context, args []string, program string) error {
 	v.step("running")
-	boxes, err := v.boxes(ctx)
+	boxes, err := subject.SandboxesOf(ctx, v.Target.Session)
 	if err != nil {
-		return err
+		return fail(record.FailState, nil, "%v", err)
 	}
 	if err := v.volume.Check(); err != nil { // again: laying out files and waiting for an idle device take minutes
 		return fail(record.FailState, nil, "nothing was written: %v", err)
@@ -214,8 +214,8 @@ func (v *visit) ran(args []string, e subject.Executed) string {
 // patience returns the time limit of a tool. A tool that cannot stop by itself is
 // stopped at the runtime limit.
 func (v *visit) patience() time.Duration {
-	if stops(v.pair.job.Tool) {
-		return v.options.Plan.RuntimeLimit + max(v.pair.job.Runtime-v.options.Plan.RuntimeLimit, 0) + grace
+	if stops(v.pair.Job.Tool) {
+		return v.options.Plan.RuntimeLimit + max(v.pair.Job.Runtime-v.options.Plan.RuntimeLimit, 0) + grace
 	}
 	return v.options.Plan.RuntimeLimit
 }
@@ -223,18 +223,18 @@ func (v *visit) patience() time.Duration {
 // ended evaluates the tool's result.
 func (v *visit) ended(e subject.Executed, err error) error {
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) && !stops(v.pair.job.Tool):
-		return fail(record.FailTimeout, &e, "%s did not finish within --runtime-limit %v, and cannot stop by itself", v.pair.job.Tool, v.options.Plan.RuntimeLimit)
+	case errors.Is(err, context.DeadlineExceeded) && !stops(v.pair.Job.Tool):
+		return fail(record.FailTimeout, &e, "%s did not finish within --runtime-limit %v, and cannot stop by itself", v.pair.Job.Tool, v.options.Plan.RuntimeLimit)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail(record.FailTimeout, &e, "%s did not exit within %v after its limit of %v: the storage hangs", v.pair.job.Tool, grace, v.options.Plan.RuntimeLimit)
+		return fail(record.FailTimeout, &e, "%s did not exit within %v after its limit of %v: the storage hangs", v.pair.Job.Tool, grace, v.options.Plan.RuntimeLimit)
 	case err != nil:
 		return fail(record.FailError, &e, "%v", err)
 	case e.Exit != 0:
 		return fail(record.FailExit, &e, "exit status %d", e.Exit)
 	}
-	claim, version, err := tool.Parse(v.pair.job, e.Output, e.Stderr)
+	claim, version, err := tool.Parse(v.pair.Job, e.Output, e.Stderr)
 	if err != nil {
-		return fail(record.FailWorkload, &e, "the output of %s could not be read: %v", v.pair.job.Tool, err)
+		return fail(record.FailWorkload, &e, "the output of %s could not be read: %v", v.pair.Job.Tool, err)
 	}
 	v.cell.Reported = &claim
 	if version != "" {
@@ -244,14 +244,6 @@ func (v *visit) ended(e subject.Executed, err error) error {
 }
 
 func stops(name string) bool { return name != "dd" }
-
-func (v *visit) boxes(ctx context.Context) ([]subject.Sandbox, error) {
-	boxes, err := subject.SandboxesOf(ctx, v.Target.Session)
-	if err != nil {
-		return nil, fail(record.FailState, nil, "%v", err)
-	}
-	return boxes, nil
-}
 
 // drop empties the caches that the layout filled: those of the files in the sandbox's
 // kernel, and those of the node.
@@ -297,10 +289,10 @@ const (
 func (v *visit) warm(ctx context.Context, program string) error {
 	e, err := v.inTime(ctx, v.inside, []string{program, "--version"})
 	if err != nil {
-		return fail(record.FailError, nil, "%s cannot be run in the sandbox: %v", v.pair.job.Tool, err)
+		return fail(record.FailError, nil, "%s cannot be run in the sandbox: %v", v.pair.Job.Tool, err)
 	}
 	if e.Exit == cannotRun || e.Exit == notFound {
-		return fail(record.FailExit, &e, "%s cannot be run in the sandbox: exit status %d", v.pair.job.Tool, e.Exit)
+		return fail(record.FailExit, &e, "%s cannot be run in the sandbox: exit status %d", v.pair.Job.Tool, e.Exit)
 	}
 	v.cell.Version = tool.Version(e.Exit, e.Output, e.Stderr)
 	return nil
@@ -312,5 +304,5 @@ func (v *visit) inside(ctx context.Context, args []string) (subject.Executed, er
 }
 
 func (v *visit) step(what string) {
-	v.tell(v.pair.job.Name, v.pair.cache, v.Target.Info.Name, what)
+	v.tell(v.pair.Job.Name, v.pair.Cache, v.Target.Info.Name, what)
 }
