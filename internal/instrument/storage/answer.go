@@ -43,8 +43,8 @@ func (j *Judgement) answer() (out []string) {
 // against compares a target with the bases of its cells. It names the cells that differ and
 // counts the others.
 func (j *Judgement) against(target string, varied *varied) string {
-	base, same, open, undecided := "", 0, 0, false
-	var differ []string
+	base, same, open := "", 0, 0
+	var parts []string
 	for _, t := range j.Tables {
 		c := t.cellOf(target)
 		if !c.compared() || !c.ofDevice() || !t.base.ofDevice() {
@@ -53,17 +53,16 @@ func (j *Judgement) against(target string, varied *varied) string {
 		base = t.Base
 		switch v := c.primary().Versus; {
 		case c.Different():
-			differ = append(differ, varied.name(t)+" "+answer.Times(c.ratio().Estimate))
+			parts = append(parts, varied.name(t)+" "+answer.Times(c.ratio().Estimate))
 		case v != nil && v.Verdict == stat.Same:
 			same++
 		default:
-			open, undecided = open+1, true
+			open++
 		}
 	}
 	if base == "" {
 		return ""
 	}
-	parts := differ
 	if same > 0 {
 		parts = append(parts, page.Amount(same, "cell")+" the same")
 	}
@@ -71,7 +70,7 @@ func (j *Judgement) against(target string, varied *varied) string {
 		parts = append(parts, page.Amount(open, "cell")+" without a difference shown")
 	}
 	text := fmt.Sprintf("%s against %s: %s", page.Heading(target), page.Heading(base), strings.Join(parts, ", "))
-	if undecided {
+	if open > 0 {
 		text += answer.Spoiled(j.Found)
 	}
 	return text + "."

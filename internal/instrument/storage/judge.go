@@ -36,19 +36,18 @@ func Judge(rec *record.Record) (*Judgement, error) {
 // number are two runs, unless they have the same source. They are renumbered in the order
 // in which they were found.
 func onceCells(rec *record.Record) *record.Record {
-	type key struct{ target, volume, cache, job, tool string }
-	type place struct {
-		key
-		round  int
-		source string
+	type key struct {
+		target, volume, cache, job, tool string
+		round                            int
+		source                           string
 	}
 	out := *rec
 	out.Cells = nil
-	seen, next := map[place]bool{}, map[key]int{}
+	seen, next := map[key]bool{}, map[key]int{}
 	for _, c := range rec.Cells {
-		k := key{c.Target, c.Volume, c.Cache, c.Job, c.Tool}
-		p := place{k, c.Round, c.Source}
-		if seen[p] {
+		k := key{target: c.Target, volume: c.Volume, cache: c.Cache, job: c.Job, tool: c.Tool}
+		p := k
+		if p.round, p.source = c.Round, c.Source; seen[p] {
 			out.ProblemCount++
 			out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], record.Problem{Reason: "duplicate cell of " + c.Target + " " + c.Job})
 			continue
@@ -100,12 +99,8 @@ func (j *Judgement) weigh() {
 			continue // an interruption is not a failure of the target
 		}
 		t := j.tableOf(c)
-		w := t.cellOf(c.Target)
-		if w == nil {
-			w = j.cell(t, c.Target)
-		}
 		j.Total++
-		if !w.take(c) {
+		if !j.cell(t, c.Target).take(c) {
 			j.Failed++
 		}
 	}
@@ -143,8 +138,11 @@ func (j *Judgement) tableOf(c *record.Cell) *Table {
 	return t
 }
 
-// cell adds a cell for a target to a table.
+// cell returns the cell of a target, and adds it to the table if it does not exist.
 func (j *Judgement) cell(t *Table, target string) *Cell {
+	if c := t.cellOf(target); c != nil {
+		return c
+	}
 	c := &Cell{Target: target, judge: j, table: t, info: &j.Targets[j.rank(target)], place: j.placeOf(target, t.Volume)}
 	t.Cells = append(t.Cells, c)
 	return c
@@ -196,15 +194,9 @@ func (t *Table) inFlight() float64 {
 func (j *Judgement) absent(t *Table) {
 	for i := range j.Targets {
 		name := j.Targets[i].Name
-		p := j.placeOf(name, t.Volume)
-		if p == nil || p.Absent == "" {
-			continue
+		if p := j.placeOf(name, t.Volume); p != nil && p.Absent != "" {
+			j.cell(t, name).Absent = p.Absent
 		}
-		if c := t.cellOf(name); c != nil {
-			c.Absent = p.Absent
-			continue
-		}
-		j.cell(t, name).Absent = p.Absent
 	}
 }
 
