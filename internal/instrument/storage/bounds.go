@@ -2,7 +2,6 @@ package storage
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -63,14 +62,15 @@ func (j *Judgement) findBounds() {
 			}
 		}
 	}
-	measured := map[string][]bound{}
+	for _, c := range j.Ceilings {
+		delete(j.bounds, c.Volume)
+	}
 	for _, c := range j.Ceilings {
 		for _, x := range ceilingColumns {
-			measured[c.Volume] = append(measured[c.Volume],
-				bound{direction: x.direction, iops: x.iops, value: *x.of(&c), from: "the volume's ceiling on the host", device: c.Device})
+			j.bounds[c.Volume] = append(j.bounds[c.Volume],
+				bound{direction: x.direction, iops: x.quantity == "ceiling-iops", value: *x.of(&c), from: "the volume's ceiling on the host", device: c.Device})
 		}
 	}
-	maps.Copy(j.bounds, measured)
 }
 
 // nearDevice returns the steady cells of each volume, of the targets nearest to the device.

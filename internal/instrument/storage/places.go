@@ -21,16 +21,13 @@ const (
 // volumes describes each volume on each target. Targets with the same volume are merged.
 func volumes(places []record.Place) *page.Section {
 	var items []page.Item
-	var texts, targets grouped
-	advice := map[string]string{}
+	var texts, targets, advice grouped
 	for i := range places {
 		p := &places[i]
 		text := placeText(p)
 		texts.add(p.Volume, text)
 		targets.add(p.Volume+" "+text, page.Heading(p.Target))
-		if p.Advice != "" {
-			advice[p.Volume+" "+text] = p.Advice
-		}
+		advice.add(p.Volume+" "+text, p.Advice)
 	}
 	for _, name := range texts.keys {
 		key := page.Heading(page.Known(name))
@@ -38,8 +35,8 @@ func volumes(places []record.Place) *page.Section {
 			at := name + " " + text
 			items = append(items, page.Item{Key: key, Text: strings.Join(targets.of[at], ", ") + ": " + text})
 			key = ""
-			if advice[at] != "" {
-				items = append(items, page.Item{Text: "→ " + clipped(advice[at])})
+			for _, say := range advice.of[at] {
+				items = append(items, page.Item{Text: "→ " + clipped(say)})
 			}
 		}
 	}
@@ -186,25 +183,21 @@ var ceilingColumns = []struct {
 	name      string // for use in a sentence
 	title     string
 	direction int
-	iops      bool
+	quantity  string
 	of        func(*record.Ceiling) *float64
 	show      func(float64) string
 }{
-	{"read bandwidth", "read MB/s", reading, false, func(c *record.Ceiling) *float64 { return &c.Read }, page.Megabytes},
-	{"write bandwidth", "write MB/s", writing, false, func(c *record.Ceiling) *float64 { return &c.Write }, page.Megabytes},
-	{"read IOPS", "read IOPS", reading, true, func(c *record.Ceiling) *float64 { return &c.ReadIOPS }, page.Significant},
-	{"write IOPS", "write IOPS", writing, true, func(c *record.Ceiling) *float64 { return &c.WriteIOPS }, page.Significant},
+	{"read bandwidth", "read MB/s", reading, "ceiling-bandwidth", func(c *record.Ceiling) *float64 { return &c.Read }, page.Megabytes},
+	{"write bandwidth", "write MB/s", writing, "ceiling-bandwidth", func(c *record.Ceiling) *float64 { return &c.Write }, page.Megabytes},
+	{"read IOPS", "read IOPS", reading, "ceiling-iops", func(c *record.Ceiling) *float64 { return &c.ReadIOPS }, page.Significant},
+	{"write IOPS", "write IOPS", writing, "ceiling-iops", func(c *record.Ceiling) *float64 { return &c.WriteIOPS }, page.Significant},
 }
 
 // ceilingFigures returns the figures of ceilingColumns.
 func ceilingFigures(c *record.Ceiling) []figure.Figure {
 	out := make([]figure.Figure, len(ceilingColumns))
 	for i, x := range ceilingColumns {
-		quantity := "ceiling-bandwidth"
-		if x.iops {
-			quantity = "ceiling-iops"
-		}
-		out[i] = about(quantity, figure.Of("volume", c.Volume, "device", c.Device, "direction", directionNames[x.direction]), nil)
+		out[i] = about(x.quantity, figure.Of("volume", c.Volume, "device", c.Device, "direction", directionNames[x.direction]), nil)
 		if v := *x.of(c); v != 0 {
 			out[i].Estimate = figure.Exactly(v)
 		}
