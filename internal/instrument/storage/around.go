@@ -76,14 +76,14 @@ func (j *Judgement) surroundings(add func(record.Finding)) {
 		"a layer in between delayed them, see the verdict: use end_fsync in the job, or a volume that passes O_DIRECT to a device", late(true))
 	if !slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Code == finding.NotDropped }) {
 		list(finding.NotDropped, finding.Warning, "caches were not dropped before", "run tare as root; cached data may have answered", func(w *Cell) (string, bool) {
-			text, some := w.count(func(c *record.Cell) bool { return c.Dropped == "" && c.Layout != nil })
+			n := count(w.trials, func(c *record.Cell) bool { return c.Dropped == "" && c.Layout != nil })
 			_, memory := w.inMemory()
-			return text, some && !memory && w.facts.seen
+			return fmt.Sprintf("%d of %d rounds", n, w.Rounds), n > 0 && !memory && w.facts.seen
 		})
 	}
 	list(foundRestless, finding.Note, "the device was not idle before the job", "another program uses it, or it still writes the laid-out files: raise --settle", func(w *Cell) (string, bool) {
-		text, some := w.count(func(c *record.Cell) bool { return !c.Quiet })
-		return text, some && w.facts.haveDevice
+		n := count(w.trials, func(c *record.Cell) bool { return !c.Quiet })
+		return fmt.Sprintf("%d of %d rounds", n, w.Rounds), n > 0 && w.facts.haveDevice
 	})
 }
 
@@ -102,10 +102,9 @@ func (e *evidence) late() (text string, ok bool) {
 	return fmt.Sprintf("%s of %s", finding.Bytes(bytes), finding.Bytes(written)), true
 }
 
-// count returns in how many rounds something is, and whether there are any.
-func (w *Cell) count(is func(*record.Cell) bool) (text string, some bool) {
-	n := len(slices.DeleteFunc(slices.Clone(w.trials), func(c *record.Cell) bool { return !is(c) }))
-	return fmt.Sprintf("%d of %d rounds", n, w.Rounds), n > 0
+// count returns the number of rounds that satisfy is.
+func count(rounds []*record.Cell, is func(*record.Cell) bool) int {
+	return len(slices.DeleteFunc(slices.Clone(rounds), func(c *record.Cell) bool { return !is(c) }))
 }
 
 // ceilings adds findings about devices that changed between the first and the last

@@ -135,10 +135,7 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 	}
 	e.haveOut = e.haveOut && s.Outside != nil
 	if s.Outside != nil {
-		loading := record.Transfer{}
-		if s.Loading != nil {
-			loading = *s.Loading
-		}
+		loading := cmp.Or(s.Loading, &record.Transfer{})
 		e.outside[reading] += float64(max(s.Outside.Read-loading.Read, 0))
 		e.outside[writing] += float64(max(s.Outside.Write-loading.Write, 0))
 		e.loading += float64(loading.Read)

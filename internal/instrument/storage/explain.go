@@ -115,15 +115,7 @@ func layoutText(ran []*record.Cell) string {
 	if ran[0].Source != "" {
 		return laidOut
 	}
-	dropped, quiet := 0, 0
-	for _, c := range ran {
-		if c.Dropped != "" {
-			dropped++
-		}
-		if c.Quiet {
-			quiet++
-		}
-	}
+	dropped, quiet := count(ran, func(c *record.Cell) bool { return c.Dropped != "" }), count(ran, func(c *record.Cell) bool { return c.Quiet })
 	return page.Dotted(laidOut, fmt.Sprintf("caches dropped in %d/%d rounds", dropped, len(ran)), fmt.Sprintf("the device at rest in %d/%d", quiet, len(ran)))
 }
 
