@@ -82,24 +82,18 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 	return nil
 }
 
-// roomForCeiling returns a failure if the file does not fit on the volume or the device
-// is in use by now.
+// roomForCeiling returns a failure if the file does not fit on the volume, as [visit.room]
+// does for files of jobs, or the device is in use by now.
 func (s *stage) roomForCeiling(ctx context.Context, size int64) *record.Failure {
 	if err := s.volume.Check(); err != nil {
 		return &fail(record.FailState, nil, "nothing was written: %v", err).Failure
 	}
-	if s.volume.Workload.Device == "" {
-		return s.roomOnHost(ctx, size)
+	if s.volume.Workload.Device != "" {
+		if s.volume.Size < size {
+			return &fail(record.FailError, nil, "%s to measure it with do not fit in the %s of the device", mib(size), mib(s.volume.Size)).Failure
+		}
+		return nil
 	}
-	if s.volume.Size < size {
-		return &fail(record.FailError, nil, "%s to measure it with do not fit in the %s of the device", mib(size), mib(s.volume.Size)).Failure
-	}
-	return nil
-}
-
-// roomOnHost returns a failure if a file of the host would fill the volume, as
-// [visit.room] does for files of jobs.
-func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
 	list, e, err := probed(ctx, s.schedule, s.options.Run, probe.FileSystemArgs(s.volume.Own), probe.ParseFileSystems)
 	switch {
 	case err != nil:
