@@ -3,7 +3,6 @@ package tool
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 
@@ -16,10 +15,7 @@ func ddCommand(j storage.Job, at Place) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := at.Device
-	if file == "" {
-		file = path.Join(at.Dir, testFile)
-	}
+	file := at.file()
 	from, to, direct := "/dev/zero", file, "oflag=direct"
 	var conv []string
 	switch {
@@ -47,12 +43,10 @@ func ddFiles(j storage.Job, at Place) ([]File, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case at.Device != "":
-		return []File{{Path: at.Device, Size: count * j.BS}}, nil
-	case j.RW == storage.RWRead:
-		return []File{{Path: path.Join(at.Dir, testFile), Size: count * j.BS}}, nil
+	case at.Device == "" && j.RW == storage.RWWrite:
+		return nil, nil
 	}
-	return nil, nil
+	return []File{{Path: at.file(), Size: count * j.BS}}, nil
 }
 
 // ddCount returns the number of blocks of a job.

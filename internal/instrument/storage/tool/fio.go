@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-// testFile is the name of the file of a job with one file.
-const testFile = "test"
+// file returns the path of the device, or of the file of a job with one file.
+func (at Place) file() string { return cmp.Or(at.Device, path.Join(at.Dir, "test")) }
 
 // fioReporting requests the quantiles of whole requests. With an engine that does not
 // wait for a request they differ from those of its completion.
@@ -83,10 +83,8 @@ func fioFiles(j storage.Job, at Place) ([]File, error) {
 		return nil, err
 	case at.Device != "" && j.Files > 1:
 		return nil, fmt.Errorf("job %q has %d files: a device is one", j.Name, j.Files)
-	case at.Device != "":
-		return []File{{Path: at.Device, Size: size}}, nil
 	case j.Files <= 1:
-		return []File{{Path: path.Join(at.Dir, testFile), Size: size}}, nil
+		return []File{{Path: at.file(), Size: size}}, nil
 	}
 	return numbered(at.Dir, jobName(j.Name), max(j.NumJobs, 1), j.Files, size)
 }

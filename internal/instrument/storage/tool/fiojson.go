@@ -214,7 +214,9 @@ func (f *fioFlow) flow() (flow, error) {
 	if f.Bandwidth != nil {
 		out.Bandwidth = float64(*f.Bandwidth)
 	}
-	if f.Bandwidth == nil && f.kibibytes() {
+	if f.Bandwidth == nil && f.Runtime > 0 && float64(f.Bytes)*1000/float64(f.Runtime) < f.BW*32 {
+		// Whether io_bytes is in KiB depends on the version of fio 2. The unit that matches
+		// the bandwidth is right.
 		out.Bytes = min(out.Bytes, maxBytes) << 10
 	}
 	if f.IOs != nil {
@@ -229,12 +231,6 @@ func (f *fioFlow) flow() (flow, error) {
 	var err error
 	out.Latency, out.mean, err = f.latency()
 	return out, err
-}
-
-// kibibytes reports whether io_bytes is in KiB, which depends on the version of fio 2.
-// The unit that matches the bandwidth is right.
-func (f *fioFlow) kibibytes() bool {
-	return f.Runtime > 0 && float64(f.Bytes)*1000/float64(f.Runtime) < f.BW*32
 }
 
 // check checks the figures for consistency; part is the relative tolerance for rounding.

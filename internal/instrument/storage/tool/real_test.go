@@ -168,7 +168,7 @@ func TestRealDDTransfersEveryBlock(t *testing.T) {
 					f = c.Write
 				}
 				check.That(t, c.Seconds == took && f.Bandwidth == 500*4096/took && f.IOPS == 500/took, "%+v of %q", c, stderr)
-				check.Equal(t, "the file", sizes(t, at.Dir)[filepath.Join(at.Dir, testFile)], 500*4096)
+				check.Equal(t, "the file", sizes(t, at.Dir)[at.file()], 500*4096)
 			})
 		}
 	}
