@@ -84,15 +84,12 @@ func (j *Job) written() (bytes float64, known bool) {
 	case j.Tool == ToolDD:
 		return float64(j.Bytes()), true
 	}
-	share := 1.0
+	share, moved := 0.5, float64(max(j.NumJobs, 1))*float64(j.Bytes())
 	if j.Tool == ToolSysbench {
-		if j.RW == RWRandRW {
-			share = 0.4
-		}
-		return share * float64(j.Requests) * float64(j.BS), true
+		share, moved = 0.4, float64(j.Requests)*float64(j.BS)
 	}
-	if j.RW == RWRandRW {
-		share = 0.5
+	if j.RW != RWRandRW {
+		share = 1
 	}
-	return share * float64(max(j.NumJobs, 1)) * float64(j.Bytes()), true
+	return share * moved, true
 }

@@ -63,9 +63,6 @@ func (w *Cell) reference() *Cell {
 			best = c
 		}
 	}
-	if w.Target == host {
-		return nil
-	}
 	return best
 }
 

@@ -139,8 +139,7 @@ func (j *Judgement) failed(add func(record.Finding)) {
 func storageAdvice(f *record.Failure) string {
 	said := strings.ToLower(f.Detail + " " + f.Output)
 	for _, x := range []struct{ words, advice string }{
-		{"do not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
-		{"does not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
+		{"not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
 		{"nothing was written: ", "the device is in use by now: see the message for the user, and run again when it is free"},
 		{"no space", "the volume is too small: lower --size or --scale, or free some of it"},
 		{"read-only file system", "the volume is read-only: mount it writable, or leave the writing jobs out"},
