@@ -90,23 +90,18 @@ type schedule struct {
 	later   int  // visits on the volumes that follow
 }
 
-// planned returns the number of visits on a volume.
-func (r *schedule) planned(v storage.Volume) int {
-	return len(r.options.Plan.Pairs(r.jobs, v.Kind)) * r.options.Plan.Rounds * len(r.options.Targets)
-}
-
 // all measures the volumes one after another.
 func (r *schedule) all(ctx context.Context, volumes []storage.Volume) (why string, err error) {
 	opened := false
-	for _, v := range volumes {
-		r.later += r.planned(v)
-	}
-	for _, v := range volumes {
+	for i, v := range volumes {
 		pairs := r.options.Plan.Pairs(r.jobs, v.Kind)
 		if ctx.Err() != nil || len(pairs) == 0 {
 			continue
 		}
-		r.later -= r.planned(v)
+		r.later = 0
+		for _, next := range volumes[i+1:] {
+			r.later += len(r.options.Plan.Pairs(r.jobs, next.Kind)) * r.options.Plan.Rounds * len(r.options.Targets)
+		}
 		why, any, err := r.on(ctx, v, pairs)
 		opened = opened || any
 		if err != nil || why == run.WhyBudget {
