@@ -145,7 +145,7 @@ func (s *sysbenchText) rated(c *record.Reported) error {
 	for _, side := range []struct {
 		to                *record.Flow
 		requests, amounts string
-	}{{&c.Read, "reads/s", "read MiB/s"}, {&c.Write, "writes/s", "written MiB/s"}} {
+	}{{&c.Read, "reads/s", "read, MiB/s"}, {&c.Write, "writes/s", "written, MiB/s"}} {
 		for _, kind := range []string{side.requests, side.amounts} {
 			if !s.has(kind) {
 				return fmt.Errorf("%s is missing: truncated, or not a result of sysbench fileio", kind)
@@ -192,7 +192,7 @@ func (s *sysbenchText) interval() float64 {
 // in between it is left out, since they count as requests, too.
 func (s *sysbenchText) giveLatency(c *record.Reported) {
 	ns := func(kind string) int64 { return nanoseconds(s.said[kind], 1e6) }
-	l := record.Latency{Min: ns("min"), Mean: ns("avg"), P50: ns("p50"), P95: ns("p95"), P99: ns("p99"), Max: ns("max")}
+	l := record.Latency{Min: ns("min"), Mean: ns("avg"), P50: ns("50"), P95: ns("95"), P99: ns("99"), Max: ns("max")}
 	for q, to := range map[float64]*int64{0.5: &l.P50, 0.95: &l.P95, 0.99: &l.P99, 0.999: &l.P999} {
 		if v := s.quantile(q); v > 0 { // three decimals instead of the two of the printed value
 			*to = nanoseconds(v, 1e6)

@@ -40,27 +40,13 @@ var sbForms = []struct {
 	{sbForm(`Operations performed: +{n} [Rr]eads?, {n} [Ww]rites?, {n} Other = {n} Total`), []string{"reads", "writes", "other", "operations"}},
 	{sbForm(`Read [^ ]{1,24} +Written [^ ]{1,24} +Total transferred {size} +\({size}/sec\)`), []string{"moved", "moved/s"}},
 	{sbForm(`{n} Requests/sec executed`), []string{"executed"}},
-	// 1.0
-	{sbForm(`reads/s: +{n}`), []string{"reads/s"}},
-	{sbForm(`writes/s: +{n}`), []string{"writes/s"}},
-	{sbForm(`fsyncs/s: +{n}`), []string{"fsyncs/s"}},
-	{sbForm(`read, MiB/s: +{n}`), []string{"read MiB/s"}},
-	{sbForm(`written, MiB/s: +{n}`), []string{"written MiB/s"}},
 	// later than 1.0
-	{sbForm(`read: +IOPS={n} {n} MiB/s \([0-9.]{1,20} MB/s\)`), []string{"reads/s", "read MiB/s"}},
-	{sbForm(`write: +IOPS={n} {n} MiB/s \([0-9.]{1,20} MB/s\)`), []string{"writes/s", "written MiB/s"}},
+	{sbForm(`read: +IOPS={n} {n} MiB/s \([0-9.]{1,20} MB/s\)`), []string{"reads/s", "read, MiB/s"}},
+	{sbForm(`write: +IOPS={n} {n} MiB/s \([0-9.]{1,20} MB/s\)`), []string{"writes/s", "written, MiB/s"}},
 	{sbFsync, []string{"fsyncs/s"}},
 
 	{sbForm(`(?:total time|time elapsed): +{n}s`), []string{"time"}},
 	{sbForm(`total number of events: +{n}`), []string{"events"}},
-	// Latencies in ms; other percentiles are not used.
-	{sbForm(`min: +{n}(?:ms)?`), []string{"min"}},
-	{sbForm(`avg: +{n}(?:ms)?`), []string{"avg"}},
-	{sbForm(`max: +{n}(?:ms)?`), []string{"max"}},
-	{sbForm(`sum: +{n}`), []string{"sum"}},
-	{sbForm(`(?:approx\. +)?50(?:th)? percentile: +{n}(?:ms)?`), []string{"p50"}},
-	{sbForm(`(?:approx\. +)?95(?:th)? percentile: +{n}(?:ms)?`), []string{"p95"}},
-	{sbForm(`(?:approx\. +)?99(?:th)? percentile: +{n}(?:ms)?`), []string{"p99"}},
 }
 
 // sbForm compiles a pattern of a line with numbers, {n}, and sizes, {size}.
@@ -73,6 +59,8 @@ var (
 	sbFlags   = storage.Pattern(`^Extra file open flags: (.{1,60})$`)
 	sbDoing   = storage.Pattern(`^Doing (.{1,40}) test$`)
 	sbFsync   = sbForm(`fsync: +IOPS={n}`)
+	// sbNamed has the name of its figure: rates of 1.0, and latencies in ms.
+	sbNamed   = sbForm(`(?:(reads/s|writes/s|fsyncs/s|read, MiB/s|written, MiB/s|min|avg|max|sum)|(?:approx\. +)?(50|95|99)(?:th)? percentile): +{n}(?:ms)?`)
 	sbBin     = storage.Pattern(`^([0-9.]{1,20}) \|\** +([0-9]{1,18})$`)
 	sbWritten = storage.Pattern(`^([0-9]{1,18}) bytes written in ([0-9.]{1,20}) seconds \(([0-9.]{1,20}) Mi?[Bb]/sec\)\.?$`)
 )
@@ -160,20 +148,27 @@ func (s *sysbenchText) take(line string) error {
 	} else if m := sbBin().FindStringSubmatch(line); m != nil {
 		return s.bin(m)
 	}
+	if m := sbNamed().FindStringSubmatch(line); m != nil {
+		return s.say(m[1]+m[2], m[3])
+	}
 	for _, f := range sbForms {
 		m := f.form().FindStringSubmatch(line)
 		for i := 1; i < len(m); i++ {
-			v, err := sbNumber(m[i])
-			if err == nil && s.has(f.kinds[i-1]) {
-				err = errors.New("it reports this twice: pass one run at a time")
-			}
-			if err != nil {
+			if err := s.say(f.kinds[i-1], m[i]); err != nil {
 				return err
 			}
-			s.said[f.kinds[i-1]] = v
 		}
 	}
 	return nil
+}
+
+func (s *sysbenchText) say(kind, number string) error {
+	v, err := sbNumber(number)
+	if err == nil && s.has(kind) {
+		err = errors.New("it reports this twice: pass one run at a time")
+	}
+	s.said[kind] = v
+	return err
 }
 
 // bin parses a line of the histogram.
