@@ -144,7 +144,7 @@ func decodeFio(text string) (*fioOutput, error) {
 		found = &fioOutput{}
 		d := json.NewDecoder(strings.NewReader(text[begin:]))
 		if err := d.Decode(found); err != nil {
-			return nil, fmt.Errorf("it is not fio's JSON, or truncated: %w", shortened(err))
+			return nil, fmt.Errorf("it is not fio's JSON, or truncated: %.200s", err.Error())
 		}
 		text = text[begin+int(d.InputOffset()):]
 	}
@@ -157,14 +157,6 @@ func decodeFio(text string) (*fioOutput, error) {
 		return nil, fmt.Errorf("%.40q is not a version of fio", found.Version)
 	}
 	return found, nil
-}
-
-// shortened truncates an error that quotes its input.
-func shortened(err error) error {
-	if s := err.Error(); len(s) > 200 {
-		return fmt.Errorf("%.200q", s)
-	}
-	return err
 }
 
 // printable reports whether a text is plain ASCII.
