@@ -83,7 +83,7 @@ func (j *Judgement) surroundings(add func(record.Finding)) {
 	}
 	list(foundRestless, finding.Note, "the device was not idle before the job", "another program uses it, or it still writes the laid-out files: raise --settle", func(w *Cell) (string, bool) {
 		n := count(w.trials, func(c *record.Cell) bool { return !c.Quiet })
-		return fmt.Sprintf("%d of %d rounds", n, w.Rounds), n > 0 && w.facts.haveDevice
+		return fmt.Sprintf("%d of %d rounds", n, w.Rounds), n > 0 && !w.facts.device.unknown
 	})
 }
 
@@ -92,11 +92,11 @@ func (j *Judgement) surroundings(add func(record.Finding)) {
 // earlier were not late. Bytes beyond the job's own are dirty pages of others.
 func (e *evidence) late() (text string, ok bool) {
 	written := e.claimed[writing]
-	bytes := min(e.flushed, written)
-	if e.haveDevice {
-		bytes = min(bytes, max(written-e.device[writing], 0))
+	bytes := min(e.flushed.sum(), written)
+	if !e.device.unknown {
+		bytes = min(bytes, max(written-e.device.both[writing], 0))
 	}
-	if !e.haveFlush || bytes <= flushedShare*written || bytes <= flushedBytes*float64(e.rounds) {
+	if e.flushed.unknown || bytes <= flushedShare*written || bytes <= flushedBytes*float64(e.rounds) {
 		return "", false
 	}
 	return fmt.Sprintf("%s of %s", finding.Bytes(bytes), finding.Bytes(written)), true

@@ -16,6 +16,18 @@ type both [directionCount]float64
 
 func (b both) sum() float64 { return b[reading] + b[writing] }
 
+// amount is a sum over rounds, in bytes or requests.
+type amount struct {
+	both
+	unknown bool // in some round
+}
+
+func (a *amount) add(known bool, read, write int64) {
+	a.unknown = a.unknown || !known
+	a.both[reading] += float64(read)
+	a.both[writing] += float64(write)
+}
+
 // evidence is the combined data of some rounds of a cell. Amounts are sums over the
 // rounds, in bytes.
 type evidence struct {
@@ -27,25 +39,20 @@ type evidence struct {
 	bandwidth both    // bytes/s, median over the rounds as in every figure
 	iops      both    // median over the rounds
 
-	seen        bool // there are node readings
-	tookNS      float64
-	stolen      float64 // share of the time of all CPUs
-	starved     float64 // share of the time in which some task waited for memory
-	throttled   float64 // share of the time
-	cached      float64
-	device      both
-	haveDevice  bool
-	requests    both    // answered by the device; 0 if not counted
-	name        string  // of the device
-	own         float64 // charged to the sandbox's own cgroups
-	haveOwn     bool
-	outside     both    // without loading the tool
-	loading     float64 // bytes read to load the tool
-	haveOut     bool
-	fetched     float64 // read by the job's own processes because of page cache misses
-	haveFetched bool
-	flushed     float64
-	haveFlush   bool
+	seen      bool // there are node readings
+	tookNS    float64
+	stolen    float64 // share of the time of all CPUs
+	starved   float64 // share of the time in which some task waited for memory
+	throttled float64 // share of the time
+	cached    float64
+	device    amount
+	requests  amount // answered by the device; 0 if not counted
+	name      string // of the device
+	own       amount // charged to the sandbox's own cgroups
+	outside   amount // without loading the tool
+	loading   amount // bytes read to load the tool
+	fetched   amount // read by the job's own processes because of page cache misses
+	flushed   amount
 }
 
 // gather sums the rounds. If some have node readings, it uses only those.
@@ -55,8 +62,9 @@ func (w *Cell) gather(trials []*record.Cell) evidence {
 	if seen {
 		trials = observed
 	}
-	e := evidence{rounds: len(trials), haveIOs: true, seen: seen, haveDevice: seen, haveOwn: seen, haveOut: seen, haveFlush: seen,
-		haveFetched: seen && w.countsFetched()}
+	unseen := amount{unknown: !seen}
+	e := evidence{rounds: len(trials), haveIOs: true, seen: seen, device: unseen, own: unseen, outside: unseen, flushed: unseen,
+		fetched: amount{unknown: !seen || !w.countsFetched()}}
 	var rates, iops [directionCount][]float64
 	for _, c := range trials {
 		rate, ios := e.claim(c, w.table)
@@ -121,31 +129,18 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 	e.throttled += float64(s.Throttled)
 	e.cached += float64(s.Cached)
 	use := deviceOf(c)
-	e.haveDevice = e.haveDevice && use != nil
-	if use != nil {
-		e.device[reading] += float64(use.ReadBytes)
-		e.device[writing] += float64(use.WriteBytes)
-		e.requests[reading] += float64(use.ReadIOs)
-		e.requests[writing] += float64(use.WriteIOs)
-		e.name = use.Name
-	}
-	e.haveOwn = e.haveOwn && s.Group != nil
-	if s.Group != nil {
-		e.own += float64(s.Group.ReadBytes) + float64(s.Group.WriteBytes)
-	}
-	e.haveOut = e.haveOut && s.Outside != nil
-	if s.Outside != nil {
-		loading := cmp.Or(s.Loading, &record.Transfer{})
-		e.outside[reading] += float64(max(s.Outside.Read-loading.Read, 0))
-		e.outside[writing] += float64(max(s.Outside.Write-loading.Write, 0))
-		e.loading += float64(loading.Read)
-	}
-	e.haveFetched = e.haveFetched && s.Fetched != nil
-	if s.Fetched != nil {
-		e.fetched += float64(*s.Fetched)
-	}
-	e.haveFlush = e.haveFlush && s.Flushed >= 0
-	e.flushed += float64(max(s.Flushed, 0))
+	seen := use != nil
+	use = cmp.Or(use, &record.DeviceUse{Name: e.name})
+	e.device.add(seen, use.ReadBytes, use.WriteBytes)
+	e.requests.add(seen, use.ReadIOs, use.WriteIOs)
+	e.name = use.Name
+	group := cmp.Or(s.Group, &record.GroupUse{})
+	e.own.add(s.Group != nil, group.ReadBytes, group.WriteBytes)
+	outside, loading := cmp.Or(s.Outside, &record.Transfer{}), cmp.Or(s.Loading, &record.Transfer{})
+	e.outside.add(s.Outside != nil, max(outside.Read-loading.Read, 0), max(outside.Write-loading.Write, 0))
+	e.loading.add(true, loading.Read, 0)
+	e.fetched.add(s.Fetched != nil, *cmp.Or(s.Fetched, new(int64)), 0)
+	e.flushed.add(s.Flushed >= 0, 0, max(s.Flushed, 0))
 }
 
 // deviceOf returns the usage of the device below the cell's volume. If the volume has no
@@ -173,7 +168,7 @@ const countsShare = 0.10
 // reached returns the share of the claimed bytes that the device saw, for the direction
 // with the smallest share. ok is false if it is unknown.
 func (e *evidence) reached() (direction int, part float64, ok bool) {
-	if !e.haveDevice {
+	if e.device.unknown {
 		return 0, 0, false
 	}
 	for d := range directionCount {
@@ -190,10 +185,10 @@ func (e *evidence) reached() (direction int, part float64, ok bool) {
 // saw returns the bytes that the device can have moved for the job. Reads are limited
 // to what the job's processes fetched, because others may use the device, too.
 func (e *evidence) saw(direction int) float64 {
-	if direction == reading && e.haveFetched {
-		return min(e.device[reading], e.fetched)
+	if direction == reading && !e.fetched.unknown {
+		return min(e.device.both[reading], e.fetched.sum())
 	}
-	return e.device[direction]
+	return e.device.both[direction]
 }
 
 // fetchedThrough are the file systems that read the device in the context of the reading

@@ -60,17 +60,17 @@ func (t *Table) least() float64 {
 func (w *Cell) joined(e *evidence) string {
 	least := w.table.least()
 	for d := range directionCount {
-		if e.claimed[d] <= countsShare*e.claimed.sum() || e.requests[d] == 0 {
+		if e.claimed[d] <= countsShare*e.claimed.sum() || e.requests.both[d] == 0 {
 			continue
 		}
-		fewer := e.requests[d] < joinedFactor*least*e.asked[d]
-		cached := e.requests[d] < joinedFactor*e.asked[d] && e.cached >= growthPart*e.claimed[d]
+		fewer := e.requests.both[d] < joinedFactor*least*e.asked[d]
+		cached := e.requests.both[d] < joinedFactor*e.asked[d] && e.cached >= growthPart*e.claimed[d]
 		if !fewer && !cached {
 			continue
 		}
 		how := [directionCount]string{"read ahead", "joined them"}[d]
 		text := fmt.Sprintf("%s %s the %.0f I/Os of the tool in %.0f requests: a page cache %s, although the device saw every byte",
-			e.deviceName(), [directionCount]string{"answered", "took"}[d], e.asked[d], e.requests[d], how)
+			e.deviceName(), [directionCount]string{"answered", "took"}[d], e.asked[d], e.requests.both[d], how)
 		if e.cached >= growthPart*e.claimed[d] {
 			text += "; the node's grew by " + finding.Bytes(e.cached)
 		}

@@ -179,16 +179,16 @@ func (w *Cell) ofCache(e *evidence, d int, part float64) (Verdict, []string) {
 // after the job. facts are the reasons as text.
 func (w *Cell) whose(e *evidence, d int, missing float64) (hosts, guests float64, facts []string) {
 	verb := [directionCount]string{"read", "wrote"}[d]
-	if e.haveOut && hasGuest(w.info) {
-		hosts = max(e.outside[d]-e.device[d], 0)
+	if !e.outside.unknown && hasGuest(w.info) {
+		hosts = max(e.outside.both[d]-e.device.both[d], 0)
 		loaded := ""
-		if d == reading && e.loading > 0 {
-			loaded = ", without the " + finding.Bytes(e.loading) + " of loading the tool"
+		if d == reading && e.loading.sum() > 0 {
+			loaded = ", without the " + finding.Bytes(e.loading.sum()) + " of loading the tool"
 		}
-		facts = append(facts, fmt.Sprintf("its processes outside of the sandbox %s %s by system calls%s", verb, finding.Bytes(e.outside[d]), loaded))
+		facts = append(facts, fmt.Sprintf("its processes outside of the sandbox %s %s by system calls%s", verb, finding.Bytes(e.outside.both[d]), loaded))
 	}
-	if d == writing && e.haveFlush {
-		flushed := min(e.flushed, missing) // more than missing was written by other processes
+	if d == writing && !e.flushed.unknown {
+		flushed := min(e.flushed.sum(), missing) // more than missing was written by other processes
 		hosts = max(hosts, flushed)
 		facts = append(facts, fmt.Sprintf("%s more reached the disks when dirty pages were flushed after the job", finding.Bytes(flushed)))
 	}
@@ -206,8 +206,8 @@ func (e *evidence) sawText(d int, part float64) string {
 		in = fmt.Sprintf(" in %d rounds", e.rounds)
 	}
 	others := ""
-	if e.device[d]-e.saw(d) > countsShare*e.claimed[d] {
-		others = ", and " + finding.Bytes(e.device[d]-e.saw(d)) + " for others"
+	if e.device.both[d]-e.saw(d) > countsShare*e.claimed[d] {
+		others = ", and " + finding.Bytes(e.device.both[d]-e.saw(d)) + " for others"
 	}
 	return fmt.Sprintf("%s saw %.0f %% of the %s that the tool %s%s (%s%s)", e.deviceName(), 100*part, finding.Bytes(e.claimed[d]),
 		[directionCount]string{"read", "wrote"}[d], in, finding.Bytes(e.saw(d)), others)
@@ -270,12 +270,12 @@ func (w *Cell) figure() string {
 // Bytes charged to the sandbox's own cgroups do not count. They come from readahead, or
 // from writing a whole block for a part of it.
 func (e *evidence) shared() (bytes float64, text string) {
-	if !e.haveDevice {
+	if e.device.unknown {
 		return 0, ""
 	}
 	all, own := e.device.sum(), e.claimed.sum()
-	if e.haveOwn {
-		own = max(own, min(e.own, all))
+	if !e.own.unknown {
+		own = max(own, min(e.own.sum(), all))
 	}
 	if all <= sharedFactor*own+sharedBytes*float64(e.rounds) {
 		return 0, ""
