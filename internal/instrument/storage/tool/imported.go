@@ -106,16 +106,16 @@ func more(n int) string {
 // separate targets, LABEL-1 and LABEL-2, since they may be from different machines.
 // Outputs of a job in several texts with the same label are rounds.
 func (g *Imported) Close() {
-	names := g.jobs()
+	g.jobs()
 	rounds := map[[4]string]int{}
 	for _, text := range g.texts {
 		times, sofar, numbered := map[string]int{}, map[string]int{}, 0
 		for _, o := range text.found {
-			times[names(o)]++
+			times[o.Job.Name]++
 		}
 		for _, o := range text.found {
 			c := o.cell(text.name, text.told)
-			if c.Job = names(o); times[c.Job] > 1 {
+			if c.Job = o.Job.Name; times[c.Job] > 1 {
 				numbered++
 				sofar[c.Job]++
 				c.Target = fmt.Sprintf("%s-%d", c.Target, sofar[c.Job])
@@ -148,41 +148,37 @@ func (g *Imported) take(c record.Cell) {
 	}
 }
 
-// jobs sets the plan, with each job once. Some outputs, such as fio's text, lack the
-// size. They belong to the job of the same kind with a size, if there is exactly one.
-func (g *Imported) jobs() func(output) string {
+// jobs names the jobs, and sets the plan with each job once. Some outputs, such as fio's
+// text, lack the size. They belong to the job of the same kind with a size, if there is
+// exactly one.
+func (g *Imported) jobs() {
 	g.Plan = storage.Options{Title: "imported results", Whom: terms.Whom{Targets: []string{}}, Volumes: []string{}, Cache: []string{}, Jobs: []storage.Job{}, Scale: 1}
 	sized := map[string][]string{} // by what else there is to a job
-	g.each(func(o output) {
+	g.each(func(o *output) {
 		if kind, size := o.kind(); size != "" && !slices.Contains(sized[kind], size) {
 			sized[kind] = append(sized[kind], size)
 		}
 	})
-	name := func(o output) string {
-		kind, size := o.kind()
-		if size == "" && len(sized[kind]) == 1 {
-			size = sized[kind][0]
-		}
-		return strings.TrimSpace(kind + " " + size)
-	}
 	place := map[string]int{}
-	g.each(func(o output) {
-		o.Job.Name = name(o)
-		i, there := place[o.Job.Name]
-		if _, size := o.kind(); !there {
+	g.each(func(o *output) {
+		kind, size := o.kind()
+		o.Job.Name = strings.TrimSpace(kind + " " + size)
+		if sizes := sized[kind]; size == "" && len(sizes) == 1 {
+			o.Job.Name += " " + sizes[0]
+		}
+		if i, there := place[o.Job.Name]; !there {
 			place[o.Job.Name] = len(g.Plan.Jobs)
 			g.Plan.Jobs = append(g.Plan.Jobs, o.Job)
 		} else if size != "" {
 			g.Plan.Jobs[i] = o.Job
 		}
 	})
-	return name
 }
 
-func (g *Imported) each(do func(output)) {
+func (g *Imported) each(do func(*output)) {
 	for _, text := range g.texts {
-		for _, o := range text.found {
-			do(o)
+		for i := range text.found {
+			do(&text.found[i])
 		}
 	}
 }
