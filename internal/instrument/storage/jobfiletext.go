@@ -58,7 +58,10 @@ func ParseJobFile(text string) ([]Section, error) {
 		if len(line) > maxLine {
 			return nil, at("it is %d bytes long: at most %d are read", len(line), maxLine)
 		}
-		line = uncommented(line)
+		if i := strings.IndexAny(line, ";#"); i >= 0 {
+			line = line[:i] // without its comment
+		}
+		line = strings.TrimSpace(line)
 		switch {
 		case line == "":
 		case line[0] == '[':
@@ -92,13 +95,4 @@ func ParseJobFile(text string) ([]Section, error) {
 		return nil, fmt.Errorf("the job file: %w", errNoJob)
 	}
 	return sections, nil
-}
-
-// uncommented returns a line without comments, which begin with ; or #, and without spaces
-// around it.
-func uncommented(line string) string {
-	if i := strings.IndexAny(line, ";#"); i >= 0 {
-		line = line[:i]
-	}
-	return strings.TrimSpace(line)
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 		if fs.Errno != 0 {
 			m.Problem = fs.Errno.Error()
 		} else {
-			m.Type = magic(fs.Type)
+			m.Type = cmp.Or(names[fs.Type], fmt.Sprintf("0x%x", fs.Type))
 		}
 		p.Mounts = append(p.Mounts, m)
 	}
@@ -115,15 +116,8 @@ func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
 	return ctx.Err()
 }
 
-// magic names a file system by the type of statfs(2), from linux/magic.h and the
-// headers of the file systems.
-func magic(n uint64) string {
-	if name, ok := names[n]; ok {
-		return name
-	}
-	return fmt.Sprintf("0x%x", n)
-}
-
+// names are the file systems by the type of statfs(2), from linux/magic.h and the headers of
+// the file systems.
 var names = map[uint64]string{
 	0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x794c7630: "overlay", 0x01021994: "tmpfs", 0x858458f6: "ramfs",
 	0x6969: "nfs", 0x01021997: "9p", 0x65735546: "fuse", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs", 0x73717368: "squashfs",

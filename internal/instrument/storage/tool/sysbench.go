@@ -6,7 +6,6 @@ import (
 	"math"
 	"path"
 	"strconv"
-	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
@@ -30,21 +29,17 @@ func sysbenchCommand(j storage.Job, at Place) ([]string, error) {
 	if limit <= 0 && j.Requests <= 0 {
 		return nil, fmt.Errorf("job %q would never end: it has no requests, no runtime and no limit", j.Name)
 	}
+	// sysbench accepts only whole seconds, and 0 means no limit.
 	args := []string{at.Program, "fileio",
 		option("file-total-size", files[0].Size*int64(len(files))), option("file-num", len(files)),
 		option("file-test-mode", sysbenchModes[j.RW]), option("file-block-size", j.BS),
-		option("threads", max(j.NumJobs, 1)), option("events", max(j.Requests, 0)), option("time", wholeSeconds(limit)),
+		option("threads", max(j.NumJobs, 1)), option("events", max(j.Requests, 0)), option("time", int64(math.Ceil(limit.Seconds()))),
 		option("file-fsync-freq", j.Fsync), "--percentile=95", "--histogram=on", "--rand-seed=1", // the same requests everywhere
 	}
 	if at.Direct {
 		args = append(args, "--file-extra-flags=direct")
 	}
 	return at.In(at.Dir, append(args, "run")...), nil
-}
-
-// wholeSeconds rounds up: sysbench accepts only whole seconds, and 0 means no limit.
-func wholeSeconds(d time.Duration) int64 {
-	return int64((d + time.Second - 1) / time.Second)
 }
 
 // sysbenchFiles returns the files that sysbench prepare would create, in whole blocks.
