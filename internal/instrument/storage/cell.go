@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -33,18 +34,14 @@ func (c *Cell) take(round *record.Cell) bool {
 	if round.Version != "" && !slices.Contains(c.Versions, round.Version) {
 		c.Versions = append(c.Versions, round.Version)
 	}
-	if c.Command == "" {
-		c.Command = round.Command
-	}
+	c.Command = cmp.Or(c.Command, round.Command)
 	failure := round.Failure
 	if failure == nil && round.Reported == nil {
 		failure = &record.Failure{Kind: record.FailState, Detail: "the record has neither figures nor a reason for their absence"}
 	}
 	if failure != nil {
 		c.Failed++
-		if c.Failure == nil {
-			c.Failure = failure
-		}
+		c.Failure = cmp.Or(c.Failure, failure)
 		return false
 	}
 	c.trials = append(c.trials, round)
@@ -55,7 +52,7 @@ func (c *Cell) take(round *record.Cell) bool {
 func (c *Cell) sum() {
 	c.Rounds = len(c.trials)
 	slices.SortStableFunc(c.trials, func(a, b *record.Cell) int { return a.Round - b.Round })
-	for d, moved := range c.moved() {
+	for d, moved := range movedIn(c.trials) {
 		if moved {
 			c.directions = append(c.directions, directionNames[d])
 		}
@@ -63,22 +60,20 @@ func (c *Cell) sum() {
 	if len(c.directions) != 1 {
 		c.directions = append([]string{map[bool]string{true: "both"}[c.mixed()]}, c.directions...)
 	}
-	var rounds []stat.Rounds
 	c.values(&record.Cell{Reported: &record.Reported{}}, func(_ float64, quantity string, labels ...string) {
 		c.Set = append(c.Set, Quantities.New(quantity, figure.Estimate{}, c.labels(labels...)))
-		rounds = append(rounds, stat.Rounds{})
 	})
 	for _, r := range c.trials {
 		i := 0
 		c.values(r, func(v float64, _ string, _ ...string) {
 			if stat.Finite(v) {
-				rounds[i][r.Round] = v
+				c.Set[i].Rounds = append(c.Set[i].Rounds, figure.Round{Round: r.Round, Value: v})
 			}
 			i++
 		})
 	}
 	for i, f := range c.Set {
-		c.Set[i] = about(f.Quantity, f.Labels, rounds[i])
+		c.Set[i] = about(f.Quantity, f.Labels, f.Values())
 	}
 	c.Set[0].Failed, c.Set[0].Total = c.Failed, c.Failed+c.Rounds
 	if c.Rounds > 0 {
@@ -86,9 +81,9 @@ func (c *Cell) sum() {
 	}
 }
 
-// moved returns the directions in which data moved.
-func (c *Cell) moved() (out [directionCount]bool) {
-	for _, r := range c.trials {
+// movedIn returns the directions in which data moved.
+func movedIn(rounds []*record.Cell) (out [directionCount]bool) {
+	for _, r := range rounds {
 		for d, f := range flowsOf(r.Reported) {
 			out[d] = out[d] || moves(f)
 		}

@@ -160,23 +160,18 @@ func (t *Table) cellOf(target string) *Cell {
 
 // describe sets the block size and the directions from the results if the plan lacks them.
 func (t *Table) describe() {
-	var moved [directionCount]bool
+	var rounds []*record.Cell
 	for _, c := range t.Cells {
-		own := c.moved()
-		for d := range moved {
-			moved[d] = moved[d] || own[d]
-		}
-		for _, trial := range c.trials {
-			for _, f := range flowsOf(trial.Reported) {
-				if t.BS == 0 && f.IOs > 0 {
-					t.BS = f.Bytes / f.IOs
-				}
+		rounds = append(rounds, c.trials...)
+	}
+	for _, r := range rounds {
+		for _, f := range flowsOf(r.Reported) {
+			if t.BS == 0 && f.IOs > 0 {
+				t.BS = f.Bytes / f.IOs
 			}
 		}
 	}
-	if t.RW == "" {
-		t.RW = map[[directionCount]bool]string{{true, true}: "rw", {true, false}: RWRead, {false, true}: RWWrite}[moved]
-	}
+	t.RW = cmp.Or(t.RW, map[[directionCount]bool]string{{true, true}: "rw", {true, false}: RWRead, {false, true}: RWWrite}[movedIn(rounds)])
 }
 
 // random reports whether the table's job has random access.
