@@ -258,21 +258,19 @@ func (j *Job) sizeWrong() option.FieldErrors {
 	if j.BS < MinBlock || j.BS > MaxBlock || files > MaxJobFiles || j.Size < 0 || j.FileSize < 0 || j.Count < 0 {
 		return nil // reported already
 	}
-	total := j.Size
 	switch {
 	case j.FileSize > 0:
 		field = "file_size"
 	case j.Count > 0:
 		field = "count"
 	}
+	total := j.Bytes()
+	differs := func(size int64) bool { return size != 0 && size != total }
 	switch {
 	case j.FileSize > MaxFile/files, j.Count > MaxFile/j.BS:
 		return option.FieldErrors{option.Wrongf(field, "the files together are larger than 16T")}
-	case j.FileSize > 0 && j.Count > 0 && j.FileSize != j.Count*j.BS, j.FileSize > 0 && total > 0 && j.FileSize*files != total,
-		j.Count > 0 && total > 0 && j.Count*j.BS != total:
+	case differs(j.Size), differs(j.FileSize * files), differs(j.Count * j.BS):
 		return option.FieldErrors{option.Wrongf(field, "size, file_size and count contradict each other: keep one of them")}
-	}
-	switch total = j.Bytes(); {
 	case total == 0:
 		return option.FieldErrors{option.Wrongf(field, "the size of the file is missing: write a size, such as 1G")}
 	case total/files < j.BS:
