@@ -157,16 +157,12 @@ func (w *Cell) nearest(e *evidence) *bound {
 	bounds := w.bounds()
 	var out *bound
 	for d := range directionCount {
-		for _, iops := range []bool{false, true} {
-			figure := e.bandwidth[d]
-			if iops {
-				figure = e.iops[d]
-			}
-			b := w.table.loosest(bounds, d, iops)
-			if b == nil || figure <= 0 {
+		for i, rates := range []both{e.bandwidth, e.iops} {
+			b := w.table.loosest(bounds, d, i == 1)
+			if b == nil || rates[d] <= 0 {
 				continue
 			}
-			b.figure = figure
+			b.figure = rates[d]
 			if stat.Finite(b.factor()) && (out == nil || b.factor() > out.factor()) {
 				out = b
 			}
