@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -8,9 +9,7 @@ import (
 
 // resolved returns the job as it runs, see [Options.Resolved].
 func (j *Job) resolved(scale float64) (Job, error) {
-	if scale == 0 {
-		scale = 1
-	}
+	scale = cmp.Or(scale, 1)
 	switch {
 	case len(j.Options) > 0 && scale != 1:
 		return Job{}, errors.New("a job file is not scaled: change its sizes and times, or omit the scale")

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -70,9 +71,7 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 		{"randwrite", smallBlock, func(x record.Reported) { c.WriteIOPS = x.Write.IOPS }},
 	} {
 		args := ceilingArgs(s.options.Fio, file, m.rw, m.block, size, took)
-		if c.Command == "" {
-			c.Command = lane.Quote(args)
-		}
+		c.Command = cmp.Or(c.Command, lane.Quote(args))
 		claim, f := s.fioOnHost(ctx, args, took)
 		if f != nil {
 			return f

@@ -13,6 +13,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,9 +173,7 @@ func (r *schedule) absent(v storage.Volume, name string, why error) error {
 			return err
 		}
 	}
-	if advice == "" {
-		advice = "leave the volume out for this target, or see docs/storage.md for its requirements"
-	}
+	advice = cmp.Or(advice, "leave the volume out for this target, or see docs/storage.md for its requirements")
 	level := "error"
 	if r.options.Plan.Missing == terms.MissingSkip {
 		level = "note"

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -237,9 +238,7 @@ func (v *visit) ended(e subject.Executed, err error) error {
 		return fail(record.FailWorkload, &e, "the output of %s could not be read: %v", v.pair.Job.Tool, err)
 	}
 	v.cell.Reported = &claim
-	if version != "" {
-		v.cell.Version = version
-	}
+	v.cell.Version = cmp.Or(version, v.cell.Version)
 	return nil
 }
 

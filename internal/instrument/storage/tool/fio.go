@@ -114,10 +114,7 @@ func tooMany(threads, files int) error {
 // fileSize returns the size of each file in whole blocks: with O_DIRECT no tool reads or
 // writes a partial block.
 func fileSize(j storage.Job) (int64, error) {
-	size := j.FileSize
-	if size == 0 {
-		size = j.Size / int64(max(j.Files, 1))
-	}
+	size := cmp.Or(j.FileSize, j.Size/int64(max(j.Files, 1)))
 	if j.BS <= 0 || size < j.BS || j.Files > storage.MaxJobFiles || size > storage.MaxFile {
 		return 0, fmt.Errorf("job %q: files of %d bytes for blocks of %d bytes cannot be", j.Name, size, j.BS)
 	}

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -65,9 +66,7 @@ func LabelOf(file string) string {
 // Add adds the outputs of a text. Unusable outputs are skipped and reported.
 func (g *Imported) Add(name string, text *transcript.Stream, told Told) {
 	found, left := find(text)
-	if told.Label == "" {
-		told.Label = LabelOf(name)
-	}
+	told.Label = cmp.Or(told.Label, LabelOf(name))
 	assumed, bad := 0, []string{}
 	found = slices.DeleteFunc(found, func(o output) bool {
 		if o.Err == nil {
@@ -224,10 +223,6 @@ func (o *output) kind() (kind, size string) {
 // cell returns the record line of an output.
 func (o *output) cell(source string, told Told) record.Cell {
 	kind, _ := o.kind()
-	c := record.Cell{Type: record.TypeCell, Target: told.Label, Volume: told.Volume, Cache: o.Cache, Job: kind,
+	return record.Cell{Type: record.TypeCell, Target: told.Label, Volume: told.Volume, Cache: cmp.Or(told.Cache, o.Cache), Job: kind,
 		Tool: o.Job.Tool, Version: o.Version, Source: fmt.Sprintf("%s:%d", source, o.Line), Reported: &o.Claim}
-	if told.Cache != "" {
-		c.Cache = told.Cache
-	}
-	return c
 }

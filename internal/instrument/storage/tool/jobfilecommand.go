@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -72,26 +73,23 @@ func (j fileJob) checkOnDevice() error {
 
 // jobFileFiles returns the files that fio creates for the sections.
 func jobFileFiles(j storage.Job, at Place) ([]File, error) {
-	largest := map[string]int64{}
-	var paths []string
+	var all []File
+	place := map[string]int{} // in all, by path
 	for _, job := range storage.FileJobs(j.Options) {
 		files, err := fileJob(job.Options).files(job.Name, at)
 		if err != nil {
 			return nil, fmt.Errorf("job %q: section %q: %w", j.Name, job.Name, err)
 		}
 		for _, f := range files {
-			if _, there := largest[f.Path]; !there {
-				paths = append(paths, f.Path)
+			i, there := place[f.Path]
+			if !there {
+				i, place[f.Path], all = len(all), len(all), append(all, f)
 			}
-			largest[f.Path] = max(largest[f.Path], f.Size)
+			all[i].Size = max(all[i].Size, f.Size)
 		}
-		if len(paths) > storage.MaxJobFiles {
+		if len(all) > storage.MaxJobFiles {
 			return nil, fmt.Errorf("job %q has more than %d files", j.Name, storage.MaxJobFiles)
 		}
-	}
-	all := make([]File, len(paths))
-	for i, p := range paths {
-		all[i] = File{Path: p, Size: largest[p]}
 	}
 	return all, nil
 }
@@ -124,10 +122,8 @@ func (j fileJob) files(name string, at Place) ([]File, error) {
 // extent returns the maximum offset that a job uses in each of its files. Each thread starts
 // offset_increment after the previous one.
 func (j fileJob) extent(threads, files int64) (int64, error) {
-	size, each := sizeOrNone(j["size"]), sizeOrNone(j["filesize"])
-	if each == 0 {
-		each = size / files
-	}
+	size := sizeOrNone(j["size"])
+	each := cmp.Or(sizeOrNone(j["filesize"]), size/files)
 	switch step := sizeOrNone(j["offset_increment"]); {
 	case each == 0 && size > 0:
 		return 0, fmt.Errorf("size=%.100q leaves no byte for each of %d files: write more, or filesize=1M", j["size"], files)
