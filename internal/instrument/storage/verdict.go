@@ -215,15 +215,13 @@ func (e *evidence) sawText(d int, part float64) string {
 
 // tooShort returns why the run is too short, or "" if it is long enough.
 func (w *Cell) tooShort(e *evidence) string {
-	bound := shortRun
+	bound, text := shortRun, "it ran %s; under %s the start and the end dominate"
 	if !e.seen {
-		bound = shortUnseen
+		bound, text = shortUnseen, "it ran %s, and there are no node readings; under %s uncounted memory can hold all of it"
 	}
 	switch {
-	case e.seconds > 0 && e.seconds < bound && e.seen:
-		return fmt.Sprintf("it ran %s; under %s the start and the end dominate", secondsText(e.seconds), secondsText(bound))
 	case e.seconds > 0 && e.seconds < bound:
-		return fmt.Sprintf("it ran %s, and there are no node readings; under %s uncounted memory can hold all of it", secondsText(e.seconds), secondsText(bound))
+		return fmt.Sprintf(text, secondsText(e.seconds), secondsText(bound))
 	case e.few():
 		return fmt.Sprintf("it made %.0f I/Os; fewer than %d are not enough for a rate", e.asked.sum()/float64(e.rounds), fewIOs)
 	}
