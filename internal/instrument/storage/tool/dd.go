@@ -3,10 +3,12 @@ package tool
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/record"
 )
 
 // ddCommand writes zeros to a new file, or reads a file and discards it.
@@ -117,14 +119,11 @@ const maxDDLines = 1 << 20
 // rejected if neither unit matches.
 func parseDD(text, direction string) (o output, records *ddRecords, err error) {
 	o.Job = storage.Job{Tool: storage.ToolDD, RW: direction}
-	f, way := &o.Claim.Read, 0
-	switch direction {
-	case storage.RWRead:
-	case storage.RWWrite:
-		f, way = &o.Claim.Write, 1
-	default:
+	way := slices.Index([]string{storage.RWRead, storage.RWWrite}, direction)
+	if way < 0 {
 		return output{}, nil, fmt.Errorf("dd reads or writes: the direction %.40q is neither", direction)
 	}
+	f := []*record.Flow{&o.Claim.Read, &o.Claim.Write}[way]
 	end, records, err := ddSummary(text)
 	if err == nil {
 		f.Bytes, o.Claim.Seconds, err = parseDDEnd(end)

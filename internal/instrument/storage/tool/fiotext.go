@@ -140,10 +140,7 @@ func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base
 	if err := errors.Join(err, also, third, fourth); err != nil {
 		r.err = fmt.Errorf("fio's text: %w", err)
 	}
-	to := &r.sides[0]
-	if way == "write" {
-		to = &r.sides[1]
-	}
+	to := &r.sides[map[string]int{"read": 0, "write": 1}[way]]
 	*to = append(*to, one)
 	r.last = &(*to)[len(*to)-1]
 }
