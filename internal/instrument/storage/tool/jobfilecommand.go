@@ -44,8 +44,11 @@ func jobFileCommand(j storage.Job, at Place) ([]string, error) {
 // ours returns the options that tare sets in a job.
 func (j fileJob) ours(at Place) (args []string, err error) {
 	if at.Device != "" {
-		if err := j.checkOnDevice(); err != nil {
-			return nil, err
+		switch n := j["nrfiles"]; {
+		case j["size"] == "":
+			return nil, errors.New("it has no size: on a device it would take all of it")
+		case n != "" && n != "1" || j["filesize"] != "":
+			return nil, errors.New("it has several files or a size of each: a device is one")
 		}
 		args = append(args, option("filename", at.Device))
 	}
@@ -58,17 +61,6 @@ func (j fileJob) ours(at Place) (args []string, err error) {
 		return nil, errors.New("it would never end: it has time_based, and no runtime")
 	}
 	return args, nil
-}
-
-// checkOnDevice requires that a job limits its size on a device.
-func (j fileJob) checkOnDevice() error {
-	if j["size"] == "" {
-		return errors.New("it has no size: on a device it would take all of it")
-	}
-	if n := j["nrfiles"]; n != "" && n != "1" || j["filesize"] != "" {
-		return errors.New("it has several files or a size of each: a device is one")
-	}
-	return nil
 }
 
 // jobFileFiles returns the files that fio creates for the sections.
