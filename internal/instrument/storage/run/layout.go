@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (v *visit) layOut(ctx context.Context, files []tool.File) error {
 		}
 	}
 	if v.lasts() {
-		v.laid = slices.Clone(files)
+		v.laid = files
 	}
 	if len(files) > 0 {
 		v.cell.Layout = layoutOf(files, machine.Now()-began)
@@ -71,7 +72,7 @@ func (v *visit) fill(ctx context.Context, size int64, paths []string) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(record.FailTimeout, &e, "the files were not laid out within --timeout %v", v.options.Plan.Timeout)
 	case errors.As(err, &file):
-		return fail(record.FailError, &e, "the files could not be laid out: %s: %s", file.Path, meaning(file.Errno))
+		return fail(record.FailError, &e, "the files could not be laid out: %s: %s", file.Path, cmp.Or(meanings[file.Errno], file.Errno.Error()))
 	case err != nil:
 		return fail(record.FailError, &e, "the files could not be laid out: %v", err)
 	case filled.Files != len(paths) || filled.Bytes != size:
@@ -80,27 +81,20 @@ func (v *visit) fill(ctx context.Context, size int64, paths []string) error {
 	return nil
 }
 
-func meaning(errno syscall.Errno) string {
-	switch errno {
-	case syscall.ENOSPC, syscall.EDQUOT:
-		return "no space left on the volume"
-	case syscall.EROFS:
-		return "the volume is read-only"
-	}
-	return errno.Error()
+// meanings are the errors of a volume that is too small or read-only.
+var meanings = map[syscall.Errno]string{
+	syscall.ENOSPC: "no space left on the volume", syscall.EDQUOT: "no space left on the volume",
+	syscall.EROFS: "the volume is read-only",
 }
 
 // onHost translates a sandbox's paths on the volume to paths on the host.
 func (s *stage) onHost(paths []string) []string {
-	out := make([]string, len(paths))
+	out := slices.Clone(paths)
 	for i, p := range paths {
-		switch rest, ok := strings.CutPrefix(p, subject.VolumePath+"/"); {
-		case p == subject.DevicePath:
-			out[i] = s.volume.Workload.Device
-		case ok:
+		if rest, ok := strings.CutPrefix(p, subject.VolumePath+"/"); ok {
 			out[i] = filepath.Join(s.volume.Workload.Volume, "0", rest)
-		default:
-			out[i] = p // not a path of any job
+		} else if p == subject.DevicePath {
+			out[i] = s.volume.Workload.Device
 		}
 	}
 	return out
