@@ -335,12 +335,8 @@ func secondsOf(c *record.Cell) float64 {
 
 // ratesOf returns the rates that the tool reports, or computes them from its totals.
 func ratesOf(f *record.Flow, seconds float64) (bandwidth, iops float64) {
-	bandwidth, iops = f.Bandwidth, f.IOPS
-	if bandwidth == 0 && seconds > 0 {
-		bandwidth = float64(f.Bytes) / seconds
+	if seconds <= 0 {
+		return f.Bandwidth, f.IOPS
 	}
-	if iops == 0 && seconds > 0 {
-		iops = float64(f.IOs) / seconds
-	}
-	return bandwidth, iops
+	return cmp.Or(f.Bandwidth, float64(f.Bytes)/seconds), cmp.Or(f.IOPS, float64(f.IOs)/seconds)
 }

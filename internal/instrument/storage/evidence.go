@@ -98,9 +98,7 @@ func (e *evidence) claim(c *record.Cell, t *Table) (rate, ios both) {
 	var made both
 	for d, f := range flowsOf(c.Reported) {
 		bandwidth, iops := ratesOf(f, length)
-		if bandwidth == 0 {
-			bandwidth = iops * bs
-		}
+		bandwidth = cmp.Or(bandwidth, iops*bs)
 		if iops == 0 && bs > 0 {
 			iops = bandwidth / bs
 		}
