@@ -218,16 +218,14 @@ type jobPage struct {
 
 // add adds a column unless all its values are unknown. Rows without figures get a dash.
 func (p *jobPage) add(title string, show func(*flowRow) page.Cell) {
-	some := title == "MB/s"
 	cells := page.Each(p.rows, func(r *flowRow) page.Cell {
 		if r.Rounds == 0 && title != "failed" {
 			return page.Words(page.None)
 		}
-		c := show(r)
-		some = some || c.Head != "" && c.Head != page.Dot
-		return c
+		return show(r)
 	})
-	if some {
+	known := func(c page.Cell) bool { return c.Head != "" && c.Head != page.Dot && c.Head != page.None }
+	if title == "MB/s" || slices.ContainsFunc(cells, known) {
 		p.Add(title, cells)
 	}
 }
