@@ -34,7 +34,7 @@ func fioCommand(j storage.Job, at Place) ([]string, error) {
 		return nil, err
 	}
 	args := append([]string{at.Program, "--output-format=json"}, files...)
-	args = append(args, option("direct", digit(at.Direct)), option("iodepth", max(j.IODepth, 1)), "--thread", option("rw", j.RW),
+	args = append(args, option("direct", map[bool]int{true: 1}[at.Direct]), option("iodepth", max(j.IODepth, 1)), "--thread", option("rw", j.RW),
 		option("ioengine", cmp.Or(j.Engine, storage.DefaultEngine)), option("bs", j.BS), option("numjobs", max(j.NumJobs, 1)), "--randrepeat=1")
 	if j.Fsync > 0 {
 		args = append(args, option("fsync", j.Fsync))
@@ -146,13 +146,6 @@ func (at Place) check(j storage.Job) error {
 }
 
 func option(name string, value any) string { return fmt.Sprintf("--%s=%v", name, value) }
-
-func digit(on bool) string {
-	if on {
-		return "1"
-	}
-	return "0"
-}
 
 // shorter returns the shorter of two durations; 0 means none.
 func shorter(a, b time.Duration) time.Duration {

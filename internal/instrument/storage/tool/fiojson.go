@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -205,15 +206,12 @@ func (f *fioFlow) flow() (flow, error) {
 	out.Bytes, out.IOPS, out.Bandwidth = f.Bytes, f.IOPS, f.BW*1024
 	if f.Bandwidth != nil {
 		out.Bandwidth = float64(*f.Bandwidth)
-	}
-	if f.Bandwidth == nil && f.Runtime > 0 && float64(f.Bytes)*1000/float64(f.Runtime) < f.BW*32 {
+	} else if f.Runtime > 0 && float64(f.Bytes)*1000/float64(f.Runtime) < f.BW*32 {
 		// Whether io_bytes is in KiB depends on the version of fio 2. The unit that matches
 		// the bandwidth is right.
 		out.Bytes = min(out.Bytes, maxBytes) << 10
 	}
-	if f.IOs != nil {
-		out.IOs = *f.IOs
-	}
+	out.IOs = *cmp.Or(f.IOs, new(int64))
 	if err := out.check(0.01); err != nil {
 		return flow{}, err
 	}
@@ -227,11 +225,9 @@ func (f *fioFlow) flow() (flow, error) {
 
 // check checks the figures for consistency; part is the relative tolerance for rounding.
 func (f *flow) check(part float64) error {
-	if f.runtime > 0 && f.IOPS == 0 { // rounded to 0
-		f.IOPS = float64(f.IOs) * 1000 / float64(f.runtime)
-	}
-	if f.runtime > 0 && f.Bandwidth == 0 {
-		f.Bandwidth = float64(f.Bytes) * 1000 / float64(f.runtime)
+	if f.runtime > 0 { // rates may be rounded to 0
+		f.IOPS = cmp.Or(f.IOPS, float64(f.IOs)*1000/float64(f.runtime))
+		f.Bandwidth = cmp.Or(f.Bandwidth, float64(f.Bytes)*1000/float64(f.runtime))
 	}
 	switch {
 	case f.Bytes < 0 || f.Bytes > maxBytes || f.IOs < 0 || f.IOs > maxIOs:

@@ -38,7 +38,7 @@ func (out *fioOutput) cache() string {
 	if len(seen) > 1 {
 		return ""
 	}
-	return cacheOf(seen[true])
+	return cacheOf[seen[true]]
 }
 
 // pacing are fio's options that limit the rate of a job, regardless of its storage.

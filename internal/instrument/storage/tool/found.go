@@ -144,12 +144,8 @@ func fioRW(rw string) string {
 	return word
 }
 
-func cacheOf(direct bool) string {
-	if direct {
-		return record.CacheDirect
-	}
-	return record.CacheBuffered
-}
+// cacheOf has the cache mode by whether I/O is direct.
+var cacheOf = map[bool]string{true: record.CacheDirect, false: record.CacheBuffered}
 
 // sysbenchReport parses a report from the line with sysbench's name, or the line after
 // it, to its last line. It ignores tests other than fileio.
@@ -266,5 +262,5 @@ func ddOf(operands string) (rw, cache string, err error) {
 	case thrown, !made && of["of"] == "":
 		rw, side = storage.RWRead, "iflag"
 	}
-	return rw, cacheOf(slices.Contains(strings.Split(of[side], ","), "direct")), err
+	return rw, cacheOf[slices.Contains(strings.Split(of[side], ","), "direct")], err
 }

@@ -81,7 +81,11 @@ func (g *Imported) Add(name string, text *transcript.Stream, told Told) {
 		return o.Err != nil
 	})
 	g.Unread = append(g.Unread, bad...)
-	g.find(len(bad), FoundUnread, "warning", fmt.Sprintf("%s: %d of the outputs could not be read: %s%s", name, len(bad), strings.Join(bad[:min(len(bad), maxUnread)], "; "), more(len(bad)-maxUnread)),
+	named := bad
+	if left := len(bad) - maxUnread; left > 0 {
+		named = append(slices.Clone(bad[:maxUnread]), fmt.Sprintf("and %d more", left))
+	}
+	g.find(len(bad), FoundUnread, "warning", fmt.Sprintf("%s: %d of the outputs could not be read: %s", name, len(bad), strings.Join(named, "; ")),
 		"check those lines: complete or remove truncated outputs")
 	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: %d outputs left out: at most %d are kept per text", name, left, maxFound), "split the text into several files")
 	g.find(assumed, FoundDirection, "note", fmt.Sprintf("%s: outputs of dd without their command, assumed to be writes: %d", name, assumed), "put the command before the output if it was a read")
@@ -92,13 +96,6 @@ func (g *Imported) find(n int, code, level, message, advice string) {
 	if n > 0 {
 		g.Findings = append(g.Findings, record.Finding{Code: code, Level: level, Message: message, Advice: advice})
 	}
-}
-
-func more(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	return fmt.Sprintf("; and %d more", n)
 }
 
 // Close fills in the record's content. Repeated outputs of a job in one text become

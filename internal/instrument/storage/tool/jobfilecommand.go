@@ -52,7 +52,7 @@ func (j fileJob) ours(at Place) (args []string, err error) {
 		}
 		args = append(args, option("filename", at.Device))
 	}
-	args = append(append(args, option("direct", digit(at.Direct))), fioReporting...)
+	args = append(append(args, option("direct", map[bool]int{true: 1}[at.Direct])), fioReporting...)
 	own, _ := storage.ParseFioTime(j["runtime"]) // already checked; 0 if not set
 	switch limit := shorter(own, at.Limit); {
 	case limit > 0:

@@ -138,7 +138,7 @@ func (s *sysbenchText) take(line string) error {
 	if m := sbVersion().FindStringSubmatch(line); m != nil && s.out.Version == "" {
 		s.out.Version = "sysbench " + m[1]
 	} else if m := sbFlags().FindStringSubmatch(line); m != nil {
-		s.out.Cache = cacheOf(s.direct(m[1]))
+		s.out.Cache = cacheOf[s.direct(m[1])]
 	} else if m := sbDoing().FindStringSubmatch(line); m != nil {
 		s.out.Job.RW = sysbenchDoing[m[1]]
 	} else if kind := sysbenchSyncs[line]; kind != "" {
