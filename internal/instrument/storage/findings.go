@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,13 +150,11 @@ func storageAdvice(f *record.Failure) string {
 			return x.advice
 		}
 	}
-	if f.Kind == record.FailWorkload {
-		return "run the command by hand: a tool that prints no figures, or those of another version, cannot be measured"
+	advice := map[string]string{
+		record.FailWorkload: "run the command by hand: a tool that prints no figures, or those of another version, cannot be measured",
+		record.FailTimeout:  "the volume may hang: check dmesg and the server; if it is only slow, raise --runtime-limit or lower --size",
 	}
-	if f.Kind == record.FailTimeout {
-		return "the volume may hang: check dmesg and the server; if it is only slow, raise --runtime-limit or lower --size"
-	}
-	return finding.Advice(f)
+	return cmp.Or(advice[f.Kind], finding.Advice(f))
 }
 
 // disbelieved adds a finding per verdict with the cells whose figures are not those of

@@ -45,12 +45,7 @@ func whole(j *Judgement, o page.Options) *page.Section {
 // aCell describes how one round of a cell is measured.
 func aCell(p *Options) string {
 	text := "one job in a new sandbox, with its files laid out in advance"
-	switch p.Drop {
-	case DropNode:
-		text += ", the node's page cache dropped"
-	case DropFiles:
-		text += ", the page cache of its files dropped"
-	}
+	text += map[Drop]string{DropNode: ", the node's page cache dropped", DropFiles: ", the page cache of its files dropped"}[p.Drop]
 	if p.Settle > 0 {
 		text += ", started once the device is idle"
 	}

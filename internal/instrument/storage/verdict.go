@@ -258,10 +258,7 @@ func (w *Cell) noise(e *evidence, whole bool) []string {
 }
 
 func (w *Cell) figure() string {
-	if w.table.primary == "iops" {
-		return "IOPS"
-	}
-	return w.table.primary
+	return map[string]string{"iops": "IOPS", "bandwidth": "bandwidth"}[w.table.primary]
 }
 
 // shared returns the bytes that the device moved for other users, and a text about them.

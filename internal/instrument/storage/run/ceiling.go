@@ -38,11 +38,8 @@ func (s *stage) ceiling(ctx context.Context, when string) error {
 	}
 	s.tell("ceiling", record.CacheDirect, "host", "measuring the device "+when+" the rounds")
 	c := record.Ceiling{Volume: s.volume.Name, Device: s.volume.OwnOn.Device, When: when, Seconds: took.Seconds()}
-	if err := s.measureCeiling(ctx, &c, took); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		c.Failure = err
+	if c.Failure = s.measureCeiling(ctx, &c, took); c.Failure != nil && ctx.Err() != nil {
+		return nil
 	}
 	return s.Line(c)
 }

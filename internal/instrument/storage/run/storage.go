@@ -174,10 +174,7 @@ func (r *schedule) absent(v storage.Volume, name string, why error) error {
 		}
 	}
 	advice = cmp.Or(advice, "leave the volume out for this target, or see docs/storage.md for its requirements")
-	level := "error"
-	if r.options.Plan.Missing == terms.MissingSkip {
-		level = "note"
-	}
+	level := map[bool]string{true: "note", false: "error"}[r.options.Plan.Missing == terms.MissingSkip]
 	return r.Finding(record.Finding{Code: finding.VolumeAbsent, Level: level, Target: name,
 		Message: fmt.Sprintf("nothing was run on %s: %v", v.Name, why), Advice: advice})
 }
