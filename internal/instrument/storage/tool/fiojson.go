@@ -262,10 +262,7 @@ func (f *fioFlow) latency() (record.Latency, float64, error) {
 		l    *fioLatency
 		unit float64
 	}{{f.Total, 1}, {f.Complete, 1}, {f.TotalUS, 1000}, {f.CompleteU, 1000}} {
-		if try.l == nil {
-			continue
-		}
-		if from == nil || len(from.Percentiles) == 0 && len(try.l.Percentiles) > 0 {
+		if try.l != nil && (from == nil || len(from.Percentiles) == 0 && len(try.l.Percentiles) > 0) {
 			from, unit = try.l, try.unit
 		}
 	}

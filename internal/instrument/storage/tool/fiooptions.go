@@ -98,10 +98,7 @@ func (out *fioOutput) option(names ...string) (value string) {
 // sizeOrNone parses a fio size. It returns 0 for other forms, such as separate block
 // sizes for reads and writes, or a share of a device.
 func sizeOrNone(s string) int64 {
-	n, err := storage.ParseFioSize(s)
-	if err != nil {
-		return 0
-	}
+	n, _ := storage.ParseFioSize(s)
 	return n
 }
 

@@ -226,10 +226,7 @@ func nanoseconds(v, unit float64) int64 {
 }
 
 func duration(text string, unit float64) int64 {
-	v, err := amount(text, 1000)
-	if err != nil {
-		return 0
-	}
+	v, _ := amount(text, 1000) // 0 is unknown
 	return nanoseconds(v, unit)
 }
 

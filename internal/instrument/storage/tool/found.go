@@ -150,7 +150,7 @@ var cacheOf = map[bool]string{true: record.CacheDirect, false: record.CacheBuffe
 // sysbenchReport parses a report from the line with sysbench's name, or the line after
 // it, to its last line. It ignores tests other than fileio.
 func (f *finder) sysbenchReport() int {
-	if head := f.Lines[f.at].Text; !sysbenchBegins(head) && !sysbenchRuns(head) {
+	if head := f.Lines[f.at].Text; !sbVersion().MatchString(head) && !sysbenchRuns(head) {
 		return 0
 	}
 	text, n, files := f.sysbenchText()
@@ -181,8 +181,6 @@ func (f *finder) sysbenchPrepared() int {
 	return 1
 }
 
-func sysbenchBegins(line string) bool { return sbVersion().MatchString(line) }
-
 func sysbenchRuns(line string) bool {
 	return strings.HasPrefix(line, "Running the test with following options")
 }
@@ -195,7 +193,7 @@ func (f *finder) sysbenchText() (text string, n int, files bool) {
 	}
 	said := sysbenchRuns(f.Lines[f.at].Text)
 	for _, l := range f.Lines[f.at:min(len(f.Lines), f.at+maxReport)] {
-		if n > 0 && (sysbenchBegins(l.Text) || said && sysbenchRuns(l.Text) || other(l.Text)) || l.At-f.Lines[f.at].At+len(l.Text) > maxText {
+		if n > 0 && (sbVersion().MatchString(l.Text) || said && sysbenchRuns(l.Text) || other(l.Text)) || l.At-f.Lines[f.at].At+len(l.Text) > maxText {
 			break
 		}
 		n, said = n+1, said || sysbenchRuns(l.Text)

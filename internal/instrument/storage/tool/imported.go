@@ -182,15 +182,8 @@ func (g *Imported) each(do func(*output)) {
 // kind returns what identifies a job: "randread 512k ×8 libaio" and "1G".
 func (o *output) kind() (kind, size string) {
 	j := o.Job
-	kind = j.RW
-	if kind == "" {
-		kind = "mixed"
-		if o.Claim.Write == (record.Flow{}) {
-			kind = "read"
-		} else if o.Claim.Read == (record.Flow{}) {
-			kind = "write"
-		}
-	}
+	wrote, read := o.Claim.Write != (record.Flow{}), o.Claim.Read != (record.Flow{})
+	kind = cmp.Or(j.RW, map[[2]bool]string{{true, true}: "mixed", {true, false}: "write"}[[2]bool{wrote, read}], "read")
 	switch {
 	case o.Prepare:
 		kind = j.Tool + " prepare"
