@@ -21,6 +21,11 @@ const (
 // directionNames are the label values of the directions.
 var directionNames = [directionCount]string{"read", "write"}
 
+// directionsOf are the label values of a cell's figures by the directions in which data moved.
+var directionsOf = map[[directionCount]bool][]string{
+	{}: {""}, {true, false}: {"read"}, {false, true}: {"write"}, {true, true}: {"both", "read", "write"},
+}
+
 func flowsOf(c *record.Reported) [directionCount]*record.Flow {
 	return [...]*record.Flow{&c.Read, &c.Write}
 }
@@ -52,14 +57,7 @@ func (c *Cell) take(round *record.Cell) bool {
 func (c *Cell) sum() {
 	c.Rounds = len(c.trials)
 	slices.SortStableFunc(c.trials, func(a, b *record.Cell) int { return a.Round - b.Round })
-	for d, moved := range movedIn(c.trials) {
-		if moved {
-			c.directions = append(c.directions, directionNames[d])
-		}
-	}
-	if len(c.directions) != 1 {
-		c.directions = append([]string{map[bool]string{true: "both"}[c.mixed()]}, c.directions...)
-	}
+	c.directions = directionsOf[movedIn(c.trials)]
 	c.values(&record.Cell{Reported: &record.Reported{}}, func(_ float64, quantity string, labels ...string) {
 		c.Set = append(c.Set, Quantities.New(quantity, figure.Estimate{}, c.labels(labels...)))
 	})

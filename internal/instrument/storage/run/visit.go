@@ -196,9 +196,7 @@ func (v *visit) measure(ctx context.Context, args []string, program string) erro
 	if seen.Flushed = -1; v.cell.Reported.Write.Bytes > 0 || v.cell.Reported.Write.IOs > 0 {
 		seen.Flushed = v.options.Meter.Flush(end, v.device())
 	}
-	if e.Fetched != nil {
-		seen.Fetched = e.Fetched
-	}
+	seen.Fetched = cmp.Or(e.Fetched, seen.Fetched)
 	v.cell.Observed = &seen
 	return nil
 }
