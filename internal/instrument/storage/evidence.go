@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -80,11 +81,8 @@ func (w *Cell) gather(trials []*record.Cell) evidence {
 	for d := range directionCount {
 		e.bandwidth[d], e.iops[d] = figure.MedianOf(rates[d]).Value, figure.MedianOf(iops[d]).Value
 	}
-	if e.tookNS > 0 {
-		e.stolen, e.starved, e.throttled = e.stolen/e.tookNS, e.starved/e.tookNS, e.throttled/e.tookNS
-	} else {
-		e.stolen, e.starved, e.throttled = 0, 0, 0
-	}
+	took := cmp.Or(max(e.tookNS, 0), math.Inf(1)) // shares are 0 without a time
+	e.stolen, e.starved, e.throttled = e.stolen/took, e.starved/took, e.throttled/took
 	return e
 }
 

@@ -42,11 +42,8 @@ func ddCommand(j storage.Job, at Place) ([]string, error) {
 // ddFiles returns the file to read. dd creates the file that it writes.
 func ddFiles(j storage.Job, at Place) ([]File, error) {
 	count, err := ddCount(j)
-	switch {
-	case err != nil:
+	if err != nil || at.Device == "" && j.RW == storage.RWWrite {
 		return nil, err
-	case at.Device == "" && j.RW == storage.RWWrite:
-		return nil, nil
 	}
 	return []File{{Path: at.file(), Size: count * j.BS}}, nil
 }
