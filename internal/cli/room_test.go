@@ -141,26 +141,26 @@ func TestDoctorReportsBrokenTargetsAsMissing(t *testing.T) {
 
 func TestOwnCPULimitIsReportedBeforeAndAfterARun(t *testing.T) {
 	t.Parallel()
-	limit := machine.CPULimit{CPUs: 0.05, Group: "/ci/job", Lift: "echo max > /sys/fs/cgroup/ci/job/cpu.max", Periods: 10, Throttled: 2, Held: 1e9}
-	with := func(change func(*machine.CPULimit)) machine.CPULimit {
+	limit := cgroup.CPULimit{CPUs: 0.05, Group: "/ci/job", Lift: "echo max > /sys/fs/cgroup/ci/job/cpu.max", Periods: 10, Throttled: 2, Held: 1e9}
+	with := func(change func(*cgroup.CPULimit)) cgroup.CPULimit {
 		l := limit
 		change(&l)
 		return l
 	}
 	for _, tt := range []struct {
 		name          string
-		was, is       machine.CPULimit
+		was, is       cgroup.CPULimit
 		before, after string // expected parts of the messages; "" for no finding
 	}{
-		{"no limit", machine.CPULimit{}, machine.CPULimit{}, "", ""},
-		{"limit above the number of CPUs", with(func(l *machine.CPULimit) { l.CPUs = 1e4 }), limit, "", ""},
-		{"limit not reached", limit, with(func(l *machine.CPULimit) { l.Periods = 99 }), "/ci/job may use no more than 0.05 CPUs", ""},
-		{"throttled run", limit, with(func(l *machine.CPULimit) { l.Periods, l.Throttled, l.Held = 85, 64, 3_500_000_000 }),
+		{"no limit", cgroup.CPULimit{}, cgroup.CPULimit{}, "", ""},
+		{"limit above the number of CPUs", with(func(l *cgroup.CPULimit) { l.CPUs = 1e4 }), limit, "", ""},
+		{"limit not reached", limit, with(func(l *cgroup.CPULimit) { l.Periods = 99 }), "/ci/job may use no more than 0.05 CPUs", ""},
+		{"throttled run", limit, with(func(l *cgroup.CPULimit) { l.Periods, l.Throttled, l.Held = 85, 64, 3_500_000_000 }),
 			"/ci/job may use no more than 0.05 CPUs", "was throttled in 62 of 75 periods of the run, for 2.5s in all"},
-		{"tare was moved", limit, with(func(l *machine.CPULimit) { l.Group, l.Throttled = "/", 99 }), "/ci/job", ""},
+		{"tare was moved", limit, with(func(l *cgroup.CPULimit) { l.Group, l.Throttled = "/", 99 }), "/ci/job", ""},
 	} {
 		now := tt.was
-		before, after := ownLimit(func() (machine.CPULimit, bool) { return now, now.CPUs > 0 })
+		before, after := ownLimit(func() (cgroup.CPULimit, bool) { return now, now.CPUs > 0 })
 		now = tt.is
 		for when, x := range map[string]struct {
 			want string

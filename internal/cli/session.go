@@ -164,7 +164,7 @@ func begin(s *app, experiment string, targets []subject.Target, skipped []record
 		return nil, errors.Join(err, w.Close(), own.Close())
 	}
 	p := newProgress(s, out.quiet)
-	before, throttled := ownLimit(machine.Root("").CPULimit)
+	before, throttled := ownLimit(func() (cgroup.CPULimit, bool) { return cgroup.Tightest("") })
 	for _, f := range before {
 		p.say(f.Message + "; " + f.Advice)
 	}
@@ -233,7 +233,7 @@ func closeRun(own *workspace.Run, rec *record.Record) error {
 
 // ownLimit reports a CPU limit of tare's own cgroup. after returns how often the run was
 // throttled.
-func ownLimit(read func() (machine.CPULimit, bool)) (before []record.Finding, after func() []record.Finding) {
+func ownLimit(read func() (cgroup.CPULimit, bool)) (before []record.Finding, after func() []record.Finding) {
 	was, limited := read()
 	if cpus := float64(runtime.NumCPU()); !limited || was.CPUs >= cpus {
 		return nil, func() []record.Finding { return nil }

@@ -1,6 +1,10 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+)
 
 const (
 	mib = 1 << 20
@@ -43,7 +47,7 @@ func (s *subject) load(c *Check) {
 
 // cpuLimit checks the limit of tare's own cgroup, which throttles tare and its children.
 func (s *subject) cpuLimit(c *Check) {
-	l, limited := s.root.CPULimit()
+	l, limited := cgroup.Tightest(s.root)
 	cpus, err := s.root.CPUs()
 	if !limited || err == nil && l.CPUs >= float64(cpus) {
 		c.Status = absent

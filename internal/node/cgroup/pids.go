@@ -51,14 +51,12 @@ func MemoryLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limi
 // In a container the mount is the container's group and may have a limit. The root of a
 // hierarchy has none.
 func leftOf(hs []Hierarchy, in *procs.Groups, controller string, look func(dir string, version int) (most, used int64, file string, ok bool)) (left, limit int64, file string, ok bool) {
-	h, group, found := find(hs, in, controller)
-	if !found {
-		return 0, 0, "", false
+	h, group := find(hs, in, controller)
+	if _, inside := h.Below(group); group != "" && !inside {
+		group = h.Root
 	}
-	below := ""
-	for dir := path.Clean("/" + group); dir != below; dir = path.Dir(dir) {
-		below = dir
-		most, used, from, limited := look(path.Join(h.Mount, dir), h.Version)
+	for _, dir := range h.Upwards(group) {
+		most, used, from, limited := look(dir, h.Version)
 		if limited && (!ok || most-used < left) {
 			left, limit, file, ok = max(most-used, 0), most, from, true
 		}
@@ -71,18 +69,19 @@ func leftOf(hs []Hierarchy, in *procs.Groups, controller string, look func(dir s
 // 6.11 the kernel counts in the group that asked. Since then it counts in the group with
 // the limit, including the refusals of other children.
 func PIDsRefused(root machine.Root, hs []Hierarchy, in *procs.Groups) (own, above, limit int64) {
-	h, group, found := find(hs, in, "pids")
-	if !found {
-		return 0, 0, 0
-	}
-	group = path.Clean(group)
-	own = refusedIn(root, path.Join(h.Mount, group))
-	if most, limited := root.Number(path.Join(h.Mount, group, "pids.max")); limited {
-		return own, 0, most
-	}
-	dir := path.Join(h.Mount, path.Dir(group))
-	if most, limited := root.Number(path.Join(dir, "pids.max")); limited {
-		return own, refusedIn(root, dir), most
+	h, group := find(hs, in, "pids")
+	for up, dir := range h.Upwards(group) {
+		n := refusedIn(root, dir)
+		if up != group {
+			above = n
+		} else {
+			own = n
+		}
+		if most, limited := root.Number(path.Join(dir, "pids.max")); limited {
+			return own, above, most
+		} else if up != group {
+			break
+		}
 	}
 	return 0, 0, 0
 }
@@ -97,12 +96,11 @@ func refusedIn(root machine.Root, dir string) int64 {
 	return n
 }
 
-// find returns the hierarchy of a controller and the group in it.
-func find(hs []Hierarchy, in *procs.Groups, controller string) (h Hierarchy, group string, found bool) {
-	h, found = machine.Cgroups(hs).Find(controller)
+// find returns the hierarchy of a controller and the group in it, "" if there is none.
+func find(hs []Hierarchy, in *procs.Groups, controller string) (h Hierarchy, group string) {
+	h, _ = machine.Cgroups(hs).Find(controller)
 	if h.Version == 2 {
 		controller = ""
 	}
-	group, known := in.Paths[controller]
-	return h, group, found && known
+	return h, in.Paths[controller]
 }

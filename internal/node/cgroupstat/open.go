@@ -77,7 +77,7 @@ func (s *System) Group(path string) (*Group, error) {
 // enter opens the group's folder in a hierarchy and the files for every tick. A hierarchy
 // without the group is not an error.
 func (g *Group) enter(t *tree) error {
-	dir, ok := t.below(g.path)
+	dir, ok := t.Below(g.path)
 	if !ok {
 		return nil
 	}

@@ -20,19 +20,3 @@ func clean(p string) (string, error) {
 	}
 	return path.Clean(p), nil
 }
-
-// below returns the path of a group relative to the mountpoint of a hierarchy. It reports
-// false if the mount shows only another part of the hierarchy, as in a container.
-func (t *tree) below(p string) (string, bool) {
-	if t.Root != "/" {
-		rest, ok := strings.CutPrefix(p, t.Root)
-		if !ok || (rest != "" && rest[0] != '/') || strings.Contains(t.Root, "..") {
-			return "", false
-		}
-		p = rest
-	}
-	if p = strings.Trim(p, "/"); p == "" {
-		p = "."
-	}
-	return p, true
-}

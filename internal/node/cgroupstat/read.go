@@ -6,8 +6,6 @@ import (
 	"math"
 	"path"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/record"
 )
 
@@ -103,15 +101,9 @@ func (g *Group) readMemory(into *record.Group) error {
 func (g *Group) limitAbove() (lowest int64) {
 	p := &g.places[g.files[memoryUsage].place]
 	names, _ := p.tree.in(memoryLimit)
-	for dir := p.dir; dir != "."; {
-		dir = path.Dir(dir)
-		fd, err := openFile(p.tree.mount, path.Join(dir, names[0]))
-		if err != nil {
-			continue
-		}
-		b, err := read(fd, g.system.buf)
-		unix.Close(fd)
-		if n, bad := limit(b); err == nil && bad == nil && n > 0 && (lowest == 0 || n < lowest) {
+	for up, dir := range p.tree.Upwards(g.path) {
+		b, err := g.system.root.Read(path.Join(dir, names[0]), bufferSize)
+		if n, bad := limit(b); up != g.path && err == nil && bad == nil && n > 0 && (lowest == 0 || n < lowest) {
 			lowest = n
 		}
 	}

@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"path"
 	"strconv"
 	"strings"
 
@@ -36,16 +35,12 @@ func Limits(root machine.Root, groups []string) (all []record.IOLimit) {
 	}
 	seen := map[string]bool{}
 	for _, group := range groups {
-		for up := path.Clean("/" + group); ; up = path.Dir(up) {
-			for _, h := range hierarchies {
-				dir := path.Join(h.Mount, strings.TrimPrefix(up, h.Root))
+		for _, h := range hierarchies {
+			for up, dir := range h.Upwards(group) {
 				if (h.Has("blkio") || h.Has("io")) && !seen[dir] {
 					seen[dir] = true
 					all = append(all, limitsIn(root, dir, up, h.Version)...)
 				}
-			}
-			if up == "/" {
-				break
 			}
 		}
 	}

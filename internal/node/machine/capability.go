@@ -36,7 +36,7 @@ const statusLimit = 64 << 10 // bytes; /proc/PID/status has about 60 lines
 
 // Capabilities reads the capabilities of the calling thread.
 func (r Root) Capabilities() (Capabilities, error) {
-	status, err := r.threadFile("status", statusLimit)
+	status, err := r.ThreadFile("status", statusLimit)
 	if err != nil {
 		return Capabilities{}, err
 	}
@@ -47,7 +47,7 @@ func (r Root) Capabilities() (Capabilities, error) {
 	if c.Bounding, err = statusMask(string(status), "CapBnd"); err != nil {
 		return Capabilities{}, err
 	}
-	if last, err := strconv.Atoi(r.word("/proc/sys/kernel/cap_last_cap")); err == nil { // Linux 3.2
+	if last, err := strconv.Atoi(r.Word("/proc/sys/kernel/cap_last_cap")); err == nil { // Linux 3.2
 		c.Last = last
 	}
 	return c, nil

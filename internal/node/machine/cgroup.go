@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
+	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -37,9 +39,29 @@ type Hierarchy struct {
 // Has reports whether the hierarchy has a controller.
 func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
 
+// Below returns the path of a group relative to the mountpoint, "." for the mount itself.
+// It reports false if the mount shows only another part of the hierarchy.
+func (h Hierarchy) Below(group string) (dir string, ok bool) {
+	top := strings.TrimSuffix(path.Clean(h.Root), "/") + "/"
+	dir, ok = strings.CutPrefix(strings.TrimSuffix(path.Clean(group), "/")+"/", top)
+	return path.Clean(dir), ok && path.IsAbs(group) && !strings.Contains(h.Root+group, "..") // ".." leads out of the cgroup namespace
+}
+
+// Upwards iterates over a group and its ancestors, with their folders. It ends at the
+// mount, which in a container is the container's group.
+func (h Hierarchy) Upwards(group string) iter.Seq2[string, string] {
+	return func(yield func(group, dir string) bool) {
+		for up := group; ; up = path.Dir(up) {
+			if dir, ok := h.Below(up); !ok || !yield(up, path.Join(h.Mount, dir)) || up == "/" {
+				return
+			}
+		}
+	}
+}
+
 // Cgroups returns the control groups below the root.
 func (r Root) Cgroups() (Cgroups, error) {
-	data, err := r.threadFile("mountinfo", mountinfoLimit)
+	data, err := r.ThreadFile("mountinfo", mountinfoLimit)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (r Root) CPUs() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("parse Cpus_allowed_list in /proc/self/status: %w", err)
 	}
-	online, err := parseCPUList(r.word(cpuDir + "/online"))
+	online, err := parseCPUList(r.Word(cpuDir + "/online"))
 	if err != nil { // no sysfs
 		return len(allowed), nil
 	}
@@ -95,7 +95,7 @@ func (r Root) CPUs() (int, error) {
 
 // Online returns how many CPUs are online.
 func (r Root) Online() (int, error) {
-	online, err := parseCPUList(r.word(cpuDir + "/online"))
+	online, err := parseCPUList(r.Word(cpuDir + "/online"))
 	if err != nil {
 		return 0, fmt.Errorf("parse %s/online: %w", cpuDir, err)
 	}
@@ -148,7 +148,7 @@ func (r Root) Governor() string {
 		if !ok || !isDigits(number) {
 			continue
 		}
-		g := r.word(cpuDir + "/" + e.Name() + "/cpufreq/scaling_governor")
+		g := r.Word(cpuDir + "/" + e.Name() + "/cpufreq/scaling_governor")
 		if g != "" && !slices.Contains(governors, g) {
 			governors = append(governors, g)
 		}
@@ -161,7 +161,7 @@ const clockDir = "/sys/devices/system/clocksource/clocksource0"
 
 // ClockSource returns the current and the available clock sources of the kernel.
 func (r Root) ClockSource() (current string, available []string) {
-	return r.word(clockDir + "/current_clocksource"), strings.Fields(r.word(clockDir + "/available_clocksource"))
+	return r.Word(clockDir + "/current_clocksource"), strings.Fields(r.Word(clockDir + "/available_clocksource"))
 }
 
 // mitigations returns the kernel's mitigation of each hardware vulnerability. They slow down
@@ -174,7 +174,7 @@ func (r Root) mitigations() map[string]string {
 	}
 	m := map[string]string{}
 	for _, e := range entries {
-		if state := r.word(dir + "/" + e.Name()); state != "" {
+		if state := r.Word(dir + "/" + e.Name()); state != "" {
 			m[e.Name()] = state
 		}
 	}

@@ -28,7 +28,7 @@ func (r Root) capture(dir string) record.Environment {
 	cpu := r.cpu()
 	env := record.Environment{
 		Kernel:      r.Kernel(),
-		KernelBuild: r.word("/proc/sys/kernel/version"),
+		KernelBuild: r.Word("/proc/sys/kernel/version"),
 		OS:          r.system(),
 		Arch:        arch(),
 		CPUModel:    strings.Join(cpu.models, ", "),

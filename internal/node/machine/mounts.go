@@ -29,7 +29,7 @@ type covering struct {
 const outside = -1
 
 func (r Root) mounts() (mounts, error) {
-	data, err := r.threadFile("mountinfo", mountinfoLimit)
+	data, err := r.ThreadFile("mountinfo", mountinfoLimit)
 	if err != nil {
 		return mounts{}, err
 	}

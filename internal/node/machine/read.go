@@ -57,10 +57,10 @@ func (r Root) Exists(name string) bool {
 const wordLimit = 4096 // sysfs files have at most a page
 
 // Number reads a file with one number. It reports false for anything else.
-func (r Root) Number(name string) (int64, bool) { return Number([]byte(r.word(name))) }
+func (r Root) Number(name string) (int64, bool) { return Number([]byte(r.Word(name))) }
 
-// word returns the first line of a small file, or "" if it is unreadable.
-func (r Root) word(name string) string {
+// Word returns the first line of a small file, or "" if it is unreadable.
+func (r Root) Word(name string) string {
 	line, err := r.FirstLine(name, wordLimit)
 	if err != nil {
 		return ""
@@ -68,9 +68,9 @@ func (r Root) word(name string) string {
 	return strings.Trim(line, " \t\x00") // device tree strings end in NUL
 }
 
-// threadFile reads a file of the calling thread, which can have another mount namespace
+// ThreadFile reads a file of the calling thread, which can have another mount namespace
 // than the first thread. /proc/thread-self exists since Linux 3.17.
-func (r Root) threadFile(name string, limit int) ([]byte, error) {
+func (r Root) ThreadFile(name string, limit int) ([]byte, error) {
 	data, err := r.Read("/proc/thread-self/"+name, limit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.Read("/proc/self/"+name, limit)

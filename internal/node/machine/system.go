@@ -4,7 +4,7 @@ import "strings"
 
 // Kernel returns the release of the kernel, such as "6.18.44", or "".
 func (r Root) Kernel() string {
-	return r.word("/proc/sys/kernel/osrelease")
+	return r.Word("/proc/sys/kernel/osrelease")
 }
 
 const osReleaseLimit = 64 << 10 // bytes; real files have about twenty lines

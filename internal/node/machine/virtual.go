@@ -6,7 +6,7 @@ import "strings"
 // "kvm (Amazon EC2 m5.large)". It returns "" on bare metal, and "unknown" for an unknown
 // hypervisor.
 func (r Root) virtual(cpu cpuInfo) string {
-	vendor, product := r.word("/sys/class/dmi/id/sys_vendor"), r.word("/sys/class/dmi/id/product_name")
+	vendor, product := r.Word("/sys/class/dmi/id/sys_vendor"), r.Word("/sys/class/dmi/id/product_name")
 	kind := r.paravirtual()
 	if kind == "" && (cpu.hypervisor || !cpu.x86) {
 		kind = firmwareKind(vendor, product)
@@ -23,7 +23,7 @@ func (r Root) virtual(cpu cpuInfo) string {
 
 // paravirtual returns the hypervisor by interfaces that only it has.
 func (r Root) paravirtual() string {
-	if xen := r.word("/sys/hypervisor/type"); xen != "" {
+	if xen := r.Word("/sys/hypervisor/type"); xen != "" {
 		return xen
 	}
 	_, sources := r.ClockSource()
@@ -37,7 +37,7 @@ func (r Root) paravirtual() string {
 			return "hyper-v"
 		}
 	}
-	switch r.word("/proc/device-tree/hypervisor/compatible") { // Arm, POWER
+	switch r.Word("/proc/device-tree/hypervisor/compatible") { // Arm, POWER
 	case "linux,kvm":
 		return "kvm"
 	case "xen,xen":

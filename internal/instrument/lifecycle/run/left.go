@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/node/attribution"
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
@@ -39,7 +40,7 @@ type companions struct {
 	meter      Meter // nil: disabled
 	all        []companion
 	visits     map[string]int
-	throttling *machine.Throttling
+	throttling *cgroup.Throttling
 	throttles  map[string]*throttle
 }
 
@@ -50,7 +51,7 @@ type throttle struct {
 }
 
 func newCompanions(m Meter) companions {
-	return companions{meter: m, visits: map[string]int{}, throttling: machine.NewThrottling(), throttles: map[string]*throttle{}}
+	return companions{meter: m, visits: map[string]int{}, throttling: cgroup.NewThrottling(), throttles: map[string]*throttle{}}
 }
 
 // start prepares for a batch of starts.

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
-	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/ready"
@@ -68,7 +68,7 @@ const (
 func Run(ctx context.Context, o Options) (*record.Record, *startup.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[subject.Session](o.Options, "startup", o.Plan, o.Targets)
-	s := &schedule{Run: r, options: o, throttling: machine.NewThrottling()}
+	s := &schedule{Run: r, options: o, throttling: cgroup.NewThrottling()}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx)
@@ -81,7 +81,7 @@ type schedule struct {
 	options Options
 	watch   Watch // nil if nothing is watched
 
-	throttling *machine.Throttling
+	throttling *cgroup.Throttling
 }
 
 // all opens the targets and executes the rounds.

@@ -1,16 +1,18 @@
-package machine
+package cgroup
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
 // Throttling finds the cgroups that were throttled by a CPU limit between two moments.
 type Throttling struct {
-	root        Root
+	root        machine.Root
 	hierarchies []Hierarchy
 	before      map[string]CPULimit // by group
 	known       map[string]bool     // groups to read at the next Begin
@@ -19,7 +21,7 @@ type Throttling struct {
 // NewThrottling returns a Throttling of this machine. If cgroups are unreadable, it finds
 // none.
 func NewThrottling() *Throttling {
-	all, _ := Root("").Cgroups()
+	all, _ := machine.Root("").Cgroups()
 	return &Throttling{hierarchies: all, known: map[string]bool{}}
 }
 
@@ -28,7 +30,7 @@ func NewThrottling() *Throttling {
 func (t *Throttling) Begin(pids []int) {
 	t.before = t.read(pids)
 	for group := range t.known {
-		t.add(t.before, "0::"+group+"\n1:cpu:"+group+"\n")
+		t.add(t.before, &procs.Groups{Paths: map[string]string{"": group, "cpu": group}})
 	}
 }
 
@@ -55,21 +57,20 @@ func (t *Throttling) End(pids []int, made func(group string) bool) (held []recor
 func (t *Throttling) read(pids []int) map[string]CPULimit {
 	all, read := map[string]CPULimit{}, map[string]bool{}
 	for _, pid := range pids {
-		lines, err := t.root.Read(fmt.Sprintf("/proc/%d/cgroup", pid), mountinfoLimit)
+		lines, err := t.root.Read(fmt.Sprintf("/proc/%d/cgroup", pid), groupsLimit)
 		if err == nil && !read[string(lines)] { // an error means that it has ended
 			read[string(lines)] = true
-			t.add(all, string(lines))
+			t.add(all, procs.ParseGroups(string(lines)))
 		}
 	}
 	return all
 }
 
-func (t *Throttling) add(all map[string]CPULimit, lines string) {
-	for _, h := range t.hierarchies {
-		for _, group := range h.cpuGroups(lines) {
-			if _, read := all[group]; !read {
-				all[group] = t.root.cpuLimit(h, group)
-			}
+func (t *Throttling) add(all map[string]CPULimit, in *procs.Groups) {
+	h, group := find(t.hierarchies, in, "cpu")
+	for up, dir := range h.Upwards(group) {
+		if _, read := all[up]; !read {
+			all[up] = cpuLimit(t.root, h.Version, up, dir)
 		}
 	}
 }
