@@ -151,12 +151,11 @@ func (c *collector) look(m *member) {
 		p.vcpu.lost()
 	}
 	p.tick = c.ticks
-	read := c.reader.Look
-	if c.cfg.Full || c.cfg.PSS && m.memoryElsewhere && c.search.tick == c.ticks {
-		read = c.reader.Process
+	full := c.cfg.Full || c.cfg.PSS && m.memoryElsewhere && c.search.tick == c.ticks
+	if full {
 		p.pss = Maybe{}
 	}
-	use, err := read(m.Member, &c.lost)
+	use, err := c.reader.Process(m.Member, full, &c.lost)
 	if err != nil {
 		p.gone, c.search.stale = true, true
 		return

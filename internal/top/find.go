@@ -103,7 +103,7 @@ func (c *collector) arrange(shot *attribution.Snapshot) {
 		boxes[i], c.boxes[i] = found[i].Box, describe(&found[i])
 	}
 	members := shot.Members(boxes, nil, &c.search.problems)
-	owner := c.charge(shot.Charges(outline(members), boxes))
+	owner := c.charge(shot.Charges(members, boxes))
 	pids := map[int]bool{}
 	for _, m := range members {
 		if m.Lane < 0 || m.Lane >= len(c.boxes) || m.Ended() && m.Threads <= 1 { // a zombie has only its pid
@@ -127,21 +127,9 @@ func (c *collector) arrange(shot *attribution.Snapshot) {
 	maps.DeleteFunc(c.processes, func(pid int, p *process) bool { return p.gone || !pids[pid] })
 }
 
-// outline returns the parts of the processes that determine their charges.
-func outline(members []attribution.Member) []record.Process {
-	out := make([]record.Process, len(members))
-	for i, m := range members {
-		out[i] = record.Process{Pid: m.Pid, Start: m.Start, PPid: m.PPid, Role: m.Role, Lane: m.Lane, Groups: m.Sets}
-		if len(m.VCPUs) > 0 {
-			out[i].VCPU = 1 // a shim with a guest, as with Dragonball
-		}
-	}
-	return out
-}
-
 // charge opens the groups of the sandboxes and closes unused ones. It returns the indexes of
 // the sandboxes by path.
-func (c *collector) charge(charges []attribution.GroupCharge) map[string]int {
+func (c *collector) charge(charges []record.Group) map[string]int {
 	owner := map[string]int{}
 	for _, g := range charges {
 		if g.Lane < 0 || g.Lane >= len(c.boxes) || g.Charge == record.ChargeShared {

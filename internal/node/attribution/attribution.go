@@ -102,10 +102,7 @@ func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
 func (s *Snapshot) guests() {
 	for _, p := range s.Processes {
 		parent := s.byPid[p.PPid]
-		if parent == nil || p.Threads <= 1 || !strings.Contains(parent.name(), "shim-kata") {
-			continue
-		}
-		if _, known := p.helperRole(); known {
+		if parent == nil || p.Threads <= 1 || !strings.Contains(parent.name(), "shim-kata") || p.helperRole() != "" {
 			continue
 		}
 		if d, err := s.reader.files.Open(p.Pid); err == nil {

@@ -74,7 +74,7 @@ func TestEndedAndReusedPidsAreCounted(t *testing.T) {
 	problems = record.Problems{}
 	for pid, want := range map[int]record.Problems{7: {Gone: 1}, 8: {Reused: 1}} {
 		problems = record.Problems{}
-		_, err := r.Process(Member{Process: s.byPid[pid]}, &problems)
+		_, err := r.Process(Member{Process: s.byPid[pid]}, true, &problems)
 		check.That(t, errors.Is(err, procs.ErrGone) && problems.Gone == want.Gone && problems.Reused == want.Reused,
 			"%d: %v %+v", pid, err, problems)
 	}
@@ -96,7 +96,7 @@ func TestUnreadableMemoryIsMarked(t *testing.T) {
 		9: {RSS: 110 << 10},
 	} {
 		var problems record.Problems
-		p, err := r.Process(Member{Process: s.byPid[pid]}, &problems)
+		p, err := r.Process(Member{Process: s.byPid[pid]}, true, &problems)
 		check.That(t, err == nil && p.Read == want.Read && p.RSS == want.RSS && p.PSSAnon == want.PSSAnon && p.PSSFile == want.PSSFile &&
 			p.PSSShmem == want.PSSShmem && p.Swap == want.Swap && p.Huge == want.Huge && p.PageTables == 44<<10, "%d: %+v %v", pid, p, err)
 		bad := problems.Broken + problems.Denied

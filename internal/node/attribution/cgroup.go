@@ -1,10 +1,15 @@
 package attribution
 
-import "path"
+import (
+	"iter"
+	"path"
+)
 
-// upwards calls f for a path and its ancestors without the root until f returns false.
-func upwards(where string, f func(string) bool) {
-	for where != "/" && where != "." && where != "" && f(where) {
-		where = path.Dir(where)
+// upwards iterates over a path and its ancestors without the root.
+func upwards(where string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for where != "/" && where != "." && where != "" && yield(where) {
+			where = path.Dir(where)
+		}
 	}
 }

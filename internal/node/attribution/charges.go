@@ -9,16 +9,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// GroupCharge is a cgroup that memory or CPU time of members is charged to.
-type GroupCharge struct {
-	Path   string
-	Charge record.Charge
-	Lane   int // lane of its sandbox; -1 if several share it
-	// Nested reports that an ancestor in the list has the same charge, and its figures
-	// include this group's.
-	Nested bool
-}
-
 // Charges lists, by path, the groups that members and their threads are charged to for
 // memory and CPU time. A requested group of a sandbox is listed even if only groups below
 // it have processes.
@@ -31,7 +21,10 @@ type GroupCharge struct {
 //     and of no other sandbox.
 //   - shared: all others. A group of only shims or monitors is shared too: podman on
 //     cgroupfs uses one for all containers, and ended ones left charges in it.
-func (s *Snapshot) Charges(members []record.Process, boxes []Sandbox) []GroupCharge {
+//
+// Nested groups have an ancestor in the list with the same charge, whose figures include
+// theirs. The lane of a group that several sandboxes share is -1.
+func (s *Snapshot) Charges(members []Member, boxes []Sandbox) []record.Group {
 	var daemons []int
 	for i := range members {
 		if members[i].Role == record.RoleDaemon {
@@ -39,24 +32,24 @@ func (s *Snapshot) Charges(members []record.Process, boxes []Sandbox) []GroupCha
 		}
 	}
 	r := s.facts(boxes, daemons)
-	byLane := map[int]int{} // lane → box
+	byLane := map[int]int{} // lane → box + 1
 	for i := range boxes {
-		byLane[boxes[i].Lane] = i
+		byLane[boxes[i].Lane] = i + 1
 	}
 	use := map[string]*users{}
 	for i := range members {
-		p := &members[i]
-		for _, set := range p.Groups {
+		m := &members[i]
+		for _, set := range m.Sets {
 			for _, where := range procs.Billed(set.Paths) {
-				use[where] = use[where].add(p, byLane, len(set.Threads) > 0 && len(p.Groups) > 1)
+				use[where] = use[where].add(m, byLane[m.Lane]-1, len(set.Threads) > 0 && len(m.Sets) > 1)
 			}
 		}
 	}
 	owners := r.owners(members, byLane, use)
-	var out []GroupCharge
+	var out []record.Group
 	for where, u := range use {
 		charge, box := r.charge(where, u, owners)
-		one := GroupCharge{Path: where, Charge: charge, Lane: -1}
+		one := record.Group{Path: where, Charge: charge, Lane: -1}
 		if box >= 0 && len(u.boxes) == 1 {
 			one.Lane = boxes[box].Lane
 		}
@@ -64,19 +57,18 @@ func (s *Snapshot) Charges(members []record.Process, boxes []Sandbox) []GroupCha
 	}
 	for i := range boxes {
 		group := path.Clean("/" + boxes[i].Group)
-		listed := slices.ContainsFunc(out, func(g GroupCharge) bool { return g.Path == group })
-		below := slices.ContainsFunc(out, func(g GroupCharge) bool { return procs.InSubtree(g.Path, group) })
+		listed := slices.ContainsFunc(out, func(g record.Group) bool { return g.Path == group })
+		below := slices.ContainsFunc(out, func(g record.Group) bool { return procs.InSubtree(g.Path, group) })
 		if r.requested[i] && below && !listed {
-			out = append(out, GroupCharge{Path: group, Charge: record.ChargePod, Lane: r.lane(group)})
+			out = append(out, record.Group{Path: group, Charge: record.ChargePod, Lane: r.lane(group)})
 		}
 	}
-	slices.SortFunc(out, func(a, b GroupCharge) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, func(a, b record.Group) int { return strings.Compare(a.Path, b.Path) })
 	for i := range out {
-		upwards(path.Dir(out[i].Path), func(dir string) bool {
-			j, ok := slices.BinarySearchFunc(out, dir, func(g GroupCharge, dir string) int { return strings.Compare(g.Path, dir) })
-			out[i].Nested = ok && out[j].Charge == out[i].Charge
-			return !out[i].Nested
-		})
+		for dir := range upwards(path.Dir(out[i].Path)) {
+			j, ok := slices.BinarySearchFunc(out, dir, func(g record.Group, dir string) int { return strings.Compare(g.Path, dir) })
+			out[i].Nested = out[i].Nested || ok && out[j].Charge == out[i].Charge
+		}
 	}
 	return out
 }
@@ -88,20 +80,16 @@ type users struct {
 }
 
 // add adds a member. Part means that only some of its threads are in the group.
-func (u *users) add(p *record.Process, byLane map[int]int, part bool) *users {
+func (u *users) add(m *Member, box int, part bool) *users {
 	if u == nil {
 		u = &users{boxes: map[int]bool{}}
 	}
-	box, ok := byLane[p.Lane]
-	if !ok {
-		box = -1
-	}
 	u.boxes[box] = true
-	switch p.Role {
+	switch m.Role {
 	case record.RoleWorkload, record.RolePause, record.RoleSentry, record.RoleGofer, record.RoleVMM:
 		u.inside = true
 	case record.RoleShim:
-		u.inside = u.inside || part || p.VCPU > 0
+		u.inside = u.inside || part || len(m.VCPUs) > 0
 	}
 	return u
 }
@@ -131,15 +119,12 @@ func (r *facts) charge(where string, u *users, owners map[string]int) (record.Ch
 
 // owners returns the box of each group if all processes in and below the group belong to
 // it. Threads count as their process.
-func (r *facts) owners(members []record.Process, byLane map[int]int, users map[string]*users) map[string]int {
-	boxOf := make(map[int]int, len(members)) // pid → box
+func (r *facts) owners(members []Member, byLane map[int]int, users map[string]*users) map[string]int {
+	boxOf := make(map[int]int, len(members)) // pid → box + 1
 	for i := range members {
-		if box, ok := byLane[members[i].Lane]; ok {
-			boxOf[members[i].Pid] = box
-		}
+		boxOf[members[i].Pid] = byLane[members[i].Lane]
 	}
 	out := make(map[string]int, len(users))
-	foreign := map[string]bool{}
 	for where, u := range users {
 		for box := range u.boxes {
 			if len(u.boxes) == 1 && box >= 0 {
@@ -147,30 +132,24 @@ func (r *facts) owners(members []record.Process, byLane map[int]int, users map[s
 			}
 		}
 	}
-	seen := map[*Groups]map[int]bool{}
+	type use struct {
+		groups *Groups
+		box    int
+	}
+	seen := map[use]bool{}
 	for _, p := range r.Processes {
-		box, ok := boxOf[p.Pid]
-		if !ok {
-			box = -1
-		}
-		if seen[p.Groups][box] {
+		of := use{p.Groups, boxOf[p.Pid] - 1}
+		if seen[of] {
 			continue
 		}
-		if seen[p.Groups] == nil {
-			seen[p.Groups] = map[int]bool{}
-		}
-		seen[p.Groups][box] = true
+		seen[of] = true
 		for _, where := range p.Groups.All {
-			upwards(where, func(dir string) bool {
-				if owner, listed := out[dir]; listed && owner != box {
-					foreign[dir] = true
+			for dir := range upwards(where) {
+				if owner, listed := out[dir]; listed && owner != of.box {
+					delete(out, dir)
 				}
-				return true
-			})
+			}
 		}
-	}
-	for where := range foreign {
-		delete(out, where)
 	}
 	return out
 }

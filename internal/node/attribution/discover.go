@@ -14,8 +14,8 @@ import (
 // A container in the host's pid namespace is not found if it has neither a shim nor a
 // monitor and its cgroup path is not of a known form.
 func (s *Snapshot) Sandboxes() []Found {
-	d := &discovery{Snapshot: s, byID: map[string]*entry{}, byDir: map[string]*entry{}, helpers: map[int]*entry{}}
-	d.host = d.hostGroups()
+	d := &discovery{Snapshot: s, byID: map[string]*entry{}, byDir: map[string]*entry{}, helpers: map[int]*entry{}, host: map[string]bool{}, direct: map[string]bool{}}
+	d.groups()
 	d.byArguments()
 	d.byGroups()
 	d.byNamespace()
@@ -117,19 +117,20 @@ const (
 	rankArgument
 )
 
-// hostGroups returns the groups with a process of this pid namespace in or below them.
-func (d *discovery) hostGroups() map[string]bool {
-	out := map[string]bool{}
-	seen := map[*Groups]bool{}
+// groups finds the groups with processes, and those with a process of this pid namespace
+// in or below them.
+func (d *discovery) groups() {
 	for _, p := range d.Processes {
-		if p.depth() == 0 && !seen[p.Groups] {
-			seen[p.Groups] = true
-			for _, where := range p.Groups.All {
-				upwards(where, func(dir string) bool { out[dir] = true; return true })
+		for _, where := range p.Groups.All {
+			d.direct[where] = true
+			for dir := range upwards(where) {
+				if p.depth() > 0 || d.host[dir] {
+					break
+				}
+				d.host[dir] = true
 			}
 		}
 	}
-	return out
 }
 
 // byArguments finds sandboxes by the arguments of shims, monitors, VMMs and sentries.
@@ -141,13 +142,13 @@ func (d *discovery) byArguments() {
 		}
 		// A process inside a container can have any arguments. Kata's own processes in a
 		// pid namespace have a shim outside of it.
-		if _, sentry := p.gVisorRole(); p.depth() > 0 && !sentry {
+		if p.depth() > 0 && p.gVisorRole() == "" {
 			continue
 		}
 		e := d.entry(id, "")
 		e.better(of)
 		d.helpers[p.Pid] = e
-		if role, ok := p.helperRole(); ok && role == record.RoleShim {
+		if p.helperRole() == record.RoleShim {
 			e.shims = append(e.shims, id)
 		}
 	}
@@ -155,40 +156,32 @@ func (d *discovery) byArguments() {
 
 // byGroups finds sandboxes by the cgroup paths that engines use.
 func (d *discovery) byGroups() {
-	type answer struct {
-		place
-		ok bool
-	}
-	seen := map[*Groups]answer{}
+	seen := map[*Groups]place{}
 	for _, p := range d.Processes {
 		a, known := seen[p.Groups]
-		if !known {
-			for _, where := range p.Groups.All {
-				if a.place, a.ok = locate(where); a.ok {
-					break
-				}
+		for _, where := range p.Groups.All {
+			if known {
+				break
 			}
-			seen[p.Groups] = a
+			a, known = locate(where)
 		}
-		if !a.ok || p.Kernel {
-			continue
-		}
-		if a.overhead { // its path has the sandbox's id, but it is not the sandbox's group
-			d.entry(a.id, "").better(guess{a.engine, a.rule, rankGroup})
-			continue
-		}
-		if a.pod != "" {
+		seen[p.Groups] = a
+		of := guess{a.engine, a.rule, rankGroup}
+		switch {
+		case a == place{} || p.Kernel:
+		case a.overhead: // its path has the sandbox's id, but it is not the sandbox's group
+			d.entry(a.id, "").better(of)
+		case a.pod != "":
 			e := d.entry(a.id, a.podDir)
 			e.pod, e.podDir = a.pod, a.podDir
-			rank := rankGroup
 			if a.engine == "kubernetes" {
-				rank = rankNamespace
+				of.rank = rankNamespace
 			}
-			e.better(guess{a.engine, a.rule, rank})
+			e.better(of)
 			e.members = append(e.members, p)
-			continue
+		default:
+			d.container(p, a.id, a.dir, of)
 		}
-		d.container(p, a.id, a.dir, guess{a.engine, a.rule, rankGroup})
 	}
 }
 
@@ -196,10 +189,8 @@ func (d *discovery) byGroups() {
 // shim's pod.
 func (d *discovery) container(p *Process, id, dir string, of guess) {
 	e := d.entry(id, dir)
-	if parent := d.byPid[p.PPid]; parent != nil && d.helpers[parent.Pid] != nil {
-		if role, ok := parent.helperRole(); ok && role == record.RoleShim {
-			e = d.merge(d.helpers[parent.Pid].resolve(), e)
-		}
+	if shim := d.helpers[p.PPid]; shim != nil && d.byPid[p.PPid].helperRole() == record.RoleShim {
+		e = d.merge(shim.resolve(), e)
 	}
 	e.dirs = union(e.dirs, dir)
 	e.better(of)
@@ -210,12 +201,6 @@ func (d *discovery) container(p *Process, id, dir string, of guess) {
 // namespace, in a cgroup without processes of the host.
 func (d *discovery) byNamespace() {
 	taken := map[*Process]bool{}
-	d.direct = map[string]bool{}
-	for _, p := range d.Processes {
-		for _, where := range p.Groups.All {
-			d.direct[where] = true
-		}
-	}
 	for _, e := range d.all {
 		for _, p := range e.members {
 			taken[p] = true
@@ -265,14 +250,13 @@ func (d *discovery) byMonitors() {
 // own.
 func (d *discovery) containerGroup(where string) string {
 	top := where
-	upwards(path.Dir(where), func(dir string) bool {
+	for dir := range upwards(path.Dir(where)) {
 		if d.host[dir] {
-			return false
+			break
 		}
 		if d.direct[dir] {
 			top = dir
 		}
-		return true
-	})
+	}
 	return top
 }

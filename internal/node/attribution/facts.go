@@ -1,7 +1,6 @@
 package attribution
 
 import (
-	"maps"
 	"path"
 	"slices"
 
@@ -44,25 +43,18 @@ type Member struct {
 type facts struct {
 	*Snapshot
 	boxes     []Sandbox
-	daemons   map[int]bool
+	daemons   []int
 	ids       map[string]int  // id → box
 	groups    map[string]int  // cgroup of a container or pod → box
 	requested []bool          // by box: its Group was requested, not derived
-	first     map[int]int     // Workload, Pause → box
 	cached    map[*Groups]int // → box, or -1
 }
 
 func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 	r := &facts{
-		Snapshot: s, boxes: boxes, daemons: map[int]bool{}, ids: map[string]int{}, groups: map[string]int{},
-		requested: make([]bool, len(boxes)), first: map[int]int{}, cached: map[*Groups]int{},
+		Snapshot: s, boxes: boxes, daemons: daemons, ids: map[string]int{}, groups: map[string]int{},
+		requested: make([]bool, len(boxes)), cached: map[*Groups]int{},
 	}
-	for _, pid := range daemons {
-		if pid > 0 {
-			r.daemons[pid] = true
-		}
-	}
-	derive := false
 	for i := range boxes {
 		b := &boxes[i]
 		for _, id := range b.IDs {
@@ -70,21 +62,14 @@ func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 				r.ids[id] = i
 			}
 		}
-		for _, pid := range []int{b.Workload, b.Pause} {
-			if pid > 0 {
-				r.first[pid] = i
-			}
-		}
 		if group := path.Clean("/" + b.Group); group != "/" {
 			r.requested[i] = true
 			r.groups[group] = i
 			// Kata renames the last element if it puts its own processes there too.
 			r.groups[path.Join(path.Dir(group), "kata_"+path.Base(group))] = i
-		} else {
-			derive = true
 		}
 	}
-	if derive {
+	if slices.Contains(r.requested, false) {
 		r.derive()
 	}
 	return r
@@ -100,7 +85,7 @@ func (r *facts) derive() {
 			continue
 		}
 		// conmon's scope has the id in its name too, but no process of the container.
-		if role, ok := p.helperRole(); ok && p.depth() == 0 && (role == record.RoleMonitor || role == record.RoleShim) {
+		if role := p.helperRole(); p.depth() == 0 && (role == record.RoleMonitor || role == record.RoleShim) {
 			continue
 		}
 		seen[p.Groups] = true
@@ -121,10 +106,7 @@ func (r *facts) derive() {
 func (r *facts) deriveFirst(box int) {
 	for _, pid := range []int{r.boxes[box].Workload, r.boxes[box].Pause} {
 		p := r.byPid[pid]
-		if p == nil {
-			continue
-		}
-		if _, helper := p.helperRole(); helper {
+		if p == nil || p.helperRole() != "" {
 			continue // with Kata, engines report the VMM's pid
 		}
 		for _, where := range p.Groups.All {
@@ -137,7 +119,7 @@ func (r *facts) deriveFirst(box int) {
 
 // shared reports whether a daemon, pid 1 or this program is in a group or below it.
 func (r *facts) shared(where string) bool {
-	for _, pid := range append(slices.Collect(maps.Keys(r.daemons)), 1, r.self) {
+	for _, pid := range append(slices.Clone(r.daemons), 1, r.self) {
 		if p := r.byPid[pid]; p != nil && p.Groups.InSubtree(where) {
 			return true
 		}
@@ -150,19 +132,16 @@ func (r *facts) shared(where string) bool {
 // process.
 func (r *facts) holdsParent(p *Process, where string) bool {
 	parent := r.byPid[p.PPid]
-	if parent == nil {
-		return false
-	}
-	_, helper := parent.helperRole()
-	return !helper && parent.Groups.InSubtree(where)
+	return parent != nil && parent.helperRole() == "" && parent.Groups.InSubtree(where)
 }
 
 // boxAround returns the box of a group or of its nearest ancestor with a box.
 func (r *facts) boxAround(where string) (box int, ok bool) {
-	upwards(where, func(dir string) bool {
-		box, ok = r.groups[dir]
-		return !ok
-	})
+	for dir := range upwards(where) {
+		if box, ok = r.groups[dir]; ok {
+			break
+		}
+	}
 	return box, ok
 }
 

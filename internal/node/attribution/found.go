@@ -27,8 +27,6 @@ func (d *discovery) list() []Found {
 		slices.Sort(e.ids)
 		f := Found{Pod: e.pod, Engine: e.engine, Rule: e.rule, Box: Sandbox{IDs: e.ids}}
 		switch {
-		case e.pod != "" && e.engine != "podman":
-			f.Name = "pod " + e.pod
 		case e.pod != "":
 			f.Name = "pod " + short(e.pod)
 		case len(e.ids) > 0:
@@ -60,9 +58,7 @@ func (d *discovery) setFirstProcesses(e *entry, b *Sandbox) {
 	in := map[int]bool{}
 	var firsts []*Process
 	for _, p := range e.members {
-		gvisor, _ := p.gVisorRole()
-		_, device := d.deviceOf(p)
-		if _, helper := p.helperRole(); helper && p.depth() == 0 || device || p.isInit() || gvisor == record.RoleGofer {
+		if p.helperRole() != "" && p.depth() == 0 || d.deviceOf(p) != "" || p.isInit() || p.gVisorRole() == record.RoleGofer {
 			continue
 		}
 		in[p.Pid] = true

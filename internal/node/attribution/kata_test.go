@@ -52,7 +52,7 @@ func TestLiveKataSandboxIsChargedToItsGroups(t *testing.T) {
 				vcpu.Paths["cpu"] == "/default/kk" && vcpu.Paths["pids"] == "/default/kk", "%+v", vcpu)
 			check.That(t, vmm.VCPU == 3_900_000_000 && vmm.CPU == 4_180_000_000 && vmm.Threads == 4 && vmm.PageTables == 1008<<10 && vmm.RSS == 416068<<10,
 				"%+v", vmm)
-			groups := s.Charges(processes, boxes)
+			groups := s.Charges(members, boxes)
 			check.Equal(t, "charges", charges(groups), "/=shared@-1 /default/kk=pod@0 /kata_overhead/kk=overhead@0")
 			check.Equal(t, "problems", problems.Gone+problems.Broken+problems.Denied+problems.Reused, 0)
 		})
@@ -86,7 +86,7 @@ func TestVariantsOfKataHaveTheirRoles(t *testing.T) {
 			vcpu += p.VCPU
 			rules += fmt.Sprintf("\n  %d: %s", p.Pid, p.Rule)
 		}
-		return shortened.Replace(fmt.Sprintf("%s\n%s\n%d ns%s", short, charges(s.Charges(processes, []Sandbox{of})), vcpu, rules))
+		return shortened.Replace(fmt.Sprintf("%s\n%s\n%d ns%s", short, charges(s.Charges(members, []Sandbox{of})), vcpu, rules))
 	})
 }
 

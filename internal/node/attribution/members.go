@@ -37,7 +37,7 @@ func (s *Snapshot) Members(boxes []Sandbox, daemons []int, problems *record.Prob
 type selection struct {
 	*facts
 	picked map[int]*Member // by pid
-	box    map[int]int     // by pid
+	box    map[int]int     // by pid; -1: none
 	queue  []*Member       // members whose children are not examined yet
 }
 
@@ -57,7 +57,7 @@ func (c *selection) add(p *Process, box int, role record.Role, rule string) *Mem
 
 func (c *selection) addDaemons() {
 	for _, p := range c.Processes {
-		if c.daemons[p.Pid] {
+		if slices.Contains(c.daemons, p.Pid) {
 			c.add(p, -1, record.RoleDaemon, "the engine's daemon, by who answers on its socket")
 		}
 	}
@@ -121,10 +121,10 @@ func (c *selection) byProgram(p *Process, box int) (role record.Role, why string
 	if p.isInit() && p.depth() <= 1 {
 		return record.RoleRuntime, "a runtime's init in the pod's cgroup, not yet the container's process", true
 	}
-	if role, ok := p.gVisorRole(); ok && (trusted || p.Pid == b.Workload || p.Pid == b.Pause) {
+	if role := p.gVisorRole(); role != "" && (trusted || p.Pid == b.Workload || p.Pid == b.Pause) {
 		return role, rule(mentions, "runsc in the pod's cgroup"), true
 	}
-	if role, ok := p.helperRole(); ok {
+	if role := p.helperRole(); role != "" {
 		launched := p.depth() == 0 && (role == record.RoleVMM || role == record.RoleVirtiofs) && c.underShim(p, box)
 		if trusted || launched {
 			return role, rule(mentions, "its program, in the pod's cgroup"), true
@@ -136,10 +136,10 @@ func (c *selection) byProgram(p *Process, box int) (role record.Role, why string
 // byParent determines the role of a process in a sandbox's group by its parent.
 func (c *selection) byParent(p *Process, box, depth int) (role record.Role, why string, ok bool) {
 	parent := c.byPid[p.PPid]
-	if by, ok := c.deviceOf(p); ok && c.mentioned(parent) == box {
+	if by := c.deviceOf(p); by != "" && c.mentioned(parent) == box {
 		return startedBy(by)
 	}
-	if parent == nil || depth >= deepest || c.boxOf(parent) != box || c.daemons[parent.Pid] {
+	if parent == nil || depth >= deepest || c.boxOf(parent) != box || slices.Contains(c.daemons, parent.Pid) {
 		return "", "", false
 	}
 	up := c.inside(parent, box, depth+1)
@@ -152,7 +152,7 @@ func (c *selection) byParent(p *Process, box, depth int) (role record.Role, why 
 		if up.Rule == ruleStub {
 			return record.RoleWorkload, ruleStub, true
 		}
-		return record.RoleWorkload, ruleDescends, c.first[up.Pid] == box && up.Pid == c.boxes[box].Workload || up.Rule == ruleDescends
+		return record.RoleWorkload, ruleDescends, up.Pid == c.boxes[box].Workload || up.Rule == ruleDescends
 	}
 	return "", "", false
 }
@@ -167,11 +167,7 @@ func rule(mentions bool, otherwise string) string {
 // underShim reports whether the parent of a process is a shim of the box.
 func (c *selection) underShim(p *Process, box int) bool {
 	parent := c.byPid[p.PPid]
-	if parent == nil {
-		return false
-	}
-	role, _ := parent.helperRole()
-	return role == record.RoleShim && c.mentioned(parent) == box
+	return parent.helperRole() == record.RoleShim && c.mentioned(parent) == box
 }
 
 // addNamedPids adds the processes that a target reports by pid.
@@ -186,7 +182,7 @@ func (c *selection) addNamedPids() {
 			if box := c.boxOf(p); box >= 0 && box != i {
 				return
 			}
-			if known, ok := p.role(); ok && c.mentioned(p) == i {
+			if known := p.role(); known != "" && c.mentioned(p) == i {
 				role, why = known, ruleMentions
 			}
 			c.add(p, i, role, why)
@@ -218,7 +214,7 @@ func (c *selection) addMentioning() {
 				continue
 			}
 		}
-		if role, ok := p.role(); ok {
+		if role := p.role(); role != "" {
 			c.add(p, box, role, ruleMentions)
 		} else if p.isCommand() && p.depth() == 0 {
 			c.add(p, box, record.RoleRuntime, "a runtime's or engine's command, "+ruleMentions)

@@ -27,13 +27,13 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 			Daemons []int
 		}
 		must.OK(t, json.Unmarshal([]byte(box), &of))
-		r, s := snapshot(t, tree(t, append([]proc{init}, processesIn(t, rows)...)...))
+		_, s := snapshot(t, tree(t, append([]proc{init}, processesIn(t, rows)...)...))
 		var problems record.Problems
 		boxes := []Sandbox{of.Sandbox}
 		members := s.Members(boxes, of.Daemons, &problems)
 		short, long := roles(members)
 		check.Equal(t, "problems", problems.Gone+problems.Broken+problems.Denied+problems.Reused, 0)
-		return shortened.Replace(short + "\n" + charges(s.Charges(full(t, r, members), boxes)) + long)
+		return shortened.Replace(short + "\n" + charges(s.Charges(members, boxes)) + long)
 	})
 }
 

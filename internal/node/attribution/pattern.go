@@ -52,12 +52,12 @@ func locate(where string) (place, bool) {
 			continue
 		}
 		// The prefix is the slice: machine, a user's, or a requested one.
-		if _, id, ok := strings.Cut(bare, "-libpod_pod_"); ok && hexadecimal(id) {
-			p.pod, p.podDir, p.engine, p.rule = id, dir, "podman", "in a pod's cgroup of podman's"
-			continue
+		_, id, ok := strings.Cut(bare, "-libpod_pod_")
+		if before == "libpod_parent" {
+			id, ok = e, true
 		}
-		if before == "libpod_parent" && hexadecimal(e) {
-			p.pod, p.podDir, p.engine, p.rule = e, dir, "podman", "in a pod's cgroup of podman's"
+		if ok && hexadecimal(id) {
+			p.pod, p.podDir, p.engine, p.rule = id, dir, "podman", "in a pod's cgroup of podman's"
 			continue
 		}
 		if p.name(e, bare, before) {

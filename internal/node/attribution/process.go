@@ -10,24 +10,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Process reads one member in full. Memory comes from smaps_rollup, for which the
+// Process reads one member. In full, memory comes from smaps_rollup, for which the
 // kernel walks the page tables: about a millisecond per 100 MiB. If smaps_rollup is
-// unreadable, Read is false and RSS comes from status. CPU time comes from the
-// process's clock, in nanoseconds. With another Root, and for waited-for children, it
-// comes from stat, in hundredths of a second.
+// unreadable, Read is false and RSS comes from status. Otherwise Read is false, and RSS
+// comes from stat. CPU time comes from the process's clock, in nanoseconds. With another
+// Root, and for waited-for children, it comes from stat, in hundredths of a second.
 // The error wraps [procs.ErrGone] if the process has ended or its pid was reused. Read
 // failures are counted in problems.
-func (r *Reader) Process(m Member, problems *record.Problems) (record.Process, error) {
-	return r.member(m, true, problems)
-}
-
-// Look reads one member without smaps_rollup, which is slow. Read is false, and RSS
-// comes from stat.
-func (r *Reader) Look(m Member, problems *record.Problems) (record.Process, error) {
-	return r.member(m, false, problems)
-}
-
-func (r *Reader) member(m Member, full bool, problems *record.Problems) (record.Process, error) {
+func (r *Reader) Process(m Member, full bool, problems *record.Problems) (record.Process, error) {
 	out := record.Process{
 		Pid: m.Pid, Start: m.Start, PPid: m.PPid, Name: m.Comm, Role: m.Role, Rule: m.Rule,
 		Lane: m.Lane, Groups: m.Sets,
@@ -45,16 +35,24 @@ func (r *Reader) member(m Member, full bool, problems *record.Problems) (record.
 	return out, nil
 }
 
+// open opens the folder of a member and reads its stat. The error wraps [procs.ErrGone] if
+// another process has its pid.
+func (r *Reader) open(m Member) (d procs.Dir, st procs.Stat, err error) {
+	if d, err = r.files.Open(m.Pid); err != nil {
+		return d, st, err
+	}
+	if st, err = d.Same(m.Start); err != nil {
+		d.Close()
+	}
+	return d, st, err
+}
+
 func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record.Problems) error {
-	d, err := r.files.Open(m.Pid)
+	d, st, err := r.open(m)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	st, err := d.Same(m.Start)
-	if err != nil {
-		return err
-	}
 	out.PPid, out.Threads, out.Waited = st.PPid, st.Threads, int64(st.Waited)*procs.Tick
 	for _, tid := range m.VCPUs { // before CPU, which includes it; the time of an ended thread is lost
 		out.VCPU += d.TaskCPU(tid)

@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,24 +19,21 @@ func (p *Process) command() (string, []string) {
 	return procs.SkipLinker(p.name(), p.Args[1:])
 }
 
-// helperRole returns the role of a shim, monitor, VMM or virtiofsd. It goes by the
-// first argument, by vCPUs, or by the program's file.
-func (p *Process) helperRole() (record.Role, bool) {
-	if len(p.Args) == 0 {
-		return "", false
+// helperRole returns the role of a shim, monitor, VMM or virtiofsd, "" for any other
+// process and for nil. It goes by the first argument, by vCPUs, or by the program's file.
+func (p *Process) helperRole() record.Role {
+	switch {
+	case p == nil || len(p.Args) == 0:
+		return ""
+	case p.guest:
+		return cmp.Or(procs.HelperRole(p.name(), p.Args[1:]), record.RoleVMM)
 	}
-	if role, ok := procs.HelperRole(p.name(), p.Args[1:]); ok {
-		return role, ok
-	}
-	if p.guest {
-		return record.RoleVMM, true
-	}
-	return procs.HelperRole(filepath.Base(p.Exe), nil)
+	return cmp.Or(procs.HelperRole(p.name(), p.Args[1:]), procs.HelperRole(filepath.Base(p.Exe), nil))
 }
 
 // gVisorRole returns the role of runsc's sentry or gofer, by name or by the program's
-// file.
-func (p *Process) gVisorRole() (record.Role, bool) {
+// file, "" for any other.
+func (p *Process) gVisorRole() record.Role {
 	name, args := p.command()
 	if filepath.Base(p.Exe) == "runsc" && procs.RoleOf(name) == "" {
 		name = "runsc"
@@ -43,13 +41,8 @@ func (p *Process) gVisorRole() (record.Role, bool) {
 	return procs.GVisorRole(name, args)
 }
 
-// role returns the role of a process that serves a sandbox.
-func (p *Process) role() (record.Role, bool) {
-	if role, ok := p.gVisorRole(); ok {
-		return role, true
-	}
-	return p.helperRole()
-}
+// role returns the role of a process that serves a sandbox, "" for any other.
+func (p *Process) role() record.Role { return cmp.Or(p.gVisorRole(), p.helperRole()) }
 
 // isCommand reports whether a process is a command of a runtime or an engine.
 func (p *Process) isCommand() bool {
@@ -84,11 +77,11 @@ var vCPU = regexp.MustCompile(`^(CPU [0-9]+/[A-Z]+|(fc_|db_)?vcpu ?[0-9]+)$`)
 // helpers, any part of an argument that has the form of an id counts.
 func (p *Process) mentions(known func(id string) bool) (string, bool) {
 	name, args := p.command()
-	role, helper := p.role()
+	role := p.role()
 	if id := procs.ContainerOf(name, role, args); id != "" {
 		return id, known(id)
 	}
-	if !helper {
+	if role == "" {
 		i := slices.IndexFunc(args, known)
 		if i < 0 || !p.isCommand() {
 			return "", false
@@ -113,7 +106,7 @@ func (p *Process) mentions(known func(id string) bool) (string, bool) {
 // of a shim, monitor, VMM, virtiofsd, sentry or gofer.
 func (p *Process) servedContainer() (id string, of guess) {
 	name, args := p.command()
-	role, _ := p.role()
+	role := p.role()
 	id = procs.ContainerOf(name, role, args)
 	switch role {
 	case record.RoleSentry, record.RoleGofer:

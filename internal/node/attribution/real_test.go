@@ -156,8 +156,9 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 	var problems record.Problems
 	var all []record.Process
 	long := ""
-	for _, m := range s.Members(boxes, r.daemons, &problems) {
-		if p, err := reader.Process(m, &problems); err == nil {
+	members := s.Members(boxes, r.daemons, &problems)
+	for _, m := range members {
+		if p, err := reader.Process(m, true, &problems); err == nil {
 			all = append(all, p)
 			long += fmt.Sprintf("\n  %d %s %s lane %d: %s", p.Pid, p.Name, p.Role, p.Lane, p.Rule)
 		}
@@ -165,7 +166,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 	if problems.Reused+problems.Denied+problems.Broken > 0 {
 		bad("%+v", problems)
 	}
-	charges := s.Charges(all, boxes)
+	charges := s.Charges(members, boxes)
 	for lane, b := range sandboxes {
 		roles, memory := map[record.Role]int{}, int64(0)
 		for _, p := range all {
@@ -275,7 +276,7 @@ func TestTimeOfEndedChildrenIsRead(t *testing.T) {
 	waited := func() (ns int64) {
 		s := must.Get(reader.Snapshot(t.Context()))(t)
 		for _, m := range s.Members([]attribution.Sandbox{{More: []int{parent.Process.Pid}}}, nil, &problems) {
-			if p, err := reader.Look(m, &problems); err == nil && p.Pid == parent.Process.Pid {
+			if p, err := reader.Process(m, false, &problems); err == nil && p.Pid == parent.Process.Pid {
 				ns = p.Waited
 			}
 		}

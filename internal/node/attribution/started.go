@@ -13,11 +13,11 @@ func (c *selection) addParents() {
 	for i := range c.boxes {
 		for _, pid := range []int{c.boxes[i].Workload, c.boxes[i].Pause} {
 			p := c.byPid[pid]
-			if p == nil || c.byPid[p.PPid] == nil {
+			if p == nil {
 				continue
 			}
 			parent := c.byPid[p.PPid]
-			if role, ok := parent.helperRole(); ok && (role == record.RoleShim || role == record.RoleMonitor) && parent.depth() == 0 && c.boxOf(parent) < 0 {
+			if role := parent.helperRole(); (role == record.RoleShim || role == record.RoleMonitor) && parent.depth() == 0 && c.boxOf(parent) < 0 {
 				c.add(parent, i, role, "parent of the container's first process")
 			}
 		}
@@ -57,7 +57,8 @@ func (c *selection) addDescendants() {
 // started determines the role of a member's child outside the groups. Shims, daemons
 // and commands also start containers, but those leave the group of their parent.
 func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) {
-	if role, ok := p.helperRole(); ok && by.Role == record.RoleVMM && role == record.RoleVirtiofs {
+	role := p.helperRole()
+	if by.Role == record.RoleVMM && role == record.RoleVirtiofs {
 		return role, "started by the VMM", true
 	}
 	if role, why, ok := startedBy(by.Role); ok {
@@ -66,20 +67,19 @@ func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) 
 	if p.Groups != by.Groups || p.depth() != by.depth() {
 		return "", "", false
 	}
-	role, helper := p.helperRole()
 	switch by.Role {
 	case record.RoleShim, record.RoleMonitor, record.RoleRuntime:
 		if p.isCommand() || p.isInit() {
 			return record.RoleRuntime, "a runtime's command, started by the " + string(by.Role), true
 		}
-		if !helper {
+		if role == "" {
 			return by.Role, "started by the " + string(by.Role), true
 		}
 		if by.Role == record.RoleShim && role != record.RoleShim && role != record.RoleMonitor {
 			return role, "started by the shim", true
 		}
 	case record.RoleDaemon:
-		if !helper && !p.isCommand() && !p.isInit() {
+		if role == "" && !p.isCommand() && !p.isInit() {
 			return by.Role, "started by the daemon", true
 		}
 	}
@@ -104,16 +104,16 @@ func startedBy(role record.Role) (record.Role, string, bool) {
 	return "", "", false
 }
 
-// deviceOf returns the role of a process's parent if that is a VMM or a virtiofsd. The
+// deviceOf returns the role of a process's parent if that is a VMM or a virtiofsd, else "". The
 // process is then one of its devices (vhost-device-vsock). It may be in the pod's group
 // even if the VMM is not, because it inherits the group of the thread that started it.
-func (s *Snapshot) deviceOf(p *Process) (by record.Role, ok bool) {
+func (s *Snapshot) deviceOf(p *Process) record.Role {
 	parent := s.byPid[p.PPid]
-	if parent == nil || p.depth() > 0 || parent.depth() > 0 {
-		return "", false
+	by := parent.helperRole()
+	if by != record.RoleVMM && by != record.RoleVirtiofs || p.depth() > 0 || parent.depth() > 0 {
+		return ""
 	}
-	by, _ = parent.helperRole()
-	return by, by == record.RoleVMM || by == record.RoleVirtiofs
+	return by
 }
 
 // addKernelThreads adds a VMM's kernel threads, found by the pid in their names:

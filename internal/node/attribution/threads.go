@@ -17,24 +17,17 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 	if m.Threads <= 1 || m.Ended() || m.Kernel {
 		return true
 	}
-	d, err := r.files.Open(m.Pid)
-	if err == nil {
-		defer d.Close()
-		_, err = d.Same(m.Start)
-	}
+	d, _, err := r.open(*m)
 	var tids []int
 	if err == nil {
+		defer d.Close()
 		tids, err = d.Tasks()
 	}
 	if err != nil {
 		procs.Count(problems, fmt.Errorf("process %d: %w", m.Pid, err))
 		return false
 	}
-	type set struct {
-		groups *Groups
-		tids   []int
-	}
-	sets := []set{{groups: m.Groups}}
+	sets := []*Groups{m.Groups}
 	// Dragonball is a VMM inside Kata's shim.
 	guests := m.Role == record.RoleVMM || m.Role == record.RoleShim && strings.Contains(m.name(), "kata")
 	for _, tid := range tids {
@@ -43,12 +36,12 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 			continue
 		}
 		g := r.intern(text, r.groups, problems, m.Pid)
-		i := slices.IndexFunc(sets, func(s set) bool { return s.groups == g })
+		i := slices.Index(sets, g)
 		if i < 0 {
 			i = len(sets)
-			sets = append(sets, set{groups: g})
+			sets, m.Sets = append(sets, g), append(m.Sets, record.Membership{Paths: g.Charged})
 		}
-		sets[i].tids = append(sets[i].tids, tid)
+		m.Sets[i].Threads = append(m.Sets[i].Threads, tid)
 		if guests && vCPU.MatchString(d.TaskName(tid)) {
 			m.VCPUs = append(m.VCPUs, tid)
 			m.VCPURule = "threads by their names"
@@ -66,16 +59,13 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 		m.Rule += "; the VMM is inside it, as its vCPU threads show"
 	}
 	if len(sets) == 1 {
+		m.Sets[0].Threads = nil // all of them
 		return true
 	}
-	m.Sets = m.Sets[:0]
-	for _, s := range sets {
-		one := record.Membership{Paths: s.groups.Charged, Threads: s.tids}
-		for _, tid := range s.tids {
-			one.Names = append(one.Names, d.TaskName(tid))
-		}
-		if len(s.tids) > 0 {
-			m.Sets = append(m.Sets, one)
+	m.Sets = slices.DeleteFunc(m.Sets, func(set record.Membership) bool { return len(set.Threads) == 0 })
+	for i := range m.Sets {
+		for _, tid := range m.Sets[i].Threads {
+			m.Sets[i].Names = append(m.Sets[i].Names, d.TaskName(tid))
 		}
 	}
 	return true

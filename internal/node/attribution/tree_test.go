@@ -205,7 +205,7 @@ func full(t testing.TB, r *Reader, members []Member) []record.Process {
 	var out []record.Process
 	var problems record.Problems
 	for _, m := range members {
-		p := must.Get(r.Process(m, &problems))(t)
+		p := must.Get(r.Process(m, true, &problems))(t)
 		out = append(out, p)
 	}
 	return out
@@ -220,7 +220,7 @@ func roles(members []Member) (short string, long string) {
 	return strings.TrimSpace(short), long
 }
 
-func charges(groups []GroupCharge) string {
+func charges(groups []record.Group) string {
 	var out []string
 	for _, g := range groups {
 		nested := ""

@@ -127,16 +127,16 @@ func TestProgramNameGivesTheRole(t *testing.T) {
 		if len(words) > 0 {
 			name, args = words[0], words[1:]
 		}
-		role, ok := HelperRole(name, args)
-		check.That(t, role == want && ok == (want != ""), "helper %q has role %q", line, role)
+		role := HelperRole(name, args)
+		check.That(t, role == want, "helper %q has role %q", line, role)
 	}
 	for line, want := range map[string]record.Role{
 		"runsc --root=/x boot --bundle y": record.RoleSentry, "runsc-sandbox": record.RoleSentry, "runsc gofer": record.RoleGofer, "runsc umount": record.RoleGofer,
 		"runsc create boot": "", "runsc exec x boot": "", "runsc": "", "boot boot": "",
 	} {
 		words := strings.Fields(line)
-		role, ok := GVisorRole(words[0], words[1:])
-		check.That(t, role == want && ok == (want != ""), "gVisor process %q has role %q", line, role)
+		role := GVisorRole(words[0], words[1:])
+		check.That(t, role == want, "gVisor process %q has role %q", line, role)
 	}
 	for name, want := range map[string]record.Role{"crio": record.RoleDaemon, "containerd": record.RoleDaemon, "pause": record.RolePause, "containerdx": ""} {
 		check.Equal(t, name, RoleOf(name), want)

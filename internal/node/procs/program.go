@@ -48,15 +48,15 @@ func IsCommand(name string) bool {
 }
 
 // HelperRole returns the role of a program that serves one sandbox: shim, monitor, VMM
-// or virtiofsd. Name is the base name of its first argument, args are those after it. It
-// reports false for any other program.
-func HelperRole(name string, args []string) (role record.Role, ok bool) {
+// or virtiofsd, and "" for any other. Name is the base name of its first argument, args are
+// those after it.
+func HelperRole(name string, args []string) record.Role {
 	name, _ = SkipLinker(name, args)
-	switch role = RoleOf(name); role {
+	switch role := RoleOf(name); role {
 	case record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs:
-		return role, true
+		return role
 	}
-	return "", false
+	return ""
 }
 
 // SkipLinker returns the program that a dynamic linker runs, with its arguments. Some
@@ -89,25 +89,26 @@ func LinkedProgram(name string, args []string) int {
 }
 
 // GVisorRole returns the role of runsc's sentry and gofer. They run as "runsc boot" and
-// "runsc gofer", and rename themselves to runsc-sandbox and runsc-gofer.
-func GVisorRole(name string, args []string) (record.Role, bool) {
-	if role := RoleOf(name); role == record.RoleSentry || role == record.RoleGofer {
-		return role, true
-	}
+// "runsc gofer", and rename themselves to runsc-sandbox and runsc-gofer. It returns "" for
+// any other program.
+func GVisorRole(name string, args []string) record.Role {
 	if name != "runsc" && !strings.HasPrefix(name, "runsc-") {
-		return "", false
+		return ""
+	}
+	if role := RoleOf(name); role != "" {
+		return role
 	}
 	for _, arg := range args { // flags before the verb are --name=value or --name value
 		switch arg {
 		case "boot":
-			return record.RoleSentry, true
+			return record.RoleSentry
 		case "gofer", "umount":
-			return record.RoleGofer, true
+			return record.RoleGofer
 		case "create", "run", "start", "exec", "wait", "kill", "delete", "state", "do":
-			return "", false
+			return ""
 		}
 	}
-	return "", false
+	return ""
 }
 
 // ContainerOf returns the container id among the arguments of a shim, a monitor, a sentry
@@ -180,8 +181,7 @@ func Mentioning(ids []string) []Found {
 		return nil
 	}
 	return slices.DeleteFunc(Programs(), func(f Found) bool {
-		_, ok := HelperRole(f.Name, f.Args)
-		return !ok || !slices.ContainsFunc(f.Args, func(arg string) bool {
+		return HelperRole(f.Name, f.Args) == "" || !slices.ContainsFunc(f.Args, func(arg string) bool {
 			return slices.ContainsFunc(Parts(arg), func(part string) bool { return slices.Contains(ids, part) })
 		})
 	})

@@ -89,13 +89,13 @@ func (s *Reader) Read(ctx context.Context, boxes []attribution.Sandbox, daemons 
 	var read []attribution.Member
 	for _, m := range members {
 		theirs[m.Pid] = true
-		p, err := s.processes.Look(m, &x.Problems)
+		p, err := s.processes.Process(m, false, &x.Problems)
 		if err != nil {
-			continue // Look counts it
+			continue // Process counts it
 		}
 		x.Processes, read = append(x.Processes, p), append(read, m)
 	}
-	x.Groups = s.readGroups(there.Charges(x.Processes, boxes), &x.Problems)
+	x.Groups = s.readGroups(there.Charges(read, boxes), &x.Problems)
 	if memory {
 		x.Processes = s.memories(x.Processes, read, &x.Problems)
 		x.Host.Related = new(there.Related(members))
@@ -110,7 +110,7 @@ func (s *Reader) Read(ctx context.Context, boxes []attribution.Sandbox, daemons 
 func (s *Reader) memories(clocks []record.Process, members []attribution.Member, problems *record.Problems) []record.Process {
 	out := clocks[:0]
 	for i, c := range clocks {
-		p, err := s.processes.Process(members[i], problems)
+		p, err := s.processes.Process(members[i], true, problems)
 		if err != nil {
 			continue // Process counts it
 		}
@@ -120,12 +120,11 @@ func (s *Reader) memories(clocks []record.Process, members []attribution.Member,
 	return out
 }
 
-func (s *Reader) readGroups(charges []attribution.GroupCharge, problems *record.Problems) []record.Group {
+func (s *Reader) readGroups(charges []record.Group, problems *record.Problems) []record.Group {
 	var out []record.Group
-	for _, c := range charges {
-		g, err := s.groups.Group(c.Path)
+	for _, read := range charges {
+		g, err := s.groups.Group(read.Path)
 		if err == nil {
-			read := record.Group{Path: c.Path, Charge: c.Charge, Lane: c.Lane, Nested: c.Nested}
 			err = g.Read(&read)
 			g.Close()
 			if err == nil || len(read.Controllers) > 0 {
@@ -139,9 +138,9 @@ func (s *Reader) readGroups(charges []attribution.GroupCharge, problems *record.
 
 // Around implements overhead.Meter.
 func (s *Reader) Around(paths []string) []record.Group {
-	charges := make([]attribution.GroupCharge, len(paths))
+	charges := make([]record.Group, len(paths))
 	for i, path := range paths {
-		charges[i] = attribution.GroupCharge{Path: path, Charge: record.ChargeShared, Lane: -1}
+		charges[i] = record.Group{Path: path, Charge: record.ChargeShared, Lane: -1}
 	}
 	return s.readGroups(charges, &record.Problems{}) // a missing group is not a problem
 }

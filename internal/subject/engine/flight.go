@@ -89,7 +89,7 @@ func (f *Flight) learn(ctx context.Context, d Driver, names []string) {
 // runtimes and clients that work on them. It records their network namespaces.
 func (f *Flight) processes() (all []procs.Found) {
 	for _, p := range procs.Programs() {
-		_, helper := procs.HelperRole(p.Name, p.Args)
+		helper := procs.HelperRole(p.Name, p.Args) != ""
 		name, _ := procs.SkipLinker(p.Name, p.Args)
 		switch {
 		case !helper && len(p.Args) == 0: // a CNI plugin has its parameters in its environment
@@ -171,7 +171,7 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 		// Once the shim has exited, containerd removes its resources.
 		f.ended = true
 		for _, p := range all {
-			if _, helper := procs.HelperRole(p.Name, p.Args); helper {
+			if procs.HelperRole(p.Name, p.Args) != "" {
 				_ = cgroup.KillIf(p.Pid, func() bool {
 					return strings.HasSuffix(strings.Join(procs.ArgsOf(p.Pid), "\x00"), "\x00"+strings.Join(p.Args, "\x00"))
 				}) // fails if it has ended

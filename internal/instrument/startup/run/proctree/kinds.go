@@ -1,6 +1,7 @@
 package proctree
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -136,7 +137,7 @@ func (t *tree) turns(was, i int) bool {
 		call = -1 // no event of a call above them
 	}
 	// The sentry and its file server may run below a wrapper with another name.
-	if _, serves := procs.GVisorRole(n.program, n.rest); serves || call >= 0 && guarded(t.nodes[call].program) {
+	if procs.GVisorRole(n.program, n.rest) != "" || call >= 0 && guarded(t.nodes[call].program) {
 		return false
 	}
 	if copied || call < 0 {
@@ -189,14 +190,22 @@ func (t *tree) plugin(n *node) bool {
 	return false
 }
 
-// beside reports whether a process is a long-running helper of a container. It sets
-// the kind and the container id.
+// beside reports whether a process is a long-running helper of a container, or gVisor's
+// kernel or file server. It sets the kind and the container id.
 func beside(n *node) bool {
-	role, ok := procs.HelperRole(n.program, n.rest)
-	if !ok {
-		return sentry(n)
+	role := cmp.Or(procs.HelperRole(n.program, n.rest), procs.GVisorRole(n.program, n.rest))
+	if role == "" {
+		return false
 	}
-	n.kind, n.id = Kind(role), container(procs.ContainerOf(n.program, role, n.rest))
+	switch n.kind = Kind(role); role {
+	case record.RoleSentry:
+		n.name = "runsc-sandbox"
+		return true
+	case record.RoleGofer:
+		n.name = "runsc-gofer"
+		return true
+	}
+	n.id = container(procs.ContainerOf(n.program, role, n.rest))
 	if role != record.RoleShim || n.program == "isulad-shim" || len(n.rest) == 0 {
 		return true
 	}
@@ -211,26 +220,11 @@ func beside(n *node) bool {
 
 // Kind returns the kind of a process with the given role. gVisor's sentry counts as a
 // VMM, its gofer as virtiofsd.
-func Kind(role record.Role) string {
-	if kind, ok := kinds[role]; ok {
-		return kind
-	}
-	return record.KindDaemon
-}
+func Kind(role record.Role) string { return cmp.Or(kinds[role], record.KindDaemon) }
 
 var kinds = map[record.Role]string{
 	record.RoleShim: record.KindShim, record.RoleMonitor: record.KindMonitor, record.RoleVMM: record.KindVMM, record.RoleSentry: record.KindVMM,
 	record.RoleVirtiofs: record.KindVirtiofsd, record.RoleGofer: record.KindVirtiofsd,
-}
-
-// sentry reports whether a process is gVisor's kernel or file server, and sets its
-// kind.
-func sentry(n *node) bool {
-	role, ok := procs.GVisorRole(n.program, n.rest)
-	if ok {
-		n.kind, n.name = Kind(role), "runsc-"+map[record.Role]string{record.RoleSentry: "sandbox", record.RoleGofer: "gofer"}[role]
-	}
-	return ok
 }
 
 // ociCall reports whether a process is a call of an OCI runtime. It must be a known
