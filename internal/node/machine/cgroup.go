@@ -9,7 +9,6 @@ import (
 	"iter"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -118,7 +117,7 @@ func (c Cgroups) controllers() []string {
 	for _, h := range c {
 		all = append(all, h.Controllers...)
 	}
-	sort.Strings(all)
+	slices.Sort(all)
 	return slices.Compact(all)
 }
 
@@ -131,23 +130,20 @@ var v1Controllers = []string{
 
 // hierarchies returns each hierarchy of v1 once, in the order of mounts.
 func hierarchies(mounts []*mountinfo.Info) (found Cgroups) {
-	byDevice := map[int][]*mountinfo.Info{} // one superblock, one anonymous device
-	var order []int
-	for _, m := range mounts {
-		if byDevice[m.Minor] == nil {
-			order = append(order, m.Minor)
+	seen := map[int]bool{} // one superblock, one anonymous device
+	for _, first := range mounts {
+		if seen[first.Minor] {
+			continue
 		}
-		byDevice[m.Minor] = append(byDevice[m.Minor], m)
-	}
-	for _, device := range order {
-		m := preferred(byDevice[device])
+		seen[first.Minor] = true
+		m := preferred(slices.DeleteFunc(slices.Clone(mounts), func(m *mountinfo.Info) bool { return m.Minor != first.Minor }))
 		h := Hierarchy{Mount: m.Mountpoint, Version: 1, Root: m.Root}
 		for option := range strings.SplitSeq(m.VFSOptions, ",") {
 			if slices.Contains(v1Controllers, option) {
 				h.Controllers = append(h.Controllers, option)
 			}
 		}
-		sort.Strings(h.Controllers)
+		slices.Sort(h.Controllers)
 		found = append(found, h)
 	}
 	return found
@@ -157,21 +153,19 @@ func hierarchies(mounts []*mountinfo.Info) (found Cgroups) {
 // below /sys/fs/cgroup, else the first. Other mounts are views of containers or belong to a
 // tool, such as the cgroup2 that a service mesh mounts for its BPF programs.
 func preferred(mounts []*mountinfo.Info) *mountinfo.Info {
-	var best *mountinfo.Info
-	most := -1
-	for _, m := range mounts {
-		rank := 0
+	if len(mounts) == 0 {
+		return nil
+	}
+	rank := func(m *mountinfo.Info) (rank int) {
 		if m.Root == "/" {
 			rank += 2
 		}
-		if m.Mountpoint == "/sys/fs/cgroup" || strings.HasPrefix(m.Mountpoint, "/sys/fs/cgroup/") {
+		if strings.HasPrefix(m.Mountpoint+"/", "/sys/fs/cgroup/") {
 			rank++
 		}
-		if rank > most {
-			best, most = m, rank
-		}
+		return rank
 	}
-	return best
+	return slices.MaxFunc(mounts, func(a, b *mountinfo.Info) int { return rank(a) - rank(b) }) // the first of equals
 }
 
 func readControllers(root Root, mountpoint string) ([]string, error) {
@@ -183,6 +177,6 @@ func readControllers(root Root, mountpoint string) ([]string, error) {
 		return nil, err
 	}
 	controllers := strings.Fields(line)
-	sort.Strings(controllers)
+	slices.Sort(controllers)
 	return controllers, nil
 }

@@ -2,13 +2,13 @@ package machine
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
-	"sort"
-	"strconv"
 	"strings"
 )
 
@@ -24,12 +24,8 @@ type cpuInfo struct {
 const cpuinfoLimit = 32 << 20 // bytes; x86 has at most 8192 CPUs of about 1.6 KB each
 
 func (r Root) cpu() cpuInfo {
-	f, err := os.Open(string(r) + "/proc/cpuinfo")
-	if err != nil {
-		return cpuInfo{}
-	}
-	defer f.Close()
-	return parseCPUInfo(io.LimitReader(f, cpuinfoLimit))
+	data, _ := r.Read("/proc/cpuinfo", cpuinfoLimit)
+	return parseCPUInfo(bytes.NewReader(data))
 }
 
 const maxModels = 8 // in a record; real machines have up to three
@@ -112,49 +108,30 @@ func parseCPUList(s string) (map[int]bool, error) {
 		if !ranged {
 			to = from
 		}
-		first, err1 := parseCPU(from)
-		last, err2 := parseCPU(to)
-		if err1 != nil || err2 != nil || last < first {
+		first, ok1 := Number([]byte(from))
+		last, ok2 := Number([]byte(to))
+		if !ok1 || !ok2 || last < first || last >= maxCPUs {
 			return nil, fmt.Errorf("want a list of CPUs such as %q, got %.80q", "0-3,8", s)
 		}
 		for cpu := first; cpu <= last; cpu++ {
-			cpus[cpu] = true
+			cpus[int(cpu)] = true
 		}
 	}
 	return cpus, nil
 }
 
-func parseCPU(s string) (int, error) {
-	if !isDigits(s) {
-		return 0, strconv.ErrSyntax
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n >= maxCPUs {
-		return 0, strconv.ErrRange
-	}
-	return n, nil
-}
-
 // Governor returns the distinct frequency governors of the CPUs, or "" if there is none, as
 // on most virtual machines.
 func (r Root) Governor() string {
-	entries, err := os.ReadDir(string(r) + cpuDir)
-	if err != nil {
-		return ""
-	}
+	files, _ := filepath.Glob(string(r) + cpuDir + "/cpu[0-9]*/cpufreq/scaling_governor")
 	var governors []string
-	for _, e := range entries {
-		number, ok := strings.CutPrefix(e.Name(), "cpu")
-		if !ok || !isDigits(number) {
-			continue
-		}
-		g := r.Word(cpuDir + "/" + e.Name() + "/cpufreq/scaling_governor")
-		if g != "" && !slices.Contains(governors, g) {
+	for _, file := range files {
+		if g := r.Word(strings.TrimPrefix(file, string(r))); g != "" {
 			governors = append(governors, g)
 		}
 	}
-	sort.Strings(governors)
-	return strings.Join(governors, ", ")
+	slices.Sort(governors)
+	return strings.Join(slices.Compact(governors), ", ")
 }
 
 const clockDir = "/sys/devices/system/clocksource/clocksource0"

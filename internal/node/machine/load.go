@@ -115,12 +115,3 @@ func Number(digits []byte) (int64, bool) {
 	}
 	return int64(n), n < 1<<63
 }
-
-func isDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
-}

@@ -15,37 +15,39 @@ import (
 // Read returns a whole file of at most limit bytes. A longer file is an error, because then
 // something is mounted over a file of the kernel.
 func (r Root) Read(name string, limit int) ([]byte, error) {
-	f, err := os.Open(string(r) + name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
-	if err != nil {
-		return nil, err
-	}
+	data, err := r.head(name, limit+1)
 	if len(data) > limit {
 		return nil, fmt.Errorf("read %s: it is longer than the %d bytes that a kernel would write; check whether something is mounted over it", name, limit)
 	}
-	return data, nil
+	return data, err
 }
 
 // FirstLine returns the first line of a file without its end, of at most limit bytes.
 func (r Root) FirstLine(name string, limit int) (string, error) {
-	f, err := os.Open(string(r) + name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, int64(limit)))
-	if err != nil {
-		return "", err
-	}
+	data, err := r.head(name, limit)
 	line, _, found := bytes.Cut(data, []byte("\n"))
 	if !found && len(data) == limit {
 		return "", fmt.Errorf("read %s: its first line is longer than %d bytes; check whether something is mounted over it", name, limit)
 	}
-	return string(line), nil
+	return string(line), err
+}
+
+// head returns the first limit bytes of a file, or nil with an error.
+func (r Root) head(name string, limit int) ([]byte, error) {
+	f, err := os.Open(string(r) + name)
+	if err != nil {
+		return nil, err
+	}
+	return readHead(f, limit)
+}
+
+func readHead(f *os.File, limit int) ([]byte, error) {
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(limit)))
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 // Exists reports whether a file, folder or symbolic link exists.
@@ -89,4 +91,13 @@ func OpenPlain(path string, flags int) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("%s is not a regular file", path), err, f.Close())
 	}
 	return f, nil
+}
+
+// ReadPlain returns the first limit bytes of a foreign file, see [OpenPlain].
+func ReadPlain(path string, flags, limit int) ([]byte, error) {
+	f, err := OpenPlain(path, flags)
+	if err != nil {
+		return nil, err
+	}
+	return readHead(f, limit)
 }

@@ -27,45 +27,31 @@ func (r Root) paravirtual() string {
 		return xen
 	}
 	_, sources := r.ClockSource()
-	for _, source := range sources {
-		switch {
-		case source == "kvm-clock":
-			return "kvm"
-		case source == "xen":
-			return "xen"
-		case strings.HasPrefix(source, "hyperv_clocksource"):
+	for _, source := range append(sources, r.Word("/proc/device-tree/hypervisor/compatible")) { // Arm, POWER
+		if kind := interfaces[source]; kind != "" {
+			return kind
+		}
+		if strings.HasPrefix(source, "hyperv_clocksource") {
 			return "hyper-v"
 		}
-	}
-	switch r.Word("/proc/device-tree/hypervisor/compatible") { // Arm, POWER
-	case "linux,kvm":
-		return "kvm"
-	case "xen,xen":
-		return "xen"
 	}
 	return ""
 }
 
+// interfaces maps clock sources and device trees to hypervisors.
+var interfaces = map[string]string{"kvm-clock": "kvm", "xen": "xen", "linux,kvm": "kvm", "xen,xen": "xen"}
+
+// vendors maps vendors of firmware that make only virtual machines to hypervisors.
+var vendors = map[string]string{"QEMU": "qemu", "VMware, Inc.": "vmware", "innotek GmbH": "virtualbox", "Xen": "xen"}
+
 // firmwareKind returns the hypervisor by the firmware's vendor, and by the product if the
 // vendor also sells bare metal.
 func firmwareKind(vendor, product string) string {
-	switch vendor {
-	case "QEMU":
-		return "qemu"
-	case "VMware, Inc.":
-		return "vmware"
-	case "innotek GmbH":
-		return "virtualbox"
-	case "Xen":
-		return "xen"
-	case "Microsoft Corporation":
-		if product == "Virtual Machine" {
-			return "hyper-v"
-		}
-	case "Amazon EC2":
-		if !strings.Contains(product, ".metal") {
-			return "kvm"
-		}
+	switch {
+	case vendor == "Microsoft Corporation" && product == "Virtual Machine":
+		return "hyper-v"
+	case vendor == "Amazon EC2" && !strings.Contains(product, ".metal"):
+		return "kvm"
 	}
-	return ""
+	return vendors[vendor]
 }

@@ -9,7 +9,6 @@ package kata
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -188,17 +187,12 @@ func read(path string) (map[string]string, error) {
 
 func decode(file string, into *config) error {
 	const most = 1 << 20
-	f, err := machine.OpenPlain(file, 0)
+	text, err := machine.ReadPlain(file, 0, most+1)
 	if err != nil {
 		return fmt.Errorf("read Kata's configuration: %w", err)
 	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && len(text) > most {
+	if err = toml.Unmarshal(text, into); len(text) > most {
 		err = fmt.Errorf("larger than %d bytes", most)
-	}
-	if err == nil {
-		err = toml.Unmarshal(text, into)
 	}
 	if err != nil {
 		return fmt.Errorf("read Kata's configuration %s: %w", file, err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,8 +36,14 @@ const networks, networkPrefix = "/run/netns", "cnitest-"
 // Sandboxes returns the ids of sandboxes that Kata keeps remains of, if mine accepts
 // them. root is "" except in tests.
 func Sandboxes(root string, hs []cgroup.Hierarchy, mine func(id string) bool) []string {
-	var ids []string
-	for _, dir := range places(root, hs) {
+	var dirs, ids []string
+	for _, h := range hs {
+		dirs = append(dirs, filepath.Join(h.Mount, overhead))
+	}
+	for _, dir := range folders {
+		dirs = append(dirs, root+dir)
+	}
+	for _, dir := range dirs {
 		entries, _ := os.ReadDir(dir) // most machines have none
 		for _, e := range entries {
 			if e.IsDir() && mine(e.Name()) {
@@ -48,17 +53,6 @@ func Sandboxes(root string, hs []cgroup.Hierarchy, mine func(id string) bool) []
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
-}
-
-// places returns the folders with an entry per sandbox.
-func places(root string, hs []cgroup.Hierarchy) (dirs []string) {
-	for _, h := range hs {
-		dirs = append(dirs, filepath.Join(h.Mount, overhead))
-	}
-	for _, dir := range folders {
-		dirs = append(dirs, root+dir)
-	}
-	return dirs
 }
 
 // Of returns the folders and cgroups that Kata keeps of a sandbox. A cgroup is listed once, by
@@ -127,12 +121,7 @@ const stateLimit = 4 << 20
 
 // State returns the state that the Go runtime saved for a sandbox, "" for none.
 func State(root, id string) string {
-	f, err := machine.OpenPlain(filepath.Join(root+states, id, "persist.json"), 0)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	text, _ := io.ReadAll(io.LimitReader(f, stateLimit))
+	text, _ := machine.ReadPlain(filepath.Join(root+states, id, "persist.json"), 0, stateLimit)
 	return string(text)
 }
 

@@ -3,7 +3,6 @@ package kata
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,13 +84,7 @@ func plain(program string) (string, error) {
 }
 
 func isELF(path string) bool {
-	f, err := machine.OpenPlain(path, 0)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = f.Close() }()
-	magic := make([]byte, 4)
-	_, err = io.ReadFull(f, magic)
+	magic, err := machine.ReadPlain(path, 0, 4)
 	return err == nil && string(magic) == "\x7fELF"
 }
 

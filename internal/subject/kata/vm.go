@@ -110,15 +110,10 @@ func guestKernel(path string) string {
 		return ""
 	}
 	name := filepath.Base(real)
-	f, err := machine.OpenPlain(real, 0)
-	if err != nil {
-		return name
-	}
-	defer func() { _ = f.Close() }()
-	head := make([]byte, 32<<10)
-	n, _ := f.ReadAt(head, 0) // the file may be shorter
+	head, _ := machine.ReadPlain(real, 0, 32<<10)
+	n := len(head)
 	const magic, pointer, setup = 0x202, 0x20e, 0x200
-	if head = head[:n]; n < pointer+2 || string(head[magic:magic+4]) != "HdrS" {
+	if n < pointer+2 || string(head[magic:magic+4]) != "HdrS" {
 		return name
 	}
 	at := setup + int(binary.LittleEndian.Uint16(head[pointer:]))

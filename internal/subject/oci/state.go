@@ -43,14 +43,11 @@ func parseState(out, id string) (state, error) {
 // readPid reads the runtime's pid file.
 func readPid(path string) (int, error) {
 	// It may be a FIFO without a writer, which must not block.
-	f, err := machine.OpenPlain(path, unix.O_NOFOLLOW)
+	text, err := machine.ReadPlain(path, unix.O_NOFOLLOW, 32)
 	if err != nil {
 		return 0, fmt.Errorf("no pid file from the runtime: %w", err)
 	}
-	defer f.Close()
-	b := make([]byte, 32)
-	n, _ := f.Read(b)
-	return parsePid(string(b[:n]))
+	return parsePid(string(text))
 }
 
 // parsePid refuses pids that cannot be a container's process.
