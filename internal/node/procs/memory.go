@@ -32,36 +32,21 @@ func (m *Memory) Parts() error {
 func parseMemory(text []byte) (Memory, error) {
 	var m Memory
 	var shared, private int64
+	figures := map[string]*int64{"Pss": &m.PSS, "Rss": &m.RSS, "Pss_Anon": &m.Anon, "Pss_File": &m.File, "Pss_Shmem": &m.Shmem,
+		"SwapPss": &m.Swap, "Shared_Hugetlb": &shared, "Private_Hugetlb": &private}
 	for line := range bytes.Lines(text) {
 		key, value, _ := bytes.Cut(line, []byte(":"))
-		var into *int64
-		switch string(key) {
-		case "Pss":
-			into = &m.PSS
-			m.lines--
-		case "Rss":
-			into = &m.RSS
-		case "Pss_Anon":
-			into = &m.Anon
-		case "Pss_File":
-			into = &m.File
-		case "Pss_Shmem":
-			into = &m.Shmem
-		case "SwapPss":
-			into = &m.Swap
-		case "Shared_Hugetlb":
-			into = &shared
-		case "Private_Hugetlb":
-			into = &private
-		default:
+		into := figures[string(key)]
+		if into == nil {
 			continue
 		}
 		n, err := kilobytes(value)
 		if err != nil {
 			return Memory{}, fmt.Errorf("smaps_rollup: %s: %w", key, err)
 		}
-		*into = n
-		m.lines++
+		if *into = n; into != &m.PSS {
+			m.lines++
+		}
 	}
 	m.Huge = shared + private
 	return m, nil
@@ -112,17 +97,12 @@ func (d Dir) TaskCPU(tid int) int64 {
 // understood is 0.
 func (d Dir) Moved() (read, written, fetched int64, err error) {
 	text, err := d.Read("io")
+	into := map[string]*int64{"rchar": &read, "wchar": &written, "read_bytes": &fetched}
 	for line := range bytes.Lines(text) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		n, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
-		switch {
-		case err != nil || n < 0:
-		case string(name) == "rchar":
-			read = n
-		case string(name) == "wchar":
-			written = n
-		case string(name) == "read_bytes":
-			fetched = n
+		if to := into[string(name)]; to != nil && err == nil && n >= 0 {
+			*to = n
 		}
 	}
 	return read, written, fetched, err

@@ -130,38 +130,26 @@ type Signals struct{ Caught, Ignored, Blocked uint64 }
 
 func parseStatus(text []byte) (Status, error) {
 	var s Status
+	amounts := map[string]*int64{"VmRSS": &s.RSS, "RssAnon": &s.RSSAnon, "VmPTE": &s.VMPTE}
+	masks := map[string]*uint64{"SigCgt": &s.Caught, "SigIgn": &s.Ignored, "SigBlk": &s.Blocked, "CapEff": &s.Effective, "CapBnd": &s.Bounding}
 	for line := range bytes.Lines(text) {
 		key, value, _ := bytes.Cut(line, []byte(":"))
-		var into *int64
-		switch string(key) {
-		case "NSpid":
+		var err error
+		if into := amounts[string(key)]; into != nil {
+			*into, err = kilobytes(value)
+		} else if into := masks[string(key)]; into != nil {
+			*into, err = strconv.ParseUint(strings.TrimSpace(string(value)), 16, 64)
+		} else if string(key) == "NSpid" {
 			for word := range strings.FieldsSeq(string(value)) {
-				n, err := strconv.Atoi(word)
-				if err != nil || n < 0 || n > MaxPid || len(s.NSpid) == 64 {
+				n, wordErr := strconv.Atoi(word)
+				if wordErr != nil || n < 0 || n > MaxPid || len(s.NSpid) == 64 {
 					return Status{}, errForm
 				}
 				s.NSpid = append(s.NSpid, n)
 			}
-			continue
-		case "SigCgt", "SigIgn", "SigBlk", "CapEff", "CapBnd":
-			set, err := strconv.ParseUint(strings.TrimSpace(string(value)), 16, 64)
-			if err != nil {
-				return Status{}, errForm
-			}
-			*map[string]*uint64{"SigCgt": &s.Caught, "SigIgn": &s.Ignored, "SigBlk": &s.Blocked, "CapEff": &s.Effective, "CapBnd": &s.Bounding}[string(key)] = set
-			continue
-		case "VmRSS":
-			into = &s.RSS
-		case "RssAnon":
-			into = &s.RSSAnon
-		case "VmPTE":
-			into = &s.VMPTE
-		default:
-			continue
 		}
-		var err error
-		if *into, err = kilobytes(value); err != nil {
-			return Status{}, err
+		if err != nil {
+			return Status{}, errForm
 		}
 	}
 	return s, nil
