@@ -73,7 +73,12 @@ func Open(root machine.Root) (*System, error) {
 	for _, h := range mounted {
 		// v2 counts CPU time without any controller.
 		if h.Version == 2 || slices.ContainsFunc(controllers1, h.Has) {
-			err = errors.Join(err, s.add(h))
+			fd, openErr := unix.Open(string(root)+h.Mount, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			if openErr != nil {
+				err = errors.Join(err, fmt.Errorf("open %s: %w", h.Mount, openErr))
+				continue
+			}
+			s.trees = append(s.trees, tree{h, fd})
 		}
 	}
 	if len(s.trees) == 0 {
@@ -83,15 +88,6 @@ func Open(root machine.Root) (*System, error) {
 		return nil, fmt.Errorf("read cgroups: %w", err)
 	}
 	return s, nil // an unreadable hierarchy counts as not mounted
-}
-
-func (s *System) add(h machine.Hierarchy) error {
-	fd, err := unix.Open(string(s.root)+h.Mount, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", h.Mount, err)
-	}
-	s.trees = append(s.trees, tree{h, fd})
-	return nil
 }
 
 // Close closes the hierarchies. Groups must be closed separately.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -17,21 +18,18 @@ import (
 func (g *Group) Read(into *record.Group) error {
 	g.system.mu.Lock()
 	defer g.system.mu.Unlock()
-	kept := *into
-	clear := func() {
-		*into = record.Group{Path: g.path, Charge: kept.Charge, Lane: kept.Lane, Nested: kept.Nested, Controllers: []string{}}
-	}
-	clear()
+	empty := record.Group{Path: g.path, Charge: into.Charge, Lane: into.Lane, Nested: into.Nested, Controllers: []string{}}
+	*into = empty
 	if len(g.places) == 0 {
 		return fmt.Errorf("cgroup %s: %w", g.path, ErrGone)
 	}
-	errs := append([]error(nil), g.denied...)
+	errs := slices.Clone(g.denied)
 	for _, part := range []func(*record.Group) error{
-		g.readMemory, g.readCPU, g.reading(cpuThrottled, throttled), g.reading(ioBytes, g.moved), g.reading(pidsCurrent, tasks),
+		g.readMemory, g.reading(cpuUsage, g.times), g.reading(cpuThrottled, throttled), g.reading(ioBytes, g.moved), g.reading(pidsCurrent, tasks),
 	} {
 		err := part(into)
 		if isGone(err) {
-			clear()
+			*into = empty
 			return err
 		}
 		errs = append(errs, err)
@@ -48,7 +46,7 @@ func (g *Group) addController(into *record.Group, i slot) {
 }
 
 func (g *Group) readMemory(into *record.Group) error {
-	usage, have, err := g.usage()
+	usage, have, err := g.value(memoryUsage, amount)
 	if err != nil || !have {
 		return err
 	}
@@ -73,17 +71,12 @@ func (g *Group) readMemory(into *record.Group) error {
 		{memorySock, &m.Sock, amount},
 		{memorySwap, &m.Swap, amount},
 	} {
-		b, err := g.bytes(f.slot)
-		if err == nil && b != nil {
-			var n int64
-			if n, err = f.parse(b); err == nil {
-				*f.to = n
-			} else {
-				err = g.fault(f.slot, err)
-			}
-		}
+		n, have, err := g.value(f.slot, f.parse)
 		if isGone(err) {
 			return err
+		}
+		if have {
+			*f.to = n
 		}
 		errs = append(errs, err)
 	}
@@ -110,14 +103,12 @@ func (g *Group) limitAbove() (lowest int64) {
 	return lowest
 }
 
-func (g *Group) readCPU(into *record.Group) error {
-	var c cpuTime
-	if err := g.cpu(&c); err != nil || !c.have {
-		return err
+func (g *Group) times(b []byte, into *record.Group) error {
+	used, throttled, err := cpuTimes(b, g.version(cpuUsage))
+	if err == nil {
+		into.CPU, into.Throttled = &used, throttled
 	}
-	into.CPU, into.Throttled = &c.used, c.throttled
-	g.addController(into, cpuUsage)
-	return nil
+	return err
 }
 
 // reading returns a function that reads an optional file.

@@ -24,33 +24,28 @@ func (g *Group) Sample(into *Sample) error {
 	if len(g.places) == 0 {
 		return fmt.Errorf("cgroup %s: %w", g.path, ErrGone)
 	}
-	usage, have, memoryErr := g.usage()
-	if isGone(memoryErr) {
-		return memoryErr
-	}
-	var cpu cpuTime
-	cpuErr := g.cpu(&cpu)
-	if isGone(cpuErr) {
-		return cpuErr
-	}
-	into.HaveCPU, into.CPU = cpu.have, cpu.used
-	if memoryErr == nil && have {
-		into.Usage = usage
-		if memoryErr = g.kinds(into); memoryErr != nil {
-			*into = Sample{HaveCPU: cpu.have, CPU: cpu.used}
+	usage, have, memoryErr := g.value(memoryUsage, amount)
+	b, cpuErr := g.bytes(cpuUsage)
+	if b != nil {
+		if into.CPU, _, cpuErr = cpuTimes(b, g.version(cpuUsage)); cpuErr != nil {
+			cpuErr = g.fault(cpuUsage, cpuErr)
 		}
-		if isGone(memoryErr) {
-			*into = Sample{}
-			return memoryErr
-		}
+		into.HaveCPU = cpuErr == nil
+	}
+	if have && !isGone(cpuErr) {
+		memoryErr = g.kinds(into, usage)
+	}
+	if isGone(memoryErr) || isGone(cpuErr) {
+		*into = Sample{}
+		return fmt.Errorf("cgroup %s: %w", g.path, ErrGone)
 	}
 	return errors.Join(memoryErr, cpuErr)
 }
 
-// kinds fills in the kinds of memory from memory.stat.
-func (g *Group) kinds(into *Sample) error {
+// kinds fills in the usage, and the kinds of memory from memory.stat.
+func (g *Group) kinds(into *Sample, usage int64) error {
 	s, last := g.system, &g.last
-	if s.idle > 0 && last.HaveMemory && into.HaveCPU && last.HaveCPU && into.Usage == last.Usage && into.CPU == last.CPU &&
+	if s.idle > 0 && last.HaveMemory && into.HaveCPU && last.HaveCPU && usage == last.Usage && into.CPU == last.CPU &&
 		time.Since(g.read) < s.idle {
 		*into = *last
 		return nil
@@ -59,7 +54,7 @@ func (g *Group) kinds(into *Sample) error {
 	if err := g.stat(&st, needed); err != nil {
 		return err
 	}
-	into.HaveMemory = true
+	into.HaveMemory, into.Usage = true, usage
 	into.Anon, into.File, into.Shmem, into.InactiveFile = st[anon], st[fileCache], st[shmem], st[inactive]
 	if s.idle > 0 {
 		*last, g.read = *into, time.Now()
@@ -77,15 +72,14 @@ func (s *System) SkipIdle(most time.Duration) {
 	s.idle = most
 }
 
-// usage reads the memory that is charged to the group. have is false if the group has no
-// memory accounting.
-func (g *Group) usage() (n int64, have bool, err error) {
-	b, err := g.bytes(memoryUsage)
+// value reads a file with one value. have is false if the group lacks the file.
+func (g *Group) value(i slot, parse func([]byte) (int64, error)) (n int64, have bool, err error) {
+	b, err := g.bytes(i)
 	if err != nil || b == nil {
 		return 0, false, err
 	}
-	if n, err = amount(b); err != nil {
-		return 0, false, g.fault(memoryUsage, err)
+	if n, err = parse(b); err != nil {
+		return 0, false, g.fault(i, err)
 	}
 	return n, true, nil
 }
@@ -103,31 +97,20 @@ func (g *Group) stat(s *stats, most key) error {
 
 func (g *Group) version(i slot) int { return g.places[g.files[i].place].tree.Version }
 
-// cpuTime is in ns.
-type cpuTime struct {
-	have            bool
-	used, throttled int64
-}
-
-// cpu reads cpuacct.usage (ns), or the usage_usec and throttled_usec of cpu.stat.
-func (g *Group) cpu(into *cpuTime) error {
-	b, err := g.bytes(cpuUsage)
-	if err != nil || b == nil {
-		return err
-	}
-	if g.version(cpuUsage) == 1 {
-		n, ok := number(b)
+// cpuTimes returns times in ns, from cpuacct.usage (ns) of v1 or from usage_usec and
+// throttled_usec of cpu.stat.
+func cpuTimes(b []byte, version int) (used, throttled int64, err error) {
+	if version == 1 {
+		used, ok := number(b)
 		if !ok {
-			return g.fault(cpuUsage, malformed("a number of ns", b))
+			return 0, 0, malformed("a number of ns", b)
 		}
-		into.have, into.used = true, n
-		return nil
+		return used, 0, nil
 	}
 	used, ok := keyed(b, "usage_usec")
-	throttled, _ := keyed(b, "throttled_usec") // with the controller only
+	throttled, _ = keyed(b, "throttled_usec") // with the controller only
 	if !ok || min(used, throttled) < 0 || max(used, throttled) > math.MaxInt64/1000 {
-		return g.fault(cpuUsage, malformed("a line usage_usec", b))
+		return 0, 0, malformed("a line usage_usec", b)
 	}
-	*into = cpuTime{true, used * 1000, throttled * 1000}
-	return nil
+	return used * 1000, throttled * 1000, nil
 }
