@@ -56,10 +56,10 @@ func (s *Snapshot) Charges(members []Member, boxes []Sandbox) []record.Group {
 		out = append(out, one)
 	}
 	for i := range boxes {
-		group := path.Clean("/" + boxes[i].Group)
+		group := r.requested[i]
 		listed := slices.ContainsFunc(out, func(g record.Group) bool { return g.Path == group })
 		below := slices.ContainsFunc(out, func(g record.Group) bool { return procs.InSubtree(g.Path, group) })
-		if r.requested[i] && below && !listed {
+		if group != "" && below && !listed {
 			out = append(out, record.Group{Path: group, Charge: record.ChargePod, Lane: r.lane(group)})
 		}
 	}
@@ -105,13 +105,13 @@ func (r *facts) charge(where string, u *users, owners map[string]int) (record.Ch
 	id, _, hasID := named(where, func(id string) bool { _, ok := r.ids[id]; return ok })
 	owner, owned := owners[where]
 	switch {
-	case hasID && u.inside && !isOverhead(where) && !r.requested[r.ids[id]]:
+	case hasID && u.inside && !isOverhead(where) && r.requested[r.ids[id]] == "":
 		return record.ChargePod, r.ids[id]
 	case hasID:
 		return record.ChargeOverhead, r.ids[id]
 	case !owned || !u.inside || r.shared(where):
 		return record.ChargeShared, -1
-	case !r.requested[owner] && !isOverhead(where):
+	case r.requested[owner] == "" && !isOverhead(where):
 		return record.ChargePod, owner
 	}
 	return record.ChargeOverhead, owner
@@ -156,15 +156,10 @@ func (r *facts) owners(members []Member, byLane map[int]int, users map[string]*u
 
 // lane returns the lane of the box with this requested group, or -1 if several boxes
 // share it.
-func (r *facts) lane(where string) int {
-	found := -1
-	for i := range r.boxes {
-		if r.requested[i] && path.Clean("/"+r.boxes[i].Group) == where {
-			if found >= 0 {
-				return -1
-			}
-			found = r.boxes[i].Lane
-		}
+func (r *facts) lane(group string) int {
+	i := slices.Index(r.requested, group)
+	if slices.Contains(r.requested[i+1:], group) {
+		return -1
 	}
-	return found
+	return r.boxes[i].Lane
 }

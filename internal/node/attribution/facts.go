@@ -3,7 +3,9 @@ package attribution
 import (
 	"path"
 	"slices"
+	"strings"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -46,14 +48,14 @@ type facts struct {
 	daemons   []int
 	ids       map[string]int  // id → box
 	groups    map[string]int  // cgroup of a container or pod → box
-	requested []bool          // by box: its Group was requested, not derived
+	requested []string        // by box: its Group if that was requested, "" if it is derived
 	cached    map[*Groups]int // → box, or -1
 }
 
 func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 	r := &facts{
 		Snapshot: s, boxes: boxes, daemons: daemons, ids: map[string]int{}, groups: map[string]int{},
-		requested: make([]bool, len(boxes)), cached: map[*Groups]int{},
+		requested: make([]string, len(boxes)), cached: map[*Groups]int{},
 	}
 	for i := range boxes {
 		b := &boxes[i]
@@ -63,13 +65,13 @@ func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 			}
 		}
 		if group := path.Clean("/" + b.Group); group != "/" {
-			r.requested[i] = true
+			r.requested[i] = group
 			r.groups[group] = i
 			// Kata renames the last element if it puts its own processes there too.
 			r.groups[path.Join(path.Dir(group), "kata_"+path.Base(group))] = i
 		}
 	}
-	if slices.Contains(r.requested, false) {
+	if slices.Contains(r.requested, "") {
 		r.derive()
 	}
 	return r
@@ -78,7 +80,7 @@ func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 // derive finds the groups of boxes without a requested one. These are the groups of
 // their first processes, and groups with one of their ids in the name.
 func (r *facts) derive() {
-	derived := func(id string) bool { i, ok := r.ids[id]; return ok && !r.requested[i] }
+	derived := func(id string) bool { i, ok := r.ids[id]; return ok && r.requested[i] == "" }
 	seen := map[*Groups]bool{}
 	for _, p := range r.Processes {
 		if seen[p.Groups] {
@@ -96,7 +98,7 @@ func (r *facts) derive() {
 		}
 	}
 	for i := range r.boxes {
-		if !r.requested[i] {
+		if r.requested[i] == "" {
 			r.deriveFirst(i)
 		}
 	}
@@ -161,11 +163,29 @@ func (r *facts) boxOf(p *Process) int {
 	return box
 }
 
-// mentioned returns the box whose id is among a process's arguments, or -1.
+// mentioned returns the box whose id is among a process's arguments, or -1. If the program
+// has a flag for the id, only the flag counts. For commands, whole arguments count. For
+// other helpers, any part of an argument that has the form of an id counts.
 func (r *facts) mentioned(p *Process) int {
-	id, ok := p.mentions(func(id string) bool { _, ok := r.ids[id]; return ok })
-	if !ok {
+	name, args := p.command()
+	role := p.role()
+	words := args
+	if id := procs.ContainerOf(name, role, args); id != "" {
+		words = []string{id}
+	} else if role == "" && !p.isCommand() {
 		return -1
+	} else if role != "" {
+		words = nil
+		for _, arg := range args {
+			for _, part := range procs.Parts(arg) {
+				words = append(words, part, strings.TrimPrefix(part, "sandbox-")) // Kata's name for QEMU's machine
+			}
+		}
 	}
-	return r.ids[id]
+	for _, word := range words {
+		if box, ok := r.ids[word]; ok {
+			return box
+		}
+	}
+	return -1
 }

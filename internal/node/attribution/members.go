@@ -125,7 +125,9 @@ func (c *selection) byProgram(p *Process, box int) (role record.Role, why string
 		return role, rule(mentions, "runsc in the pod's cgroup"), true
 	}
 	if role := p.helperRole(); role != "" {
-		launched := p.depth() == 0 && (role == record.RoleVMM || role == record.RoleVirtiofs) && c.underShim(p, box)
+		parent := c.byPid[p.PPid]
+		launched := p.depth() == 0 && (role == record.RoleVMM || role == record.RoleVirtiofs) &&
+			parent.helperRole() == record.RoleShim && c.mentioned(parent) == box
 		if trusted || launched {
 			return role, rule(mentions, "its program, in the pod's cgroup"), true
 		}
@@ -162,12 +164,6 @@ func rule(mentions bool, otherwise string) string {
 		return ruleMentions
 	}
 	return otherwise
-}
-
-// underShim reports whether the parent of a process is a shim of the box.
-func (c *selection) underShim(p *Process, box int) bool {
-	parent := c.byPid[p.PPid]
-	return parent.helperRole() == record.RoleShim && c.mentioned(parent) == box
 }
 
 // addNamedPids adds the processes that a target reports by pid.

@@ -92,8 +92,7 @@ func (p *place) name(e, bare, before string) bool {
 	}
 	if slice, rest, ok := strings.Cut(e, ":"); ok {
 		if prefix, id, ok := strings.Cut(rest, ":"); ok && id != "" {
-			p.overhead = strings.HasPrefix(slice, "kata-overhead") || strings.HasPrefix(slice, "kata_overhead")
-			if p.overhead {
+			if p.overhead = isOverhead(slice); p.overhead {
 				return set(id, "kata", "in the cgroup of Kata's overhead")
 			}
 			return set(id, engineOf(prefix), "in a cgroup of the form slice:prefix:id")
@@ -147,14 +146,7 @@ func podUID(bare string, kubepods bool) (string, bool) {
 }
 
 // hexadecimal reports whether s is an id as engines make them: 64 lower-case hex digits.
-func hexadecimal(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return len(s) == 64
-}
+func hexadecimal(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
 
 // isOverhead reports whether a group is one of Kata's overhead groups.
 func isOverhead(where string) bool {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/procs"
@@ -71,36 +70,6 @@ func (p *Process) isPause() bool {
 // StratoVirt "CPU 0/KVM", cloud-hypervisor "vcpu0", Firecracker "fc_vcpu 0", Dragonball
 // "db_vcpu0".
 var vCPU = regexp.MustCompile(`^(CPU [0-9]+/[A-Z]+|(fc_|db_)?vcpu ?[0-9]+)$`)
-
-// mentions returns the container id among the process's arguments. If the program has a
-// flag for the id, only the flag counts. For commands, whole arguments count. For other
-// helpers, any part of an argument that has the form of an id counts.
-func (p *Process) mentions(known func(id string) bool) (string, bool) {
-	name, args := p.command()
-	role := p.role()
-	if id := procs.ContainerOf(name, role, args); id != "" {
-		return id, known(id)
-	}
-	if role == "" {
-		i := slices.IndexFunc(args, known)
-		if i < 0 || !p.isCommand() {
-			return "", false
-		}
-		return args[i], true
-	}
-	for _, arg := range args {
-		for _, part := range procs.Parts(arg) {
-			if known(part) {
-				return part, true
-			}
-			// Kata's name for QEMU's machine.
-			if id, ok := strings.CutPrefix(part, "sandbox-"); ok && known(id) {
-				return id, true
-			}
-		}
-	}
-	return "", false
-}
 
 // servedContainer returns the container id and the probable engine, from the arguments
 // of a shim, monitor, VMM, virtiofsd, sentry or gofer.

@@ -89,19 +89,20 @@ func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) 
 // startedBy returns the role of a process's children, for parents whose role determines
 // it in every cgroup.
 func startedBy(role record.Role) (record.Role, string, bool) {
-	switch role {
-	case record.RoleSentry:
-		return record.RoleWorkload, ruleStub, true
-	case record.RoleGofer:
-		return role, "started by the gofer", true
-	case record.RoleVMM:
-		return role, "started by the VMM", true
-	case record.RoleVirtiofs:
-		return role, "started by virtiofsd", true
-	case record.RoleWorkload, record.RolePause:
-		return record.RoleWorkload, ruleDescends, true
-	}
-	return "", "", false
+	child, ok := children[role]
+	return child.role, child.rule, ok
+}
+
+var children = map[record.Role]struct {
+	role record.Role
+	rule string
+}{
+	record.RoleSentry:   {record.RoleWorkload, ruleStub},
+	record.RoleGofer:    {record.RoleGofer, "started by the gofer"},
+	record.RoleVMM:      {record.RoleVMM, "started by the VMM"},
+	record.RoleVirtiofs: {record.RoleVirtiofs, "started by virtiofsd"},
+	record.RoleWorkload: {record.RoleWorkload, ruleDescends},
+	record.RolePause:    {record.RoleWorkload, ruleDescends},
 }
 
 // deviceOf returns the role of a process's parent if that is a VMM or a virtiofsd, else "". The
@@ -123,15 +124,10 @@ func (c *selection) addKernelThreads() {
 		if !p.Kernel || c.picked[p.Pid] != nil {
 			continue
 		}
-		for _, prefix := range []string{"vhost-", "kvm-pit/"} {
-			number, ok := strings.CutPrefix(p.Comm, prefix)
-			if !ok {
-				continue
-			}
-			pid, err := strconv.Atoi(number)
-			if owner := c.picked[pid]; err == nil && owner != nil && owner.Role == record.RoleVMM {
-				c.add(p, c.box[pid], record.RoleVMM, "the kernel's worker for the VMM, by its name")
-			}
+		worker, number, _ := strings.Cut(strings.Replace(p.Comm, "vhost-", "vhost/", 1), "/")
+		pid, err := strconv.Atoi(number)
+		if owner := c.picked[pid]; err == nil && owner != nil && owner.Role == record.RoleVMM && (worker == "vhost" || worker == "kvm-pit") {
+			c.add(p, c.box[pid], record.RoleVMM, "the kernel's worker for the VMM, by its name")
 		}
 	}
 }
@@ -148,7 +144,7 @@ func (c *selection) findVCPUsByGroup(members []Member) {
 		for _, set := range m.Sets[1:] {
 			for _, where := range procs.Billed(set.Paths) {
 				in, ok := c.boxAround(where)
-				if ok && in == box || !ok && !c.requested[box] && where != "/" && !isOverhead(where) {
+				if ok && in == box || !ok && c.requested[box] == "" && where != "/" && !isOverhead(where) {
 					m.VCPUs = append(m.VCPUs, set.Threads...)
 					m.VCPURule = "threads of the VMM in the pod's group"
 					break
