@@ -135,18 +135,13 @@ func (c *ociCall) seen(flag string) {
 // isRuntime reports whether a program name is the name of an OCI runtime or of a
 // replacement, such as fake-runc or runc.real.
 func isRuntime(name string) bool {
-	if strings.HasPrefix(name, "containerd-shim") {
+	switch {
+	case strings.HasPrefix(name, "containerd-shim"):
 		return false
-	}
-	if strings.HasPrefix(name, "kata-runtime") || strings.HasPrefix(name, "nvidia-container-runtime") {
+	case strings.HasPrefix(name, "kata-runtime"), strings.HasPrefix(name, "nvidia-container-runtime"):
 		return true
 	}
-	for _, part := range strings.FieldsFunc(name, separates) {
-		if slices.Contains(procs.Runtimes, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.FieldsFunc(name, separates), func(part string) bool { return slices.Contains(procs.Runtimes, part) })
 }
 
 // separates reports whether a character separates the words of a program name.

@@ -18,6 +18,7 @@ package proctree
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -101,15 +102,16 @@ func Gather(events []tracer.Event, a Asked) Start {
 func (t *tree) start(c *claims) Start {
 	kept, dropped := t.kept(c)
 	k := Start{Start: record.Start{Missing: c.missing}}
-	if dropped > 0 {
-		k.Missing = append(k.Missing, record.Missing{What: record.MissingProcesses, Count: int64(dropped),
-			Detail: fmt.Sprintf("processes after the first %d of the start", Most)})
+	missing := func(what string, count int, detail string) {
+		if count > 0 {
+			k.Missing = append(k.Missing, record.Missing{What: what, Count: int64(count), Detail: detail})
+		}
 	}
 	place := make(map[int]bool, len(kept))
 	for _, i := range kept {
 		place[i] = true
 	}
-	orphans, mute := int64(0), int64(0)
+	orphans, mute := 0, 0
 	var first string // of calls with unreadable arguments
 	for _, i := range kept {
 		n := &t.nodes[i]
@@ -118,21 +120,14 @@ func (t *tree) start(c *claims) Start {
 			orphans++
 		}
 		if n.gone {
-			if mute++; first == "" {
-				first = n.name
-			}
+			mute++
+			first = cmp.Or(first, n.name)
 		}
 	}
-	if mute > 0 {
-		k.Missing = append(k.Missing, record.Missing{What: "unreadable", Count: mute,
-			Detail: "processes that ended before their arguments could be read; runtime calls among them may be unknown; first: " + first})
-	}
-	if orphans > 0 {
-		k.Missing = append(k.Missing, record.Missing{What: "unborn", Count: orphans,
-			Detail: "processes without a fork event, shown from their exec"})
-	}
-	k.Containers = t.containers(kept)
-	k.Sandbox = t.sandbox(kept, k.Containers)
+	missing(record.MissingProcesses, dropped, fmt.Sprintf("processes after the first %d of the start", Most))
+	missing("unreadable", mute, "processes that ended before their arguments could be read; runtime calls among them may be unknown; first: "+first)
+	missing("unborn", orphans, "processes without a fork event, shown from their exec")
+	k.Containers, k.Sandbox = t.containers(kept)
 	k.First = t.first(kept)
 	k.Busy, k.Events = t.busy(place)
 	k.Own = t.own(place)
@@ -215,28 +210,22 @@ func (t *tree) about(i int) string {
 	return t.above[i]
 }
 
-func (t *tree) containers(kept []int) []string {
-	var ids []string
+// containers returns the ids in order of appearance, and that of the pod: the one with the
+// network, or else the first.
+func (t *tree) containers(kept []int) (ids []string, sandbox string) {
 	for _, i := range kept {
-		if id := t.nodes[i].id; id != "" && !slices.Contains(ids, id) && len(ids) < 256 {
-			ids = append(ids, id)
+		n := &t.nodes[i]
+		if n.id != "" && !slices.Contains(ids, n.id) && len(ids) < 256 {
+			ids = append(ids, n.id)
+		}
+		if n.kind == record.KindCNI {
+			sandbox = cmp.Or(sandbox, n.id)
 		}
 	}
-	return ids
-}
-
-// sandbox returns the id of the pod. If there are several, it returns the one with
-// the network, or else the first.
-func (t *tree) sandbox(kept []int, ids []string) string {
-	if len(ids) == 0 {
-		return ""
+	if len(ids) > 0 {
+		sandbox = cmp.Or(sandbox, ids[0])
 	}
-	for _, i := range kept {
-		if n := &t.nodes[i]; n.kind == record.KindCNI && n.id != "" {
-			return n.id
-		}
-	}
-	return ids[0]
+	return ids, sandbox
 }
 
 // first returns the time of the workload's exec. It ignores the pause container of a
@@ -258,16 +247,13 @@ func (t *tree) first(kept []int) int64 {
 			*to = n.exec
 		}
 	}
-	if first == 0 {
-		return pause
-	}
-	return first
+	return cmp.Or(first, pause)
 }
 
 // pods returns the ids of pause containers. Other containers are below them or use
 // their network.
 func (t *tree) pods(kept []int) map[string]bool {
-	pods, networks, without := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	pods, networks := map[string]bool{}, map[string]bool{} // ids; networks: whether it has one
 	for _, i := range kept {
 		n := &t.nodes[i]
 		if n.id == "" {
@@ -276,17 +262,11 @@ func (t *tree) pods(kept []int) map[string]bool {
 		if above := t.above[i]; above != "" && above != n.id {
 			pods[above] = true
 		}
-		if n.kind == record.KindCNI {
-			networks[n.id] = true
-		}
-		without[n.id] = true
+		networks[n.id] = networks[n.id] || n.kind == record.KindCNI
 	}
-	for id := range networks {
-		delete(without, id)
-	}
-	if len(without) > 0 {
-		for id := range networks {
-			pods[id] = true
+	if slices.Contains(slices.Collect(maps.Values(networks)), false) {
+		for id, has := range networks {
+			pods[id] = pods[id] || has
 		}
 	}
 	return pods
@@ -295,34 +275,26 @@ func (t *tree) pods(kept []int) map[string]bool {
 // busy returns the CPU time used at the events of the start. The values never
 // decrease.
 func (t *tree) busy(place map[int]bool) (all []record.BusyAt, events int64) {
-	var before, after *tracer.Event
-	var own []*tracer.Event
+	mine := func(j int) bool { return place[t.rep(t.whose[j])] }
+	before, after := -1, -1
 	for j := range t.events {
 		e := &t.events[j]
-		mine := t.whose[j] >= 0 && place[t.rep(t.whose[j])]
-		if mine {
-			events++
-		}
 		switch {
+		case mine(j):
+			events++
 		case e.Busy < 0:
-		case mine:
-			own = append(own, e)
 		case e.Time <= t.asked.Began:
-			before = e
-		case t.asked.Ended != 0 && e.Time >= t.asked.Ended && after == nil:
-			after = e
+			before = j
+		case t.asked.Ended != 0 && e.Time >= t.asked.Ended && after < 0:
+			after = j
 		}
 	}
-	for _, e := range []*tracer.Event{before, after} {
-		if e != nil {
-			own = append(own, e)
-		}
-	}
-	slices.SortStableFunc(own, func(a, b *tracer.Event) int { return cmp.Compare(a.Time, b.Time) })
 	var most int64
-	for _, e := range own {
-		most = max(most, e.Busy)
-		all = used(all, e.Time, most)
+	for j := range t.events {
+		if e := &t.events[j]; e.Busy >= 0 && (j == before || j == after || mine(j)) {
+			most = max(most, e.Busy)
+			all = used(all, e.Time, most)
+		}
 	}
 	return all, events
 }

@@ -85,7 +85,7 @@ func (t *tree) ended(place map[int]bool, add func(at, more int64)) (told bool) {
 	counted := map[int]int64{} // pid → CPU time reported so far
 	for j := range t.events {
 		e := &t.events[j]
-		if t.whose[j] < 0 || !place[t.rep(t.whose[j])] || e.Time < t.asked.Began || t.asked.Ended != 0 && e.Time > t.asked.Ended {
+		if !place[t.rep(t.whose[j])] || e.Time < t.asked.Began || t.asked.Ended != 0 && e.Time > t.asked.Ended {
 			continue
 		}
 		switch last, known := counted[e.Pid]; {
