@@ -13,55 +13,53 @@ import (
 // groups or above. ok is false without a limit. hs may be a container's view of the
 // hierarchies.
 func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit int64, file string, ok bool) {
-	return leftOf(hs, in, "pids", func(dir string, _ int) (most, used int64, file string, ok bool) {
-		file = path.Join(dir, "pids.max")
-		most, limited := root.Number(file)
-		used, counted := root.Number(path.Join(dir, "pids.current"))
-		return most, used, file, limited && counted
-	})
+	files := [2]string{"pids.max", "pids.current"}
+	return leftOf(root, hs, in, "pids", map[int][2]string{1: files, 2: files})
 }
 
 // MemoryLeft returns the same in bytes for the memory controller. Page cache does not
 // count as used: the kernel drops it before it kills a process.
 func MemoryLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit int64, file string, ok bool) {
-	return leftOf(hs, in, "memory", func(dir string, version int) (most, used int64, file string, ok bool) {
-		limitName, usedName, prefix := "memory.max", "memory.current", ""
-		if version == 1 {
-			limitName, usedName, prefix = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
-		}
-		file = path.Join(dir, limitName)
-		most, limited := root.Number(file)
-		used, counted := root.Number(path.Join(dir, usedName))
-		if !limited || !counted || most >= 1<<62 { // v1's value for no limit
-			return 0, 0, "", false
-		}
-		text, _ := root.Read(path.Join(dir, "memory.stat"), 64<<10)
-		for line := range strings.Lines(string(text)) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if name == prefix+"inactive_file" || name == prefix+"active_file" {
-				n, _ := machine.Number([]byte(value))
-				used -= n
-			}
-		}
-		return most, max(used, 0), file, true
-	})
+	return leftOf(root, hs, in, "memory", map[int][2]string{1: {"memory.limit_in_bytes", "memory.usage_in_bytes"}, 2: {"memory.max", "memory.current"}})
 }
 
-// leftOf calls look for a group and its ancestors, and returns the limit that leaves least.
-// In a container the mount is the container's group and may have a limit. The root of a
-// hierarchy has none.
-func leftOf(hs []Hierarchy, in *procs.Groups, controller string, look func(dir string, version int) (most, used int64, file string, ok bool)) (left, limit int64, file string, ok bool) {
+// leftOf reads the limit and the usage of a group and its ancestors, from files by version,
+// and returns the limit that leaves least. In a container the mount is the container's group
+// and may have a limit. The root of a hierarchy has none.
+func leftOf(root machine.Root, hs []Hierarchy, in *procs.Groups, controller string, files map[int][2]string) (left, limit int64, file string, ok bool) {
 	h, group := find(hs, in, controller)
+	names := files[h.Version]
 	if _, inside := h.Below(group); group != "" && !inside {
 		group = h.Root
 	}
 	for _, dir := range h.Upwards(group) {
-		most, used, from, limited := look(dir, h.Version)
-		if limited && (!ok || most-used < left) {
+		from := path.Join(dir, names[0])
+		most, limited := root.Number(from)
+		used, counted := root.Number(path.Join(dir, names[1]))
+		if !limited || !counted || most >= 1<<62 { // v1's value for no limit
+			continue
+		}
+		if controller == "memory" {
+			used = max(used-pageCache(root, dir, h.Version), 0)
+		}
+		if !ok || most-used < left {
 			left, limit, file, ok = max(most-used, 0), most, from, true
 		}
 	}
 	return left, limit, file, ok
+}
+
+func pageCache(root machine.Root, dir string, version int) (bytes int64) {
+	prefix := map[int]string{1: "total_"}[version]
+	text, _ := root.Read(path.Join(dir, "memory.stat"), 64<<10)
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name == prefix+"inactive_file" || name == prefix+"active_file" {
+			n, _ := machine.Number([]byte(value))
+			bytes += n
+		}
+	}
+	return bytes
 }
 
 // PIDsRefused returns how often the kernel refused a process or thread in the given group
