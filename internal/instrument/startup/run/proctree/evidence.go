@@ -177,18 +177,15 @@ func (t *tree) askers() (all []asker) {
 // isClient reports whether a process is an engine client.
 func (t *tree) isClient(i int) bool {
 	n := &t.nodes[i]
-	return n.did && t.rep(i) == i && slices.Contains(daemonClients, n.program) && !t.withinAsker(i)
-}
-
-// withinAsker reports whether another client executed this one, as docker does with
-// its plugins.
-func (t *tree) withinAsker(i int) bool {
+	if !n.did || t.rep(i) != i || !slices.Contains(daemonClients, n.program) {
+		return false
+	}
 	for up := range t.climb(i, t.executor) {
 		if slices.Contains(daemonClients, t.nodes[up].program) {
-			return true
+			return false // docker executes its plugins
 		}
 	}
-	return false
+	return true
 }
 
 // daemonClients are programs that start containers through a daemon. podman and

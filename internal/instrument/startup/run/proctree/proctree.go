@@ -153,12 +153,10 @@ func (t *tree) kept(c *claims) (kept []int, dropped int) {
 			kept = append(kept, i)
 		}
 	}
+	rank := map[bool]int{true: -1} // roots first
 	slices.SortStableFunc(kept, func(a, b int) int {
 		x, y := &t.nodes[a], &t.nodes[b]
-		if x.born == y.born && x.root != y.root {
-			return map[bool]int{true: -1, false: 1}[x.root]
-		}
-		return cmp.Or(cmp.Compare(x.born, y.born), a-b)
+		return cmp.Or(cmp.Compare(x.born, y.born), rank[x.root]-rank[y.root], a-b)
 	})
 	if len(kept) > Most {
 		kept, dropped = kept[:Most], len(kept)-Most
