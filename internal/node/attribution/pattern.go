@@ -81,24 +81,20 @@ func (p *place) name(e, bare, before string) bool {
 		}
 		return id != ""
 	}
-	switch before {
-	case "kata_overhead":
+	slice, rest, _ := strings.Cut(e, ":")
+	prefix, last, _ := strings.Cut(rest, ":")
+	switch id, renamed := strings.CutPrefix(bare, "kata_"); {
+	case before == "kata_overhead":
 		p.overhead = true
 		return set(e, "kata", "in the cgroup of Kata's overhead")
-	case "docker":
-		if hexadecimal(e) {
-			return set(e, "docker", "in a cgroup of docker's")
-		}
-	}
-	if slice, rest, ok := strings.Cut(e, ":"); ok {
-		if prefix, id, ok := strings.Cut(rest, ":"); ok && id != "" {
-			if p.overhead = isOverhead(slice); p.overhead {
-				return set(id, "kata", "in the cgroup of Kata's overhead")
-			}
-			return set(id, engineOf(prefix), "in a cgroup of the form slice:prefix:id")
-		}
-	}
-	if id, ok := strings.CutPrefix(bare, "kata_"); ok && e != "kata_overhead" {
+	case before == "docker" && hexadecimal(e):
+		return set(e, "docker", "in a cgroup of docker's")
+	case last != "" && isOverhead(slice):
+		p.overhead = true
+		return set(last, "kata", "in the cgroup of Kata's overhead")
+	case last != "":
+		return set(last, engineOf(prefix), "in a cgroup of the form slice:prefix:id")
+	case renamed && e != "kata_overhead":
 		return set(id, "kata", "in a cgroup that Kata renamed")
 	}
 	for _, s := range scopes {
@@ -128,21 +124,11 @@ func engineOf(prefix string) string {
 // which the uid has underscores for dashes.
 func podUID(bare string, kubepods bool) (string, bool) {
 	if strings.HasPrefix(bare, "kubepods-") {
-		i := strings.LastIndex(bare, "-pod")
-		if i < 0 {
-			return "", false
-		}
-		bare = bare[i+1:]
+		bare = bare[strings.LastIndex(bare, "-pod")+1:]
 	}
 	uid, ok := strings.CutPrefix(bare, "pod")
-	if !ok || !kubepods || len(uid) < 8 {
-		return "", false
-	}
 	uid = strings.ReplaceAll(uid, "_", "-")
-	if strings.Trim(uid, "-0123456789abcdef") != "" {
-		return "", false
-	}
-	return uid, true
+	return uid, ok && kubepods && len(uid) >= 8 && strings.Trim(uid, "-0123456789abcdef") == ""
 }
 
 // hexadecimal reports whether s is an id as engines make them: 64 lower-case hex digits.
