@@ -23,14 +23,11 @@ func amount(b []byte) (int64, error) {
 
 // limit parses a limit. It returns 0 for no limit: the largest number in v1, "max" in v2.
 func limit(b []byte) (int64, error) {
-	if string(bytes.TrimSuffix(b, []byte("\n"))) == "max" {
-		return 0, nil
-	}
 	n, ok := number(b)
-	switch {
-	case !ok:
+	if !ok && string(bytes.TrimSuffix(b, []byte("\n"))) != "max" {
 		return 0, malformed("a number of bytes or max", b)
-	case n >= maxBytes:
+	}
+	if n >= maxBytes {
 		return 0, nil
 	}
 	return n, nil

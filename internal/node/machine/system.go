@@ -12,14 +12,12 @@ const osReleaseLimit = 64 << 10 // bytes; real files have about twenty lines
 // system returns PRETTY_NAME of os-release(5). The second path counts only if the first
 // file is missing.
 func (r Root) system() string {
-	data, err := r.Read("/etc/os-release", osReleaseLimit)
-	if err != nil {
-		data, err = r.Read("/usr/lib/os-release", osReleaseLimit)
+	for _, file := range []string{"/etc/os-release", "/usr/lib/os-release"} {
+		if data, err := r.Read(file, osReleaseLimit); err == nil {
+			return prettyName(string(data))
+		}
 	}
-	if err != nil {
-		return ""
-	}
-	return prettyName(string(data))
+	return ""
 }
 
 // prettyName returns the last PRETTY_NAME of a file of shell assignments.

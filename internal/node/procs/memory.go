@@ -3,9 +3,10 @@ package procs
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // Memory is a process's memory in bytes, from smaps_rollup. Shared pages are divided
@@ -71,8 +72,7 @@ func parseSchedstat(text []byte) (int64, bool) {
 	if len(fields) != 3 {
 		return 0, false
 	}
-	ns, err := strconv.ParseInt(string(fields[0]), 10, 64)
-	return ns, err == nil && ns >= 0
+	return machine.Number(fields[0])
 }
 
 // TaskCPU returns the CPU time (ns) of a thread, or 0 if it has ended. It reads schedstat,
@@ -100,8 +100,8 @@ func (d Dir) Moved() (read, written, fetched int64, err error) {
 	into := map[string]*int64{"rchar": &read, "wchar": &written, "read_bytes": &fetched}
 	for line := range bytes.Lines(text) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
-		n, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
-		if to := into[string(name)]; to != nil && err == nil && n >= 0 {
+		to := into[string(name)]
+		if n, ok := machine.Number(bytes.TrimSpace(value)); ok && to != nil {
 			*to = n
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // Tick is the unit (ns) of times in /proc/PID/stat, USER_HZ: a hundredth of a
@@ -183,17 +185,16 @@ func (d Dir) Anon() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var pages [3]int64
 	fields := bytes.Fields(text)
-	if len(fields) < len(pages) {
+	if len(fields) < 3 {
 		return 0, errForm
 	}
-	for i := range pages {
-		if pages[i], err = strconv.ParseInt(string(fields[i]), 10, 64); err != nil || pages[i] < 0 || pages[i] > 1<<44 {
-			return 0, errForm
-		}
+	resident, ok := machine.Number(fields[1])
+	shared, ok2 := machine.Number(fields[2])
+	if !ok || !ok2 || max(resident, shared) > 1<<44 {
+		return 0, errForm
 	}
-	return max(0, pages[1]-pages[2]) * pageSize, nil
+	return max(0, resident-shared) * pageSize, nil
 }
 
 // HowEnded describes an exit status; 128+n stands for signal n.
