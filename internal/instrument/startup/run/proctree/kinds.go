@@ -159,11 +159,7 @@ func guarded(program string) bool {
 // slowest reports whether i took longest from fork to exec among the forks of a call.
 // The forks of a wrapper script do not count.
 func (t *tree) slowest(i int) bool {
-	parent := t.nodes[i].parent
-	if parent < 0 {
-		return false
-	}
-	p := &t.nodes[parent]
+	p := &t.nodes[t.nodes[i].parent] // the call or its child
 	return !p.script && !p.inits && p.slow == i
 }
 

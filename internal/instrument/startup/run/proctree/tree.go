@@ -78,10 +78,7 @@ func grow(events []tracer.Event, a Asked) *tree {
 
 func (t *tree) add(n node) int {
 	i := len(t.nodes)
-	n.before, n.stands, n.slow, n.used = -1, i, -1, -1
-	if n.born < 0 {
-		n.born = 0
-	}
+	n.before, n.stands, n.slow, n.used, n.born = -1, i, -1, -1, max(n.born, 0)
 	t.nodes = append(t.nodes, n)
 	t.alive[n.pid] = i
 	if t.client < 0 && n.pid == t.asked.Client && n.pid > 0 && !n.root {
