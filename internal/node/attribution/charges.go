@@ -50,7 +50,7 @@ func (s *Snapshot) Charges(members []Member, boxes []Sandbox) []record.Group {
 	for where, u := range use {
 		charge, box := r.charge(where, u, owners)
 		one := record.Group{Path: where, Charge: charge, Lane: -1}
-		if box >= 0 && len(u.boxes) == 1 {
+		if box >= 0 && !u.several {
 			one.Lane = boxes[box].Lane
 		}
 		out = append(out, one)
@@ -75,16 +75,17 @@ func (s *Snapshot) Charges(members []Member, boxes []Sandbox) []record.Group {
 
 // users are the members that are charged to a group.
 type users struct {
-	boxes  map[int]bool // -1: daemons
-	inside bool         // they include processes of a container or a guest
+	box     int  // of the first; -1: daemons
+	several bool // they are of several boxes
+	inside  bool // they include processes of a container or a guest
 }
 
 // add adds a member. Part means that only some of its threads are in the group.
 func (u *users) add(m *Member, box int, part bool) *users {
 	if u == nil {
-		u = &users{boxes: map[int]bool{}}
+		u = &users{box: box}
 	}
-	u.boxes[box] = true
+	u.several = u.several || u.box != box
 	switch m.Role {
 	case record.RoleWorkload, record.RolePause, record.RoleSentry, record.RoleGofer, record.RoleVMM:
 		u.inside = true
@@ -126,10 +127,8 @@ func (r *facts) owners(members []Member, byLane map[int]int, users map[string]*u
 	}
 	out := make(map[string]int, len(users))
 	for where, u := range users {
-		for box := range u.boxes {
-			if len(u.boxes) == 1 && box >= 0 {
-				out[where] = box
-			}
+		if !u.several && u.box >= 0 {
+			out[where] = u.box
 		}
 	}
 	type use struct {

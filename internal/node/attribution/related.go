@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/tare-bench/tare/record"
@@ -41,11 +42,7 @@ func (s *Snapshot) Related(members []Member) (n int) {
 		for _, space := range s.namespaces(p.Pid) {
 			delete(spaces, space)
 		}
-		for where := range groups {
-			if p.Groups.InSubtree(where) {
-				delete(groups, where)
-			}
-		}
+		maps.DeleteFunc(groups, func(where string, _ bool) bool { return p.Groups.InSubtree(where) })
 	}
 	for _, p := range s.Processes {
 		if member[p.Pid] || p.Kernel {

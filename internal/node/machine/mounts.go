@@ -100,15 +100,11 @@ func (r Root) fileSystem(dir string) string {
 	if r == "" {
 		path = resolve(path)
 	}
-	m, err := r.mounts()
-	if err != nil {
-		return ""
+	m, _ := r.mounts() // without any, nothing is found
+	if info := m.at(path); info != nil {
+		return info.FSType
 	}
-	info := m.at(path)
-	if info == nil {
-		return ""
-	}
-	return info.FSType
+	return ""
 }
 
 // resolve follows symbolic links in the existing part of a path.
