@@ -329,9 +329,7 @@ func (t *tree) join(was, i int) {
 		w.kind, w.name, w.program, w.verb, w.id = n.kind, n.name, n.program, n.verb, n.id
 		w.call, w.session = n.call, n.session
 	}
-	if w.id == "" {
-		w.id = n.id
-	}
+	w.id = cmp.Or(w.id, n.id)
 	w.ended, w.used, w.exit, w.comm = n.ended, n.used, n.exit, n.comm
 	n.stands = was
 }

@@ -175,11 +175,8 @@ func (t *tree) lived(n *node) bool {
 func (t *tree) process(i int, place map[int]bool) record.StartProcess {
 	n := &t.nodes[i]
 	p := record.StartProcess{
-		Pid: n.pid, Kind: n.kind, Name: n.name, Program: n.program, Verb: n.verb, Container: t.about(i),
+		Pid: n.pid, Kind: n.kind, Name: cmp.Or(n.name, n.kind), Program: n.program, Verb: n.verb, Container: t.about(i),
 		Born: n.born, Exec: n.exec, Ended: n.ended, CPU: -1, Exit: n.exit,
-	}
-	if p.Name == "" {
-		p.Name = p.Kind
 	}
 	if n.since >= 0 && n.used >= n.since {
 		p.CPU = n.used - n.since
@@ -201,12 +198,7 @@ func (t *tree) process(i int, place map[int]bool) record.StartProcess {
 
 // about returns the id of the container that a process works for. It is the process's
 // own id or the id of an ancestor.
-func (t *tree) about(i int) string {
-	if id := t.nodes[i].id; id != "" {
-		return id
-	}
-	return t.above[i]
-}
+func (t *tree) about(i int) string { return cmp.Or(t.nodes[i].id, t.above[i]) }
 
 // containers returns the ids in order of appearance, and that of the pod: the one with the
 // network, or else the first.

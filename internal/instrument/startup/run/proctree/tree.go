@@ -221,9 +221,7 @@ func (t *tree) inherit() {
 		if up < 0 {
 			continue
 		}
-		if t.above[i] = t.nodes[up].id; t.above[i] == "" {
-			t.above[i] = t.above[up]
-		}
+		t.above[i] = t.about(up)
 		if t.under[i] = t.under[up]; t.nodes[up].root {
 			t.under[i] = up
 		}
