@@ -61,10 +61,8 @@ func peer(path string) (int, error) {
 		return 0, err
 	}
 	var cred *unix.Ucred
-	if controlErr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); controlErr != nil {
-		err = controlErr
-	}
-	if err != nil {
+	controlErr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(controlErr, err); err != nil {
 		return 0, fmt.Errorf("ask who listens on %s: %w", path, err)
 	}
 	return int(cred.Pid), nil

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,13 +164,10 @@ func All() []int {
 
 // Children lists the processes that have this parent.
 func Children(pid int) []int {
-	var out []int
-	for _, p := range All() {
-		if s, err := StatOf(p); err == nil && s.PPid == pid {
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.DeleteFunc(All(), func(p int) bool {
+		s, err := StatOf(p)
+		return err != nil || s.PPid != pid
+	})
 }
 
 // Own lists tare and its children, such as its lanes.
