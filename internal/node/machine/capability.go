@@ -90,9 +90,9 @@ func (c Capabilities) bit(name string) (bit int, known bool) {
 
 // statusMask parses a field of /proc/PID/status with 64 bits in hexadecimal.
 func statusMask(status, field string) (uint64, error) {
-	value, ok := statusField(status, field)
-	if !ok {
-		return 0, fmt.Errorf("parse /proc/self/status: it has no %s; check whether something is mounted over it", field)
+	value, err := statusField(status, field)
+	if err != nil {
+		return 0, err
 	}
 	mask, err := strconv.ParseUint(value, 16, 64)
 	if err != nil {
@@ -103,11 +103,11 @@ func statusMask(status, field string) (uint64, error) {
 
 // statusField returns a field of /proc/PID/status. The name of the program comes first and
 // may hold any text, but the kernel escapes line ends in it.
-func statusField(status, field string) (string, bool) {
+func statusField(status, field string) (string, error) {
 	for line := range strings.Lines(status) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
-			return strings.TrimSpace(value), true
+			return strings.TrimSpace(value), nil
 		}
 	}
-	return "", false
+	return "", fmt.Errorf("parse /proc/self/status: it has no %s; check whether something is mounted over it", field)
 }

@@ -3,7 +3,6 @@ package machine
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -68,9 +67,9 @@ func (r Root) CPUs() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	list, ok := statusField(string(status), "Cpus_allowed_list")
-	if !ok {
-		return 0, errors.New("parse /proc/self/status: it has no Cpus_allowed_list; check whether something is mounted over it")
+	list, err := statusField(string(status), "Cpus_allowed_list")
+	if err != nil {
+		return 0, err
 	}
 	allowed, err := parseCPUList(list)
 	if err != nil {
