@@ -184,11 +184,8 @@ func together(list []Sandbox) (f Figures) {
 	for i := range list {
 		f.Processes += list[i].Processes
 		if !list[i].BesidePSS.OK && list[i].BesideRSS.V > 0 { // not read
-			f.BesidePSS.OK = false
+			f.BesidePSS = Maybe{}
 		}
-	}
-	if !f.BesidePSS.OK {
-		f.BesidePSS.V = 0
 	}
 	return f
 }
