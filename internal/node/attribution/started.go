@@ -1,8 +1,8 @@
 package attribution
 
 import (
+	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
@@ -124,13 +124,16 @@ func (c *selection) addKernelThreads() {
 		if !p.Kernel || c.picked[p.Pid] != nil {
 			continue
 		}
-		worker, number, _ := strings.Cut(strings.Replace(p.Comm, "vhost-", "vhost/", 1), "/")
-		pid, err := strconv.Atoi(number)
-		if owner := c.picked[pid]; err == nil && owner != nil && owner.Role == record.RoleVMM && (worker == "vhost" || worker == "kvm-pit") {
-			c.add(p, c.box[pid], record.RoleVMM, "the kernel's worker for the VMM, by its name")
+		if m := worker.FindStringSubmatch(p.Comm); m != nil {
+			pid, err := strconv.Atoi(m[1])
+			if owner := c.picked[pid]; err == nil && owner != nil && owner.Role == record.RoleVMM {
+				c.add(p, c.box[pid], record.RoleVMM, "the kernel's worker for the VMM, by its name")
+			}
 		}
 	}
 }
+
+var worker = regexp.MustCompile(`^(?:vhost-|kvm-pit/)([0-9]+)$`)
 
 // findVCPUsByGroup finds the vCPUs of a VMM that does not name its threads. They are
 // the threads in the pod's cgroup while the VMM is in another.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -108,12 +109,10 @@ func candidates(shim string) (paths []string, known bool) {
 // choose returns the existing file that a shim uses by default. If several exist, it returns
 // the first one, or an error if the order is unknown.
 func choose(shim string, among []string, known bool) (string, error) {
-	var there []string
-	for _, p := range among {
-		if _, err := os.Stat(p); err == nil {
-			there = append(there, p)
-		}
-	}
+	there := slices.DeleteFunc(slices.Clone(among), func(p string) bool {
+		_, err := os.Stat(p)
+		return err != nil
+	})
 	switch {
 	case len(there) == 0:
 		return "", fmt.Errorf("looked for %s", strings.Join(among, ", "))

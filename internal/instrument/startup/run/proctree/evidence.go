@@ -252,7 +252,12 @@ const (
 // named returns the container ids in the arguments of the command's descendants. Ids
 // may be abbreviated.
 func (t *tree) named() (ids []string) {
-	all := t.served()
+	all := map[string]bool{} // ids in the arguments of engine processes
+	for i := range t.nodes {
+		if id := t.nodes[i].id; id != "" && !t.ofClient[i] {
+			all[id] = true
+		}
+	}
 	looked := map[string]bool{}
 	for i := range t.nodes {
 		n := &t.nodes[i]
@@ -275,18 +280,6 @@ func (t *tree) named() (ids []string) {
 		}
 	}
 	return ids
-}
-
-// served returns the container ids in the arguments of engine processes, without the
-// client's descendants.
-func (t *tree) served() map[string]bool {
-	all := map[string]bool{}
-	for i := range t.nodes {
-		if id := t.nodes[i].id; id != "" && !t.ofClient[i] {
-			all[id] = true
-		}
-	}
-	return all
 }
 
 // beginningWith returns the ids that start with word.
