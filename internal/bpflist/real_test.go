@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
@@ -153,14 +155,14 @@ func TestRenderings(t *testing.T) {
 	still := newView(l, nil, 8)
 	still.Time = v.Time
 	for name, write := range map[string]func(b *strings.Builder) error{
-		"interval.txt":         func(b *strings.Builder) error { return v.writeText(b, 0, false) },
+		"interval.txt":         func(b *strings.Builder) error { return v.writeText(b, 0, false, Selection{}) },
 		"interval.json":        func(b *strings.Builder) error { return term.WriteJSON(b, v, true) },
 		"interval.openmetrics": func(b *strings.Builder) error { return v.writeOpenMetrics(b) },
-		"one-reading.txt":      func(b *strings.Builder) error { return still.writeText(b, 0, false) },
-		"screen.txt":           func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(40), "\n") + "\n"); return nil },
-		"screen-short.txt":     func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(8), "\n") + "\n"); return nil },
+		"one-reading.txt":      func(b *strings.Builder) error { return still.writeText(b, 0, false, Selection{}) },
+		"screen.txt":           func(b *strings.Builder) error { return drawn(b, screenOf(v), 40) },
+		"screen-short.txt":     func(b *strings.Builder) error { return drawn(b, screenOf(v), 9) },
 		"nothing.txt": func(b *strings.Builder) error {
-			return newView(&bpfstat.Listing{}, nil, 8).writeText(b, 0, false)
+			return newView(&bpfstat.Listing{}, nil, 8).writeText(b, 0, false, Selection{})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,10 +178,71 @@ func TestRenderings(t *testing.T) {
 	}
 }
 
+func screenOf(v *View) *screen { return &screen{view: v, Selection: Selection{Sort: "core"}} }
+
+func drawn(b *strings.Builder, s *screen, height int) error {
+	b.WriteString(strings.Join(s.lines(height), "\n") + "\n")
+	return nil
+}
+
+func TestKeysSortAndScroll(t *testing.T) {
+	s := screenOf(view(t))
+	for _, c := range []struct{ claim, keys, want string }{
+		{"by CPU time, the largest first", "", "41 43 50 42"},
+		{"r reverses, and an unknown number stays last", "r", "42 50 43 41"},
+		{"> sorts by the next column", "r>", "41 43 50 42"},
+		{"< sorts by the column before, words ascend", "<<<<", "50 41 43 42"},
+		{"the first column is next to the last", "<<>>", "50 41 43 42"},
+		{"by memory, unknown is last", ">>>>>>", "41 50 43 42"},
+		{"and last in reverse", "r", "50 43 41 42"},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			check.Equal(t, "ids", strings.Join(pressed(s, c.keys, 40), " "), c.want)
+		})
+	}
+	for _, c := range []struct{ claim, keys, want string }{
+		{"a screen of nine lines shows one program", "r", "41"},
+		{"j scrolls down", "j", "50"},
+		{"G goes to the end, and no further", "Gj", "42"},
+		{"k scrolls up", "k", "43"},
+		{"g goes to the start, and no further", "gk", "41"},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			check.Equal(t, "ids", strings.Join(pressed(s, c.keys, 9), " "), c.want)
+		})
+	}
+	_, ended := s.press(tea.Key{Code: 'q', Text: "q"})
+	check.That(t, ended, "q does not end the view")
+}
+
+// pressed returns the ids that a screen shows after keys.
+func pressed(s *screen, keys string, height int) (ids []string) {
+	for _, k := range keys {
+		s.press(tea.Key{Code: k, Text: string(k)})
+	}
+	lines := s.lines(height)
+	titles := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "KIND") })
+	for _, line := range lines[titles+1 : len(lines)-1] {
+		ids = append(ids, strings.Fields(line)[0])
+	}
+	return ids
+}
+
+func TestColumnsAreChosenByName(t *testing.T) {
+	var b strings.Builder
+	must.OK(t, view(t).writeText(&b, 0, false, Selection{Sort: "in-maps", Reverse: true, Columns: []string{"name", "in-maps"}}))
+	first, _, _ := strings.Cut(b.String(), "\n")
+	check.Equal(t, "titles", strings.Join(strings.Fields(first), " "), "NAME IN MAPS")
+	for name, o := range map[string]Options{"--columns": {Selection: Selection{Columns: []string{"core", "mem"}}}, "--sort": {Selection: Selection{Sort: "cores"}}} {
+		err := o.Check()
+		check.That(t, err != nil && strings.Contains(err.Error(), "unknown column") && strings.Contains(err.Error(), "in-maps"), "%s: %v", name, err)
+	}
+}
+
 func TestListingFitsTheScreenHeight(t *testing.T) {
 	v := view(t)
 	for height := 1; height < 30; height++ {
-		n := len(v.lines(height))
+		n := len(screenOf(v).lines(height))
 		check.That(t, n <= height, "%d lines on a screen of %d", n, height)
 	}
 }
@@ -216,7 +279,7 @@ func TestNoProgramsAndNoMatchesAreDistinguished(t *testing.T) {
 			err := s.found()
 			check.That(t, (err == nil) == (c.wants == "") && (err == nil || errors.Is(err, errNotFound) && strings.Contains(err.Error(), c.wants)), "%v", err)
 			var b strings.Builder
-			err = c.view.writeText(&b, 0, false)
+			err = c.view.writeText(&b, 0, false, Selection{})
 			check.That(t, err == nil && strings.Contains(b.String(), c.text), "%v: %s", err, b.String())
 		})
 	}
@@ -245,7 +308,7 @@ func TestLiveViewFitsItsScreen(t *testing.T) {
 	}
 	s.Show(view(t))
 	lines := s.Draw(50, 8)
-	check.That(t, len(lines) == 8 && lines[7] == "q quit" && strings.Contains(lines[6], "ID"), "%d lines of 8: %q", len(lines), lines)
+	check.That(t, len(lines) == 8 && strings.HasPrefix(lines[7], "1 to 1 of 4  q quit") && strings.Contains(lines[6], "ID"), "%d lines of 8: %q", len(lines), lines)
 	for _, line := range lines {
 		check.That(t, term.Width(line) <= 50, "%q is wider than 50", line)
 	}

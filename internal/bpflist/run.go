@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
-
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/live"
@@ -35,6 +34,7 @@ type Options struct {
 	Interval time.Duration
 	Watch    bool   // until ctx ends
 	Format   string // "": text
+	Selection
 }
 
 // Check returns an error if options conflict.
@@ -47,7 +47,7 @@ func (o *Options) Check() error {
 	case o.Watch && o.Format == formatOpenMetrics:
 		return errors.New("--watch: OpenMetrics is one exposition, which ends; it cannot be watched")
 	}
-	return nil
+	return live.CheckColumns(append(slices.Clip(o.Columns), o.Sort), ColumnNames())
 }
 
 // Run prints the programs to w once, after an interval. With Watch it repeats until ctx
@@ -139,31 +139,6 @@ func (s *shown) look(c *collector) error {
 	return nil
 }
 
-// watch returns the live view. It shows as much as fits; see [View.lines].
-func (s *shown) watch(c *collector) *live.Watch[*View] {
-	var view *View
-	return &live.Watch[*View]{
-		Look: func() func(context.Context) (*View, error) {
-			return func(context.Context) (*View, error) {
-				err := s.look(c)
-				return s.view, err
-			}
-		},
-		Show:     func(v *View) { view = v },
-		Interval: func() time.Duration { return s.options.Interval },
-		Draw: func(width, height int) []string {
-			lines := []string{"looking …"}
-			if view != nil {
-				lines = append(view.lines(height-1), "q quit")
-			}
-			for i := range lines {
-				lines[i] = ansi.Truncate(lines[i], width, "…")
-			}
-			return lines
-		},
-	}
-}
-
 func (s *shown) blocks(ctx context.Context, c *collector) error {
 	if err := s.look(c); err != nil {
 		return err
@@ -243,5 +218,5 @@ func (s *shown) print() error {
 		fmt.Fprintln(s.out)
 	}
 	width, _ := term.Columns(s.out)
-	return s.view.writeText(s.out, width, term.Colour(s.out))
+	return s.view.writeText(s.out, width, term.Colour(s.out), s.options.Selection)
 }

@@ -1,10 +1,8 @@
 package bpflist
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,10 +17,7 @@ const (
 	none    = "-"
 )
 
-var (
-	programColumns = columns("ID>", "KIND", "NAME", "RUNS/s>", "AVG ns>", "CORE%>", "NODE%>", "MISSES>", "MEMORY>", "IN MAPS>", "MAPS", "OWNER", "ATTACHED", "PINS")
-	mapColumns     = columns("MAP>", "KIND", "NAME", "ENTRIES>", "MEMORY>", "USED BY>", "INNER MAPS", "KEPT BY")
-)
+var mapColumns = columns("MAP>", "KIND", "NAME", "ENTRIES>", "MEMORY>", "USED BY>", "INNER MAPS", "KEPT BY")
 
 // columns returns the columns with these titles. A trailing ">" aligns a column to the
 // right.
@@ -36,21 +31,17 @@ func columns(titles ...string) (out []page.Column) {
 
 // writeText prints the tables of programs and maps, and the totals. The last column is
 // wrapped at width; 0 disables wrapping.
-func (v *View) writeText(w io.Writer, width int, colour bool) error {
+func (v *View) writeText(w io.Writer, width int, colour bool, shown Selection) error {
 	o := page.Options{Width: width, Colour: colour}
-	t := page.Table{Columns: programColumns}
+	var t page.Table
 	switch {
 	case len(v.Programs) > 0:
-		for i := range v.Programs {
-			t.Row(page.Texts(v.Programs[i].row()...)...)
-		}
+		t = shown.table(v.Programs)
 		t.Line(0, "", term.Plain)
 		v.head(&t, term.Bold)
 	case v.loaded > 0:
-		t = page.Table{}
 		t.Line(0, fmt.Sprintf("%s %s loaded, but none matches the filter", page.Amount(v.loaded, "program"), are(v.loaded)), term.Plain)
 	default:
-		t = page.Table{}
 		t.Line(0, "no program is loaded", term.Plain)
 	}
 	v.notes(&t)
@@ -74,87 +65,10 @@ func (v *View) writeText(w io.Writer, width int, colour bool) error {
 	}
 	for i := range v.Loose {
 		a := &v.Loose[i]
-		whose := slices.DeleteFunc([]string{a.Owner, few(a.Holders, 1), few(a.Pins, 1)}, func(s string) bool { return s == "" })
-		row(&a.Map, strings.Join(whose, ": "))
+		row(&a.Map, joined(a.Owner, few(a.Holders, 1), few(a.Pins, 1)))
 	}
 	fmt.Fprintln(w)
 	return maps.Write(w, o)
-}
-
-// lines returns what fits on a screen of that height: the totals, then the most
-// expensive programs.
-func (v *View) lines(height int) []string {
-	var b strings.Builder // its writes never fail
-	head := page.Table{}
-	v.head(&head, term.Plain)
-	v.notes(&head)
-	_ = head.Write(&b, page.Options{})
-	room := max(1, height-strings.Count(b.String(), "\n")-1)
-	order := slices.Clone(v.Programs)
-	slices.SortStableFunc(order, func(a, b Program) int { return cmp.Compare(b.core(), a.core()) })
-	left := 0
-	if len(order) > room {
-		left = len(order) - max(1, room-1)
-	}
-	rows := page.Table{Columns: programColumns}
-	for i := range order[:len(order)-left] {
-		rows.Row(page.Texts(order[i].row()...)...)
-	}
-	if left > 0 {
-		rows.Line(0, fmt.Sprintf("%d more", left), term.Plain)
-	}
-	_ = rows.Write(&b, page.Options{})
-	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	return lines[:min(len(lines), max(1, height))]
-}
-
-func (p *Program) core() float64 {
-	if p.Rate == nil {
-		return 0
-	}
-	return p.Rate.Core
-}
-
-// row returns a program's cells. A program without a name is shown by its tag.
-func (p *Program) row() []string {
-	name := cmp.Or(p.name(), "tag "+p.Tag)
-	if p.Gone {
-		name += " (went)"
-	}
-	rates := []string{none, none, none, none, whole(p.Misses)}
-	if r := p.Rate; r != nil {
-		rates = []string{count(r.PerSec), none, percent(r.Core), percent(r.Node), whole(r.Misses)}
-		if r.Runs > 0 {
-			rates[1] = count(r.Mean)
-		}
-	}
-	memory, maps := p.maps()
-	whose := slices.DeleteFunc([]string{p.Owner, few(p.Holders, 1)}, func(s string) bool { return s == "" })
-	row := append([]string{whole(p.ID), p.Kind, name}, rates...)
-	return append(row, size(p.Memory), memory, maps, strings.Join(whose, ": "), few(p.Attached, 2), few(p.Pins, 1))
-}
-
-// maps returns the memory of a program's maps and their ids. Shared maps are marked.
-func (p *Program) maps() (memory, words string) {
-	sum, shared, known := int64(0), "", true
-	var ids []string
-	for _, a := range p.Maps {
-		id := whole(a.ID)
-		known = known && a.Memory >= 0 && a.InnerMemory >= 0
-		sum += max(0, a.Memory) + max(0, a.InnerMemory)
-		if a.Shared > 1 {
-			shared = "*"
-			id += "*"
-		}
-		ids = append(ids, id)
-	}
-	if len(ids) > 4 {
-		ids = append(ids[:4], fmt.Sprintf("+%d", len(ids)-4))
-	}
-	if !known {
-		return unknown, strings.Join(ids, " ")
-	}
-	return size(sum) + shared, strings.Join(ids, " ")
 }
 
 // few joins the first items of a list and adds the number of omitted ones.

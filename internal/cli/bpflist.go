@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ func newBPFList(s *app) *cobra.Command {
 	var interval time.Duration
 	var format string
 	var watch bool
+	var shown bpflist.Selection
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List eBPF programs with their owners, CPU time and memory",
@@ -38,7 +40,7 @@ a program must match all of them. It is an error if no loaded program matches.`,
 			}
 			o := bpflist.Options{
 				Filter:   bpfrun.Filter(&choice),
-				Interval: interval, Format: format, Watch: watch,
+				Interval: interval, Format: format, Watch: watch, Selection: shown,
 			}
 			if err := o.Check(); err != nil {
 				return err
@@ -53,6 +55,9 @@ a program must match all of them. It is an error if no loaded program matches.`,
 	set.AddFlags(c.Flags())
 	c.Flags().DurationVar(&interval, "interval", time.Second, "how long to measure; 0: no statistics")
 	formatFlag(c, &format, bpflist.Formats...)
-	c.Flags().BoolVar(&watch, "watch", false, "repeat until Ctrl-C")
+	c.Flags().BoolVar(&watch, "watch", false, "repeat until Ctrl-C; on a terminal < and > change the sort column, r reverses the order, arrows scroll, q quits")
+	c.Flags().StringVar(&shown.Sort, "sort", "", "sort programs by this column (default id, with --watch core)")
+	c.Flags().BoolVar(&shown.Reverse, "reverse", false, "reverse the sort order")
+	c.Flags().StringSliceVar(&shown.Columns, "columns", nil, "show only these columns of text output: "+strings.Join(bpflist.ColumnNames(), ", "))
 	return c
 }

@@ -33,7 +33,7 @@ func (c *choice) Choices() []string { return c.of }
 
 func (c *choice) Set(text string) error {
 	if !slices.Contains(c.of, text) {
-		return option.WrongFlag("format", "unknown format %q (supported: %s)%s", text, strings.Join(c.of, ", "), term.Like(text, c.of))
+		return option.WrongFlag("format", "%s", term.Unknown("format", text, c.of))
 	}
 	*c.value = text
 	return nil

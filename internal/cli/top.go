@@ -2,10 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/live"
 	"github.com/tare-bench/tare/internal/top"
 )
 
@@ -46,6 +48,9 @@ CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is unknown.`,
 			if o.Interval < shortestLook || o.Interval > longestLook {
 				return fmt.Errorf("--interval: %s is not between %s and %s", o.Interval, shortestLook, longestLook)
 			}
+			if err := live.CheckColumns(o.Columns, top.ColumnNames()); err != nil {
+				return err
+			}
 			o.JSON = format == "json"
 			err = top.Run(c.Context(), s.Out, o)
 			if err != nil && c.Context().Err() != nil {
@@ -57,6 +62,7 @@ CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is unknown.`,
 	f := c.Flags()
 	f.DurationVar(&o.Interval, "interval", o.Interval, "time between two samples, also with --once")
 	f.StringVar(&order, "sort", string(top.SortMemory), "memory, cpu, overhead, cache, io or name")
+	f.StringSliceVar(&o.Columns, "columns", nil, "show only these columns: "+strings.Join(top.ColumnNames(), ", "))
 	f.BoolVar(&o.Reverse, "reverse", false, "reverse the order")
 	f.StringVar(&o.Filter, "filter", "", "only sandboxes with this text in a name, an id, a cgroup path or a process name")
 	f.StringVar(&o.Engine, "engine", "", "only sandboxes of this engine or isolation: docker, podman, containerd, cri-o, isula, kubernetes, oci, kata, gvisor, vm; or both, as docker/kata")

@@ -154,8 +154,7 @@ func (l List) CheckFormat(format, name string) error {
 	if of != nil {
 		return fmt.Errorf("format %s is supported by %s only, not by %s; choose another format", format, strings.Join(of, ", "), name)
 	}
-	known := l.FormatNames(name)
-	return fmt.Errorf("there is no format %q here: the formats are %s%s", format, strings.Join(known, ", "), term.Like(format, known))
+	return term.Unknown("format", format, l.FormatNames(name))
 }
 
 // FormatNames returns all report formats of an instrument, or of every instrument if of is "".

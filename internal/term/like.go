@@ -1,6 +1,14 @@
 package term
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
+
+// Unknown returns the error for a word that is not among the known ones.
+func Unknown(what, word string, known []string) error {
+	return fmt.Errorf("unknown %s %q (supported: %s)%s", what, word, strings.Join(known, ", "), Like(word, known))
+}
 
 // Like returns the hint "; did you mean X?" for an unknown word, or "" if no known word is
 // similar. Similar words differ in one letter, or in two but not in the first.

@@ -40,6 +40,7 @@ type collector struct {
 	node   *machineReader
 
 	boxes     []*box
+	names     map[string]string // of the engines, by key of the sandbox; "": unknown
 	groups    map[string]*group // by path
 	processes map[int]*process  // by pid
 

@@ -121,6 +121,7 @@ func (c *collector) arrange(shot *attribution.Snapshot) {
 		pids[m.Pid] = true
 	}
 	c.boxes = slices.DeleteFunc(c.boxes, func(b *box) bool { return len(b.members) == 0 })
+	c.nameSandboxes()
 	for _, b := range c.boxes {
 		b.finish()
 	}

@@ -1,9 +1,11 @@
 package top
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/live"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -51,15 +53,29 @@ type layout struct {
 	left        []string // titles of hidden columns
 }
 
-func layOut(width int, list []Sandbox) layout {
+// name returns the name of the column for --columns.
+func (c *column) name() string { return live.ColumnName(c.title) }
+
+// ColumnNames returns the names of the columns, for --columns.
+func ColumnNames() (names []string) {
+	for i := range columns {
+		names = append(names, columns[i].name())
+	}
+	return names
+}
+
+// layOut returns the requested columns that fit a width.
+func layOut(width int, list []Sandbox, sel *Selection) layout {
 	width = min(max(width, narrowest), widest)
 	for rank := len(columns); ; rank-- {
 		l := layout{width: width, name: width}
 		for _, c := range columns {
-			if c.rank < rank {
+			switch {
+			case len(sel.Columns) > 0 && !slices.Contains(sel.Columns, c.name()):
+			case c.rank < rank:
 				l.columns = append(l.columns, c)
 				l.name -= c.width + 1
-			} else {
+			default:
 				l.left = append(l.left, c.title)
 			}
 		}

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -37,6 +40,56 @@ func TestSandboxIncludesItsGroupsAndShim(t *testing.T) {
 			check.That(t, near(v.Sum.CPU, 0.375) && v.Count == 1 && v.Interval == 2, "sum %+v of %d over %g s", v.Sum, v.Count, v.Interval)
 		})
 	}
+}
+
+func TestSandboxesAreShownByTheNameOfTheirEngine(t *testing.T) {
+	bundle := func(text string) map[string]string { return map[string]string{"/proc/7/cwd/config.json": text} }
+	shim, conmon := []string{"containerd-shim-runc-v2"}, func(name string) []string { return []string{"conmon", "-c", hexID, "-n", name} }
+	for claim, c := range map[string]struct {
+		role  record.Role
+		args  []string
+		pod   string
+		files map[string]string
+		want  string
+	}{
+		"a container by conmon's argument":       {record.RoleMonitor, conmon("web"), "", nil, "web"},
+		"a pod of CRI-O by conmon's argument":    {record.RoleMonitor, conmon("k8s_POD_web-3_shop_0f2e_0"), "0f2e", nil, "shop/web-3"},
+		"a container is not the name of its pod": {record.RoleMonitor, conmon("web"), "0f2e", nil, ""},
+		"conmon without a name":                  {record.RoleMonitor, []string{"conmon", "-n"}, "", nil, ""},
+		"a pod by its shim's bundle": {record.RoleShim, shim, "0f2e",
+			bundle(`{"annotations":{"io.kubernetes.cri.sandbox-name":"web-3","io.kubernetes.cri.sandbox-namespace":"shop"}}`), "shop/web-3"},
+		"a container of nerdctl": {record.RoleShim, shim, "", bundle(`{"annotations":{"nerdctl/name":"db"}}`), "db"},
+		"a container of Docker in any data-root": {record.RoleShim, shim, "", map[string]string{
+			"/proc/7/cwd/config.json":   `{"mounts":[{"destination":"/proc","source":"proc"},{"destination":"/etc/hostname","source":"/data/c/ab/hostname"}]}`,
+			"/data/c/ab/config.v2.json": `{"Name":"/db"}`}, "db"},
+		"no bundle":                      {record.RoleShim, shim, "", nil, ""},
+		"a bundle that is not JSON":      {record.RoleShim, shim, "", bundle(`root:x:0`), ""},
+		"a bundle of more than a MiB":    {record.RoleShim, shim, "", bundle(strings.Repeat(" ", 1<<20) + `{"annotations":{"nerdctl/name":"db"}}`), ""},
+		"a process that is not the shim": {record.RoleWorkload, conmon("web"), "", bundle(`{"annotations":{"nerdctl/name":"db"}}`), ""},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			f := newFixture(t, true)
+			for name, text := range c.files {
+				f.write(name, text)
+			}
+			one := member{Member: attribution.Member{Role: c.role, Process: &attribution.Process{Args: c.args}}}
+			one.Pid = 7
+			check.Equal(t, "name", f.open(config{}).engineName(&box{Sandbox: Sandbox{Pod: c.pod}, members: []member{one}}), c.want)
+		})
+	}
+}
+
+func TestAFIFOForABundleDoesNotBlock(t *testing.T) {
+	f := newFixture(t, true)
+	f.write("/proc/7/cwd/other", "")
+	must.OK(t, unix.Mkfifo(filepath.Join(f.root, "/proc/7/cwd/config.json"), 0o644))
+	check.Equal(t, "name", f.open(config{}).bundleName(7), "")
+}
+
+func TestColumnsAreChosenByName(t *testing.T) {
+	f, _ := docker(t, true)
+	text := f.pass(f.open(config{}), 0).text(&Selection{Columns: []string{"io", "procs"}}, 80, false)
+	check.Contains(t, "titles", strings.Join(strings.Fields(text), " "), "SANDBOX IO/s PROCS")
 }
 
 func TestZombieIsNotCounted(t *testing.T) {

@@ -193,7 +193,7 @@ func (s *screen) frame(width, height int) []string {
 			lines = append(lines, style.Paint(cut(text, width), s.colour))
 		}
 	}
-	l := layOut(width, s.shown)
+	l := layOut(width, s.shown, &s.sel)
 	switch {
 	case s.help:
 		return helpText(width, height, l.left)

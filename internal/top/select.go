@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // Sort is a sort order of sandboxes.
@@ -27,7 +29,7 @@ func ParseSort(text string) (Sort, error) {
 	if s := Sort(text); slices.Contains(sorts, s) {
 		return s, nil
 	}
-	return "", fmt.Errorf("invalid sort order %q (supported: %s)", text, strings.Trim(strings.ReplaceAll(fmt.Sprint(sorts), " ", ", "), "[]"))
+	return "", term.Unknown("sort order", text, strings.Fields(strings.Trim(fmt.Sprint(sorts), "[]")))
 }
 
 // Engines and isolations of sandboxes.
@@ -55,8 +57,9 @@ func ParseEngine(text string) (string, error) {
 type Selection struct {
 	Sort    Sort // "" means SortMemory
 	Reverse bool
-	Filter  string // part of a name, id, cgroup path or process name, in any case
-	Engine  string // "docker", "kata", "docker/kata"
+	Columns []string // by name; empty: all that fit
+	Filter  string   // part of a name, id, cgroup path or process name, in any case
+	Engine  string   // "docker", "kata", "docker/kata"
 }
 
 // of returns the selected sandboxes in order.

@@ -94,7 +94,7 @@ func (v *view) text(sel *Selection, width int, when bool) string {
 	if text := v.nothing(shown); text != "" {
 		return strings.Join(append(lines, text), "\n") + "\n"
 	}
-	l := layOut(width, shown)
+	l := layOut(width, shown, sel)
 	lines = append(lines, l.heading(sel))
 	for i := range shown {
 		lines = append(lines, l.sandbox(&shown[i], ""))

@@ -84,7 +84,7 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 	case before == "podman+api":
 		return nil, false, fmt.Errorf("target %q: podman's service is weighed as docker: docker --docker-host unix:///run/podman/podman.sock", name)
 	default:
-		return nil, false, fmt.Errorf("target %q: unknown engine %q (supported: %s)%s", name, before, strings.Join(setting.EngineNames, ", "), term.Like(before, setting.EngineNames))
+		return nil, false, fmt.Errorf("target %q: %w", name, term.Unknown("engine", before, setting.EngineNames))
 	}
 	if runtime == "" {
 		found, err := e.runtimes(ctx, s.engine(name))
