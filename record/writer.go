@@ -128,14 +128,14 @@ func (w *Writer) admit(word Type) error {
 // append writes a whole line in a single call, so being killed between calls leaves no incomplete
 // line.
 func (w *Writer) append(text []byte) error {
-	var n int
 	var err error
-	if w.encoder != nil {
-		if n, err = w.encoder.Write(text); err == nil {
-			err = w.encoder.Flush()
+	if w.encoder == nil {
+		var n int
+		if n, err = w.out.Write(text); err == nil && n < len(text) {
+			err = io.ErrShortWrite
 		}
-	} else if n, err = w.out.Write(text); err == nil && n < len(text) {
-		err = io.ErrShortWrite
+	} else if _, err = w.encoder.Write(text); err == nil {
+		err = w.encoder.Flush()
 	}
 	if w.keep(err); err != nil {
 		return w.err

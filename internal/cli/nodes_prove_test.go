@@ -77,7 +77,7 @@ func TestThousandRecordsAreServed(t *testing.T) {
 	get := func(url, want string) {
 		t.Helper()
 		began := time.Now()
-		answer := must.Get(client.Get(url))(t)
+		answer := must.Get(client.Get(url))(t) //nolint:bodyclose // closed below
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || !strings.Contains(string(text), want) {

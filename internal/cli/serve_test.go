@@ -43,8 +43,8 @@ func TestServeShowsAFolderUntilInterrupted(t *testing.T) {
 		if !strings.HasPrefix(at, "http://127.0.0.1:") || (test.query == "") != strings.Contains(at, "?token=") {
 			t.Errorf("%s: printed as %q", name, at)
 		}
-		jar, _ := cookiejar.New(nil) // never fails
-		answer := must.Get((&http.Client{Jar: jar}).Get(at + test.query))(t)
+		jar, _ := cookiejar.New(nil)                                         // never fails
+		answer := must.Get((&http.Client{Jar: jar}).Get(at + test.query))(t) //nolint:bodyclose // closed below
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || answer.Request.URL.RawQuery != "" || !strings.Contains(string(text), "docker-runc.jsonl") {

@@ -136,6 +136,7 @@ func DefaultsOfMemory() Options {
 	return o
 }
 
+// Declare declares the options of load, quota and memory.
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	option.Text(s, &o.Case, "case", "a load on programs, the question whose limit pays for them, or what services cost in memory",
@@ -170,19 +171,19 @@ func (o *Options) Declare(s *option.Set) {
 }
 
 // Declare declares the options that select programs.
-func (o *Choice) Declare(s *option.Set) {
+func (c *Choice) Declare(s *option.Set) {
 	texts := option.ListOf(option.TextOf[string]())
-	option.Bool(s, &o.Kmesh, "kmesh", "the programs of Kmesh, recognized by their pins and maps", option.OmitEmpty)
-	option.Var(s, &o.Names, "names", "programs whose short or full name matches a glob: cgroup_*", texts,
+	option.Bool(s, &c.Kmesh, "kmesh", "the programs of Kmesh, recognized by their pins and maps", option.OmitEmpty)
+	option.Var(s, &c.Names, "names", "programs whose short or full name matches a glob: cgroup_*", texts,
 		option.OmitEmpty, option.Flag("name"), option.AtMost(maxChosen), option.Must(pattern))
-	option.Var(s, &o.Pins, "pins", "the program pinned at this path, or all in this directory", option.Repeated(texts),
+	option.Var(s, &c.Pins, "pins", "the program pinned at this path, or all in this directory", option.Repeated(texts),
 		option.OmitEmpty, option.Flag("pin"), option.AtMost(maxChosen), option.Must(rooted))
-	option.Var(s, &o.Cgroups, "cgroups", "programs attached to this cgroup v2 directory", option.Repeated(texts),
+	option.Var(s, &c.Cgroups, "cgroups", "programs attached to this cgroup v2 directory", option.Repeated(texts),
 		option.OmitEmpty, option.Flag("cgroup"), option.AtMost(maxChosen), option.Must(rooted))
-	option.Var(s, &o.Owners, "owners", "programs of an owner that bpf list names (kmesh, cilium, systemd), or held by a process, by its name or pid",
+	option.Var(s, &c.Owners, "owners", "programs of an owner that bpf list names (kmesh, cilium, systemd), or held by a process, by its name or pid",
 		option.ListOf(option.Written(func(s string) (Owner, error) { return Owner(s), nil }, nil, option.Schema{"type": []string{"string", "integer"}})),
 		option.OmitEmpty, option.Flag("owner"), option.AtMost(maxChosen), option.Must(owner))
-	option.Var(s, &o.IDs, "ids", "the program with this id", option.ListOf(option.Integer),
+	option.Var(s, &c.IDs, "ids", "the program with this id", option.ListOf(option.Integer),
 		option.OmitEmpty, option.Flag("id"), option.AtMost(maxChosen), option.Bounds(1, 1<<32-1, "an id"))
 }
 

@@ -90,6 +90,7 @@ func OpenFast(root machine.Root) (*Fast, error) {
 	return f, nil
 }
 
+// Close closes the open files.
 func (f *Fast) Close() {
 	for i, fd := range f.files {
 		if fd >= 0 {

@@ -71,6 +71,7 @@ func (r *Reader) Open(pid int) (Dir, error) {
 	return Dir{r, fd, path}, nil
 }
 
+// Close closes the directory.
 func (d Dir) Close() { unix.Close(d.fd) }
 
 // MaxPid is PID_MAX_LIMIT of linux/threads.h.

@@ -36,6 +36,7 @@ func Of(root machine.Root) (*Reader, error) {
 	return &Reader{root: root, processes: attribution.Reader{Root: root}, groups: groups}, nil
 }
 
+// Close closes the cgroup files that the reader keeps open.
 func (s *Reader) Close() { s.groups.Close() }
 
 // Settle waits until the node's memory in use is stable: it varies by at most calm over

@@ -99,7 +99,7 @@ func TestCommandsRunInEveryTarget(t *testing.T) {
 
 func TestLimitsAreSetOrAbsent(t *testing.T) {
 	for name, limits := range map[string]subject.Limits{
-		"CPU limit only":              {CPU: 0.5},
+		"CPU limit only":                  {CPU: 0.5},
 		"memory with PIDs and CPU shares": {Memory: 256 << 20, Pids: 100, CPUShares: 512},
 	} {
 		t.Run(name, func(t *testing.T) {

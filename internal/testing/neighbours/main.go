@@ -47,7 +47,7 @@ const (
 // roles maps the name of a process of this binary to its function.
 var roles = map[string]func(){
 	"busy": func() {
-		for {
+		for { //nolint:staticcheck // a busy loop on purpose
 		}
 	},
 	"writer": write,

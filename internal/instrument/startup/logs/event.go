@@ -16,6 +16,7 @@ import "github.com/tare-bench/tare/record"
 // Form identifies the writer of a line, as detected from the line's format.
 type Form uint8
 
+// Writers of logs.
 const (
 	Unknown    Form = iota
 	Kata            // the Go runtime, its shim, or Kata 1.x's kata-runtime: logfmt

@@ -30,7 +30,7 @@ func (s *source) glogLine(b []byte, c carrier, long bool) {
 	if !ok || when == 0 {
 		return
 	}
-	e := s.event(s.klogForm(c.ident, at, message))
+	e := s.event(s.klogForm(c.ident, message))
 	e.Time, e.Level, e.Program, e.Pid, e.Cut = when, level(b[:1]), c.ident, c.pid, long || !complete
 	at = bytes.TrimLeft(at, " ")
 	if pid := pidOf(at); pid > 0 {
@@ -57,7 +57,7 @@ func podIn(b []byte) []byte {
 
 // klogForm returns the writer of a klog line: kubelet, under any program name, or
 // runsc. Structured messages of kubelet begin with a quote.
-func (s *source) klogForm(ident, at, message []byte) Form {
+func (s *source) klogForm(ident, message []byte) Form {
 	if form, ok := programOf(ident); ok && form == Kubelet || len(ident) == 0 && (bytes.HasPrefix(message, []byte{'"'}) || s.engine == Kubelet) {
 		return Kubelet
 	}
