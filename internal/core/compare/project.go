@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/perf/benchproc"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // grid is figures by table, row and column.
@@ -69,12 +71,38 @@ func (c *Comparison) project(o Options) (*grid, error) {
 			}
 		}
 	}
+	if len(g.cells) == 0 {
+		if err := c.unknownQuantity(o.Filter); err != nil {
+			return nil, err
+		}
+	}
 	benchproc.SortKeys(g.tables)
 	benchproc.SortKeys(g.cols)
 	for _, rows := range g.rows {
 		benchproc.SortKeys(rows)
 	}
 	return g, nil
+}
+
+// quantityOf matches the name of a quantity in a filter.
+var quantityOf = regexp.MustCompile(`\bquantity:"?([\w.-]+)`)
+
+// unknownQuantity returns an error if a filter names a quantity that no figure has.
+func (c *Comparison) unknownQuantity(filter string) error {
+	var known []string
+	for _, run := range c.runs {
+		for i := range run.Figures {
+			known = append(known, run.Figures[i].Quantity)
+		}
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, name := range quantityOf.FindAllStringSubmatch(filter, -1) {
+		if !slices.Contains(known, name[1]) {
+			return term.Unknown("quantity", name[1], known)
+		}
+	}
+	return nil
 }
 
 // labels returns the label keys of all figures in order of appearance.
