@@ -27,7 +27,7 @@ var programColumns = []column{
 	{"KIND", false, words(func(p *Program) string { return p.Kind })},
 	{"NAME", false, words((*Program).label)},
 	{"RUNS/s", true, rated(func(r *Rate) (string, float64) { return count(r.PerSec), r.PerSec })},
-	{"AVG ns", true, rated(func(r *Rate) (string, float64) { return mean(r), r.Mean })},
+	{"AVG ns", true, rated(mean)},
 	{"CORE%", true, rated(func(r *Rate) (string, float64) { return percent(r.Core), r.Core })},
 	{"NODE%", true, rated(func(r *Rate) (string, float64) { return percent(r.Node), r.Node })},
 	{"MISSES", true, func(p *Program) (string, float64) { return whole(p.misses()), float64(p.misses()) }},
@@ -114,11 +114,11 @@ func (p *Program) label() string {
 	return name
 }
 
-func mean(r *Rate) string {
+func mean(r *Rate) (string, float64) {
 	if r.Runs == 0 {
-		return none
+		return none, math.NaN()
 	}
-	return count(r.Mean)
+	return count(r.Mean), r.Mean
 }
 
 // misses returns the misses of the interval, or those since loading if there is none.

@@ -55,7 +55,7 @@ objects with another owner are left alone.`,
 			if err := set.Finish(c.Context()); err != nil {
 				return err
 			}
-			left, live, err := workspace.Leftovers(workspace.DefaultRoots())
+			left, live, err := workspace.LeftoversOfEnded(workspace.DefaultRoots())
 			if err != nil {
 				return err
 			}

@@ -140,6 +140,9 @@ func (s *app) newRecord(path string, write func(w *record.Writer, at string) err
 	if err := checkRecordName(path); err != nil {
 		return err
 	}
+	if err := refuseForeignLink(path); err != nil { // before a folder is made
+		return err
+	}
 	at := path
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		dir, err := os.MkdirTemp(filepath.Dir(path), record.Hidden+"*")

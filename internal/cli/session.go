@@ -291,6 +291,9 @@ func (s *app) createRecord(path, experiment, id string) (*record.Writer, string,
 		if err != nil {
 			return nil, "", fmt.Errorf("find the records folder: %w; name a file with -o FILE", err)
 		}
+		if err := refuseForeignLink(dir); err != nil {
+			return nil, "", err
+		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, "", fmt.Errorf("create the records folder: %w; name a file with -o FILE", err)
 		}

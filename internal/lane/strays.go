@@ -15,7 +15,8 @@ const strayPatience = 5 * time.Second
 // endStrays kills orphans of commands. A lane is their subreaper, so its children at the
 // close of the pool are orphans, not containers that a session knows.
 func (p *Pool) endStrays() {
-	for end := time.Now().Add(strayPatience); time.Now().Before(end); {
+	pause := 5 * time.Millisecond
+	for end := time.Now().Add(strayPatience); time.Now().Before(end); pause *= 2 {
 		strays := p.children()
 		if len(strays) == 0 {
 			return
@@ -32,7 +33,7 @@ func (p *Pool) endStrays() {
 		}
 		// Their children become children of the lanes. On a busy machine it takes a while
 		// until a killed process has ended.
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(min(pause, strayPatience/10)) // a scan of /proc is not free
 	}
 }
 

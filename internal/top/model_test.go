@@ -58,7 +58,7 @@ func TestSandboxesAreShownByTheNameOfTheirEngine(t *testing.T) {
 		"conmon without a name":                  {record.RoleMonitor, []string{"conmon", "-n"}, "", nil, ""},
 		"a pod by its shim's bundle": {record.RoleShim, shim, "0f2e",
 			bundle(`{"annotations":{"io.kubernetes.cri.sandbox-name":"web-3","io.kubernetes.cri.sandbox-namespace":"shop"}}`), "shop/web-3"},
-		"a container of nerdctl": {record.RoleShim, shim, "", bundle(`{"annotations":{"nerdctl/name":"db"}}`), "db"},
+		"a container of nerdctl": {record.RoleShim, shim, "", bundle(`{"annotations":{"nerdctl/name":"db"},"mounts":[{"destination":"/etc/hostname","source":"/n/hostname"}]}`), "db"},
 		"a container of Docker in any data-root": {record.RoleShim, shim, "", map[string]string{
 			"/proc/7/cwd/config.json":   `{"mounts":[{"destination":"/proc","source":"proc"},{"destination":"/etc/hostname","source":"/data/c/ab/hostname"}]}`,
 			"/data/c/ab/config.v2.json": `{"Name":"/db"}`}, "db"},
@@ -74,7 +74,10 @@ func TestSandboxesAreShownByTheNameOfTheirEngine(t *testing.T) {
 			}
 			one := member{Member: attribution.Member{Role: c.role, Process: &attribution.Process{Args: c.args}}}
 			one.Pid = 7
-			check.Equal(t, "name", f.open(config{}).engineName(&box{Sandbox: Sandbox{Pod: c.pod}, members: []member{one}}), c.want)
+			b := &box{Sandbox: Sandbox{Pod: c.pod}, members: []member{one}}
+			check.Equal(t, "name", f.open(config{}).engineName(b), c.want)
+			one.NSpid = []int{7, 1}
+			check.Equal(t, "name by a process of a container", f.open(config{}).engineName(b), "")
 		})
 	}
 }

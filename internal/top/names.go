@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,23 +10,25 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
 
-// largestBundle bounds the size of a file with a sandbox's name.
-const largestBundle = 1 << 20 // bytes
+// Limits of a file with a sandbox's name, and of the name.
+const (
+	largestBundle = 1 << 20 // bytes
+	longestName   = 256
+)
 
-// nameSandboxes replaces ids by the names of the engines. A name is looked up once.
+// nameSandboxes replaces ids by the names of the engines. A name that was found is kept.
 func (c *collector) nameSandboxes() {
 	names := map[string]string{}
 	for _, b := range c.boxes {
-		name, known := c.names[b.key]
-		if !known {
-			name = c.engineName(b)
-		}
-		if names[b.key] = name; name != "" {
-			b.Name = name
+		name := cmp.Or(c.names[b.key], c.engineName(b))
+		if name != "" {
+			names[b.key], b.Name = name, name[:min(len(name), longestName)]
 		}
 	}
 	c.names = names
@@ -37,8 +40,13 @@ var kubeletName = regexp.MustCompile(`^k8s_[^_]+_([^_]+)_([^_]+)_[^_]+_\d+$`)
 
 // engineName returns the engine's name of a sandbox: NAMESPACE/POD, or a container's name, from
 // the arguments of conmon or from the bundle, in which a shim runs. It returns "" if unknown.
+// A process in a pid namespace of its own is no engine's: a container can start a program with
+// the name of a shim.
 func (c *collector) engineName(b *box) string {
 	for _, m := range b.members {
+		if len(m.NSpid) > 1 {
+			continue
+		}
 		switch m.Role {
 		case record.RoleMonitor:
 			at := slices.Index(m.Args, "-n")
@@ -70,20 +78,23 @@ func (c *collector) bundleName(pid int) string {
 	if pod := bundle.Annotations["io.kubernetes.cri.sandbox-name"]; pod != "" {
 		return bundle.Annotations["io.kubernetes.cri.sandbox-namespace"] + "/" + pod
 	}
+	if name := bundle.Annotations["nerdctl/name"]; name != "" {
+		return name
+	}
 	for _, m := range bundle.Mounts { // Docker keeps the name next to the container's hostname
-		if m.Destination == "/etc/hostname" {
+		if m.Destination == "/etc/hostname" && filepath.IsAbs(m.Source) {
 			var docker struct{ Name string }
 			c.readJSON(filepath.Join(filepath.Dir(m.Source), "config.v2.json"), &docker)
 			return strings.TrimPrefix(docker.Name, "/")
 		}
 	}
-	return bundle.Annotations["nerdctl/name"]
+	return ""
 }
 
 // readJSON reads a foreign file. It leaves the value unset on errors, because a sandbox can do
 // without a name.
 func (c *collector) readJSON(path string, into any) {
-	f, err := machine.OpenPlain(string(c.cfg.Root)+path, 0)
+	f, err := machine.OpenPlain(string(c.cfg.Root)+path, unix.O_NOFOLLOW)
 	if err != nil {
 		return
 	}

@@ -107,19 +107,26 @@ func readMark(dir, id string) (boot string, is, alive bool) {
 	line, _, _ := strings.Cut(rest, "\n")
 	boot, _ = strings.CutPrefix(line, "boot ")
 	// A shared lock, so that two readers do not mistake each other for the run.
-	return boot, true, errors.Is(tryLock(f, unix.LOCK_SH), unix.EWOULDBLOCK)
+	return boot, true, errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// lockPatience bounds the wait for the lock of a run that was killed. A process that it was
-// just starting has a copy of the lock until it executes its program.
-const lockPatience = time.Second
+// patience bounds the wait for the locks of a run that was killed. A process that it was just
+// starting has copies of the locks until it executes its program.
+const patience = time.Second
 
-// tryLock locks a file. It returns EWOULDBLOCK if another process has the lock.
-func tryLock(f *os.File, how int) error {
-	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
-		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
-			return err
-		}
+// retry calls try until it reports that no other run has a lock, for a second at most.
+func retry(try func() (free bool)) {
+	for end := time.Now().Add(patience); !try() && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// LeftoversOfEnded is [Leftovers] for a caller that removes them: it waits a second for runs
+// that were killed just now.
+func LeftoversOfEnded(roots Roots) (left []Leftover, live []string, err error) {
+	retry(func() bool {
+		left, live, err = Leftovers(roots)
+		return err != nil || len(live) == 0
+	})
+	return left, live, err
 }

@@ -84,7 +84,11 @@ func New(roots Roots) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open tare's lock: %w", err)
 	}
-	if err := tryLock(lock, unix.LOCK_EX); err != nil {
+	retry(func() bool {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		return !errors.Is(err, unix.EWOULDBLOCK)
+	})
+	if err != nil {
 		holder := make([]byte, 128)
 		n, _ := lock.Read(holder)
 		lock.Close()

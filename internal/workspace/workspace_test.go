@@ -90,8 +90,9 @@ func TestKilledRunIsDeadOnceItsLastChildHasStarted(t *testing.T) {
 	child.ExtraFiles = append(slices.Clone(r.marks), r.lock)
 	must.OK(t, child.Start())
 	r.release() // as if killed
-	if is, alive := marked(r.stateDir(), r.ID); !is || alive {
-		t.Errorf("is %v, alive %v", is, alive)
+	left, live, err := LeftoversOfEnded(r.roots)
+	if err != nil || !has(left, r.ID) || len(live) > 0 {
+		t.Errorf("left %v, live %v, %v", left, live, err)
 	}
 	next := start(t, r.roots)
 	must.OK(t, child.Wait())

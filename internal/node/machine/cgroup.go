@@ -43,7 +43,7 @@ func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Contro
 func (h Hierarchy) Below(group string) (dir string, ok bool) {
 	top := strings.TrimSuffix(path.Clean(h.Root), "/") + "/"
 	dir, ok = strings.CutPrefix(strings.TrimSuffix(path.Clean(group), "/")+"/", top)
-	return path.Clean(dir), ok && path.IsAbs(group) && !strings.Contains(h.Root+group, "..") // ".." leads out of the cgroup namespace
+	return path.Clean(dir), ok && path.IsAbs(group) && !slices.Contains(strings.Split(h.Root+"/"+group, "/"), "..") // ".." leads out of the cgroup namespace
 }
 
 // Upwards iterates over a group and its ancestors, with their folders. It ends at the

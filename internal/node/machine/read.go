@@ -80,15 +80,21 @@ func (r Root) ThreadFile(name string, limit int) ([]byte, error) {
 	return data, err
 }
 
-// OpenPlain opens a foreign file for reading, with flags such as O_NOFOLLOW. It never
-// blocks, and fails if it is not a regular file.
+// OpenPlain opens a foreign file for reading, with flags such as O_NOFOLLOW. It fails if the
+// file is not regular. It never blocks, and never reaches the driver of a device: the file is
+// opened only after a look at its type.
 func OpenPlain(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|flags, 0)
+	look, err := os.OpenFile(path, unix.O_PATH|flags, 0)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is not a regular file", path), err, f.Close())
+	defer look.Close()
+	if info, err := look.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is not a regular file", path), err)
+	}
+	f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", look.Fd()), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: errors.Unwrap(err)}
 	}
 	return f, nil
 }
