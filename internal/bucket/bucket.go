@@ -2,8 +2,8 @@
 // it. The store, region and keys come from the same environment and files as for the AWS
 // CLI, so they are not in a command line, a plan or a record.
 //
-// Data from a store is untrusted: only objects whose keys are valid file names below one
-// folder are downloaded. Their number, size and time are limited.
+// Data from a store is untrusted. Only objects with valid file names below one folder are
+// downloaded. Their number, their size and the time are limited.
 package bucket
 
 import (

@@ -85,8 +85,8 @@ func (s *app) ahead(ctx context.Context, measures []plan.Measure, quiet, yes boo
 	return s.ask(ctx, fmt.Sprintf("the plan %s; more than 20 GB or one hour needs confirmation", said(sum)))
 }
 
-// whom returns the targets of a measure and how to reach them. It returns false if the
-// measure has no targets.
+// whom returns the targets that a measure selects, with the settings to connect to them. It
+// returns false for a measure without that option.
 func whom(o option.Options) (c selection, ok bool) {
 	w, ok := o.(interface{ Weighed() *terms.Whom })
 	if ok {

@@ -74,8 +74,8 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 			if *name != f.Name {
 				continue
 			}
-			// Compare with the target that the plan names, or with the same one over
-			// another client.
+			// Comparisons that name this target use the same engine and runtime over another
+			// client, if available.
 			if *name = otherWay(f.Name, targets); *name == "" {
 				level = finding.Warning
 				message += "; comparisons that name it, such as the VS columns, are with the baseline instead"

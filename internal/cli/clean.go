@@ -72,8 +72,9 @@ objects with another owner are left alone.`,
 				} else if err != nil {
 					err = fmt.Errorf("%w\n%s", err, unasked(&left[i]))
 				}
-				// The run's folder records where its containers are, so it is removed last,
-				// after a second check. Its own removal checks twice.
+				// The run's folder lists the engines that have its containers. It is
+				// therefore removed last, after a second check of engines and sandboxes.
+				// Remove itself checks the machine twice.
 				if err == nil && !dryRun && !forget { // unavailable engines were already reported
 					err = lookAgain(ctx, &left[i], reach.Engines)
 				}

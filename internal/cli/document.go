@@ -252,8 +252,8 @@ func flagsOf(all []instrument.Judged) (items []page.Item) {
 	return items
 }
 
-// leave writes a record with the reason for a measure that has none, since a document needs
-// a record of every measure.
+// leave writes a record for a measure that was not run, because a document needs a record of
+// every measure. The record has the reason instead of measurements.
 func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why error) error {
 	if _, err := os.Stat(out.record); err == nil {
 		return nil // the record has measurements, perhaps those of another run

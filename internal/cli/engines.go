@@ -36,13 +36,14 @@ func checkEngines(engines terms.Engines) error {
 type made struct {
 	Name   string            `json:"name"`
 	Engine subject.Engine    `json:"engine"`
-	Env    map[string]string `json:"env,omitempty"` // environment by which the engine was found
+	Env    map[string]string `json:"env,omitempty"` // variables with which the client found the engine
 }
 
 const madeFile = "engines.json"
 
-// foundBy lists prefixes of the variables by which the engines' clients find daemons,
-// storage and configuration. tare clean may run with other values.
+// foundBy lists name prefixes of environment variables. Clients of engines use these
+// variables to find daemons, storage and configuration. tare clean may run with other values
+// of them.
 var foundBy = []string{"DOCKER_", "CONTAINER_", "CONTAINERS_", "STORAGE_", "REGISTRIES_", "XDG_", "CONTAINERD_", "ISULAD_", "KUBECONFIG"}
 
 func surroundings() map[string]string {
@@ -103,8 +104,8 @@ func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Eng
 	return run.Keep(madeFile, b)
 }
 
-// sweep removes what a killed run left on engines, or only lists it. Addresses are those of
-// the run unless now overrides them.
+// sweep removes what a killed run left on engines, or only lists it. It uses the addresses
+// of the run, except those that now overrides.
 func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun bool) ([]string, error) {
 	b, err := l.Kept(madeFile)
 	if err != nil {
@@ -136,7 +137,8 @@ func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun
 			}
 		})
 	}
-	// An engine may have forgotten an operation that still runs or that left something.
+	// An operation that the engine no longer reports may still run, or may have left
+	// objects.
 	lines, err := engine.NewFlight(l.RunID, strings.Fields(string(ids))...).Settle(ctx, dryRun)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("run %s: %w", l.RunID, err))

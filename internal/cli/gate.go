@@ -176,7 +176,8 @@ func gateSelf(ctx context.Context, s *app, o *gateOptions, target string, out ou
 	return nil
 }
 
-// again measures the targets of a record several times, as additional earlier records.
+// again measures the targets of a record several times. The results count as additional
+// earlier records.
 func (o *gateOptions) again(ctx context.Context, s *app, base *compare.Run, out outputFlags) error {
 	l := lifecycle.Defaults()
 	if err := instrument.ReadPlan(&base.Header, lifecycle.Name, &l); err != nil {

@@ -83,7 +83,7 @@ func holdsRecord(path string) (bool, error) {
 	return bytes.HasPrefix(head[:n], []byte(`{"type":"header"`)) || bytes.HasPrefix(head[:n], []byte("\x28\xb5\x2f\xfd")), nil // RFC 8878, 3.1.1
 }
 
-// writeInto writes to a file with no content to lose, such as /dev/stdout.
+// writeInto writes to a file that has no content to overwrite, such as /dev/stdout.
 func writeInto(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

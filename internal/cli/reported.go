@@ -23,12 +23,12 @@ const (
 // toReport are the options of a report.
 type toReport struct {
 	outputFlags
-	over  string // label that a report over all records groups by; "": node, if there are many
+	over  string // label to group a report over all records by; "": node, if there are many nodes
 	alone bool   // only the report is requested
 }
 
-// reported is the content of a report: whole records for a page each, only figures for
-// programs, or aggregates of many nodes.
+// reported is the content of a report. It has whole records (one page each), figures only
+// (for programs), or aggregates over many nodes.
 type reported struct {
 	toReport
 	all       []instrument.Judged
@@ -46,7 +46,7 @@ func (o *toReport) programs() bool {
 	return ok && o.alone
 }
 
-// kept is the data kept of a judged record after it was read.
+// kept is the part of a judged record that stays in memory.
 type kept struct {
 	of            *record.Part
 	whole         instrument.Judged

@@ -25,12 +25,13 @@ type laneCost struct {
 
 const mib = 1 << 20
 
-// Needs of one lane while all others run their operation too, for runtimes and for engines.
-// The values are rounded up from measurements with 100 lanes on a machine with 2 CPUs: most
-// tasks and least available memory. Versions: Linux 6.18; runc 1.1, crun 1.8, gVisor of
-// 2026, Docker 20.10, Podman 4.3, containerd 1.6, CRI-O 1.34. Kata's value is an idle
-// sandbox of Kata 4.1 with QEMU: the memory that its guest touched. Other runtimes count as
-// runc, which has the most own processes. The command line of iSulad counts as Podman's.
+// Needs of one lane of a runtime or an engine, while all other lanes run their operation
+// too. The values are rounded up from measurements with 100 lanes on a machine with 2 CPUs:
+// the highest number of tasks and the lowest available memory. Versions: Linux 6.18; runc
+// 1.1, crun 1.8, gVisor of 2026, Docker 20.10, Podman 4.3, containerd 1.6, CRI-O 1.34.
+// Kata's value is an idle sandbox of Kata 4.1 with QEMU: the memory that its guest touched.
+// Other runtimes get the values of runc, which has the most processes of its own. iSulad's
+// command line gets those of Podman's.
 var (
 	runtimeNeed = map[string]laneCost{"host": {3, 1 * mib}, "floor": {3, 1 * mib}, "runc": {15, 8 * mib}, "crun": {5, 3 * mib}, "runsc": {30, 40 * mib}, "kata": {60, 384 * mib}}
 	engineNeed  = map[string]laneCost{"docker": {25, 30 * mib}, "containerd": {10, 6 * mib}, "cri": {15, 10 * mib}, "podman": {12, 16 * mib}, "isula": {12, 16 * mib}}
@@ -83,12 +84,13 @@ func roomHere() (r room, err error) {
 	return r, nil
 }
 
-// manyLanes is the number of lanes from which their needs are always printed.
+// manyLanes is the smallest number of lanes whose needs are always printed.
 const manyLanes = 200
 
-// fits returns what the given number of lanes needs on the most demanding target, and which
-// of that the machine lacks. Targets run one after the other. said is empty if the needs
-// are small.
+// fits returns two texts about the most demanding target. said is what the given number of
+// lanes needs on it. lacks is the part of these needs that exceeds the capacity of the
+// machine. Targets run one after the other, so their needs do not add up. said is empty if
+// the needs are small.
 func (r room) fits(targets []record.Target, lanes int) (said, lacks string) {
 	var most record.Target
 	var n laneCost

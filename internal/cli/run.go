@@ -109,7 +109,7 @@ func (s *app) planText(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := s.lines().NewReader(bytes.NewReader(text)) // the error matters less than the first line, which is the header
+	r := s.lines().NewReader(bytes.NewReader(text)) // only the first line is needed: the header of a record
 	defer r.Close()                                 //nolint:errcheck // nothing was written
 	line, err := r.Next()
 	switch header, is := line.(*record.Header); {

@@ -32,17 +32,17 @@ import (
 type weighing struct {
 	experiment string
 	engines    terms.Engines
-	steady     bool               // its times are so fine that lanes are settled first
-	metered    bool               // it attributes memory and CPU time to processes
+	steady     bool               // call lane.Settle first, because its times are short
+	metered    bool               // attribute memory and CPU time to processes
 	lanes      int                // maximum number of lanes at once
 	workload   *setting.Workload  // workload of the targets; nil or empty: the probe
 	beside     []setting.Workload // images of neighbours
 	cache      terms.Cache        // state of the page cache before each timed operation
-	// targets finds the targets after all checks that need no created object. Findings
-	// report skipped targets.
+	// targets returns the targets, and findings about skipped ones. It is called after all
+	// checks that create nothing.
 	targets func() ([]subject.Target, []record.Finding, error)
 	run     func(o *session) (*record.Record, instrument.Judgement, error)
-	ahead   func(targets int) terms.Ahead // its cost, printed before the run; may be nil
+	ahead   func(targets int) terms.Ahead // expected cost of the run, printed before it; may be nil
 }
 
 // outcome returns the outcome of an instrument's run. The judgement is nil if there is

@@ -45,9 +45,9 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 	return out, nil
 }
 
-// mostKept is the memory limit for comparing a thousand nodes on each side; figures are
-// half of it. Without a limit the heap would double before a collection. For more records
-// the limit grows with the live heap.
+// mostKept is the memory limit for comparing a thousand nodes on each side. Figures take
+// half of it. Without a limit, the heap would double before each garbage collection. For
+// more records the limit grows with the live heap.
 const mostKept = 400 << 20
 
 // runs judges records and those in folders, and keeps their figures.

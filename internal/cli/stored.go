@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// ofFile is a file of records with the data kept of each.
+// ofFile is a file of records, with the data that is kept of each record.
 type ofFile[T any] struct {
 	path  string
 	named bool // named by the user, not found in a folder
@@ -23,10 +23,10 @@ type ofFile[T any] struct {
 	err   error // errors of the file and of records that could not be judged
 }
 
-// each judges the records of files and folders in parallel, one file per CPU, and yields
-// the files in order. keep returns the data to keep of a record; the record itself is
-// freed, so there can be many. If several files have the same run, only one counts. The
-// others are skipped and reported, see [record.Copies].
+// each judges the records of files and folders in parallel, one file per CPU, and yields the
+// files in order. keep extracts the needed data from a record. The record itself is then
+// freed, so that memory suffices for many records. If several files have the same run, only
+// one counts. The others are skipped and reported, see [record.Copies].
 func each[T any](s *app, args []string, format string, keep func(instrument.Judged) T) iter.Seq[ofFile[T]] {
 	type one struct {
 		runID string

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// Status is how far something is usable.
+// Status is the degree to which something is usable.
 type Status string
 
 // The statuses of a check.
@@ -98,8 +98,8 @@ type subject struct {
 	config          map[string]string // of the kernel; see builtWithout
 }
 
-// elevate returns the command that gives tare more privileges. For root there is none: the
-// parent of this process withheld them.
+// elevate returns the command that gives tare more privileges. For root there is no such
+// command, because the parent of this process withheld the privileges.
 func (s *subject) elevate() string {
 	if s.uid != 0 {
 		return "sudo tare doctor"

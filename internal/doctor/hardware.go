@@ -11,7 +11,7 @@ import (
 
 const cpuDir = "/sys/devices/system/cpu"
 
-// hardware are the properties of the machine that vary the time of the same work.
+// hardware has the properties of a machine that make the same work take different times.
 var hardware = []facility{
 	{AreaMachine, "CPU governor", (*subject).governor},
 	{AreaMachine, "SMT", (*subject).smt},

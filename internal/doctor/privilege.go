@@ -33,8 +33,8 @@ func (s *subject) rootUser(c *Check) {
 	}
 }
 
-// wholeUserNamespace reports whether uids are those of the machine. A kernel without user
-// namespaces has no uid_map.
+// wholeUserNamespace reports whether uids in the user namespace of this process are those of
+// the machine. A kernel without user namespaces has no uid_map.
 func (s *subject) wholeUserNamespace() bool {
 	line, err := s.root.FirstLine("/proc/self/uid_map", 256)
 	return err != nil || slices.Equal(strings.Fields(line), []string{"0", "0", "4294967295"})
@@ -44,7 +44,7 @@ func (s *subject) wholeUserNamespace() bool {
 type capability struct {
 	name   string
 	use    string
-	within string // a capability that implies it in the kernel's checks
+	within string // another capability that the kernel accepts instead
 	lack   Status
 }
 

@@ -29,17 +29,18 @@ func (p *Pool) Owns(pid int) bool {
 // workload never blocks.
 const MaxKept = 256 << 20
 
-// keeper writes the output of a lane's workload between two orders to a file. During an order
-// the lane reads the output.
+// keeper writes the output that a lane's workload prints between two orders to a file.
+// During an order the lane itself reads the output.
 type keeper struct {
 	file  *os.File
-	pipes []*os.File // the reading ends: output and errors
+	pipes []*os.File // read ends of stdout and stderr
 	room  int64
 	lock  sync.Mutex
 	done  sync.WaitGroup
 }
 
-// keep starts to store a lane's output, after the part that the lane has read.
+// keep starts to store a lane's output in a file. The file begins with read, the output that
+// the lane has already read.
 func (p *Pool) keep(lane int, path, read string) error {
 	k := &keeper{room: MaxKept}
 	var err error
@@ -61,7 +62,8 @@ func (p *Pool) keep(lane int, path, read string) error {
 	return nil
 }
 
-// letGo stops storing a lane's output, before an order or the close.
+// letGo stops storing a lane's output. It is called before an order and before the pool
+// closes.
 func (p *Pool) letGo(lane int) {
 	k := p.keepers[lane]
 	if k == nil {

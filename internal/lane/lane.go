@@ -50,7 +50,7 @@ const (
 // Order is one operation for one lane.
 type Order struct {
 	Kind    Kind
-	Args    []string // the command with its absolute path first; the tagged list of src/floor.h for the floor
+	Args    []string // the command, beginning with its absolute path; for the floor, the tagged list of src/floor.h
 	Need    Need
 	Watch   int         // process to wait for or to signal
 	Signal  unix.Signal // for Kill; SIGTERM when 0

@@ -56,7 +56,7 @@ type Pool struct {
 	procs    []int         // pids of the lanes, which cannot be reused before Close reaps them
 	patience time.Duration // the longest time-out of the current orders
 	owner    sync.WaitGroup
-	release  chan struct{} // closed to let the owning thread go
+	release  chan struct{} // closed to end the thread that started the lanes
 	keepers  map[int]*keeper
 }
 
@@ -262,8 +262,8 @@ func (b *Batch) Disarm() error {
 	return err
 }
 
-// open releases the lanes. If permitted, it raises its thread's priority above the lanes'
-// while it does so: otherwise the first lane to wake would delay the others.
+// open releases the lanes. If permitted, it first raises the priority of its thread above
+// that of the lanes. Otherwise the first lane to wake would delay the release of the others.
 func (p *Pool) open(h *header) (released int64) {
 	raised := false
 	if p.priority() == FIFO {
@@ -304,7 +304,7 @@ func (p *Pool) carryOn() {
 
 var errLost = errors.New("a lane's process has died: was it killed?")
 
-// grace is the time after a timeout in which a lane must report it: the lane kills the
+// grace is how long after a timeout a lane may take to report it. The lane first kills the
 // command and waits two seconds.
 const grace = 15 * time.Second
 

@@ -12,8 +12,9 @@ import (
 // strayPatience bounds the wait for the end of killed orphans, which may hang in the kernel.
 const strayPatience = 5 * time.Second
 
-// endStrays kills orphans of commands. A lane is their subreaper, so its children at the
-// close of the pool are orphans, not containers that a session knows.
+// endStrays kills the orphans of commands. They become children of their lane, which is a
+// subreaper. Children that a lane still has when the pool closes are such orphans, not
+// containers that a session tracks.
 func (p *Pool) endStrays() {
 	pause := 5 * time.Millisecond
 	for end := time.Now().Add(strayPatience); time.Now().Before(end); pause *= 2 {

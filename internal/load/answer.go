@@ -61,9 +61,9 @@ func judge(p []byte) answer {
 
 const statusAt = 12 // length of "HTTP/1.1 200", which fortio's client reads first
 
-// wrong returns why an answer is a failure. It returns "" for a good answer, and if fortio's
-// log has the reason. fortio treats a malformed status as an error of the connection and does
-// not log it.
+// wrong returns the reason why an answer is a failure. It returns "" for a good answer, and
+// for a failure whose reason is in fortio's log. fortio treats a malformed status as an
+// error of the connection and does not log it.
 func (a answer) wrong(code int) string {
 	if a == answerForeign {
 		return string(a)

@@ -36,11 +36,12 @@ type child struct {
 	stderr beginning
 	ended  chan struct{} // closed after it has ended
 	kill   func()
-	killed func() error // not nil after kill, or the end of its context
+	killed func() error // returns an error after kill, or once the context has ended
 }
 
-// begin executes tare as a process of the load, moves it into its cgroups, and sends it its
-// configuration, if any. ctx ends the process. It runs in the network namespace net, if any.
+// begin executes tare as a process of the load, in the network namespace net, if any. It
+// moves the process into the cgroups and sends it the configuration, if any. The process
+// ends with ctx.
 func begin(ctx context.Context, verb, name string, net *os.File, groups []string, config any) (*child, error) {
 	ctx, kill := context.WithCancel(ctx)
 	c := &child{name: name, ended: make(chan struct{}), kill: kill, killed: ctx.Err}

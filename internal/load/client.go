@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// clientConfig is the configuration of a client. In an open loop, request k is due at k/QPS s
-// and belongs to the client if k mod Instances is Share.
+// clientConfig is the configuration of a client. In an open loop, request k is due k/QPS
+// seconds after the start. The client sends it if k mod Instances is Share.
 type clientConfig struct {
 	ClientOptions        // of all clients together
 	Resolve       string // the address to connect to

@@ -175,12 +175,12 @@ func lookUp(ctx context.Context, u *url.URL) (netip.Addr, error) {
 	return found[0], nil
 }
 
-// lead is the time between the start command and the common start of all clients.
+// lead is how far ahead of the current time Run sets the common start of all clients.
 const lead = 10 * time.Millisecond
 
-// Run runs the load once, for the duration and at most one timeout more, or two in an open
-// loop. With an error such as ErrNoAnswer it still returns the result. If ctx ends, it ends
-// the clients.
+// Run runs the load once. This takes the duration and at most one more timeout, or two in an
+// open loop. Run returns the result even with an error such as ErrNoAnswer. The clients end
+// with ctx.
 func (c *Clients) Run(ctx context.Context) (Result, error) {
 	defer context.AfterFunc(ctx, c.kill)()
 	begin := machine.Now() + int64(lead)

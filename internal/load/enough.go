@@ -82,9 +82,10 @@ func (s system) read(name string) (string, error) {
 }
 
 // ports checks that there are enough local ports. Without keep-alive a load needs twice as
-// many, because a closing connection keeps its port. TIME-WAIT does not count, for any value
-// of net.ipv4.tcp_tw_reuse: the side that closes first has it, which is the server, because
-// fortio's client reads to the end. A server accepts a new connection from a port in TIME-WAIT.
+// many, because a closing connection keeps its port. Connections in TIME-WAIT do not use up
+// local ports, for any value of net.ipv4.tcp_tw_reuse. The side that closes first has this
+// state. That is the server, because fortio's client reads to the end. A server accepts a
+// new connection from a port in TIME-WAIT.
 func (s system) ports(n Need) error {
 	text, err := s.read("ipv4/ip_local_port_range")
 	if err != nil {

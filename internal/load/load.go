@@ -19,11 +19,13 @@ import "github.com/tare-bench/tare/record"
 // look fast.
 type Result struct {
 	record.Sent
-	// Histogram are ascending bins without empty ones, at most 1/128 of their value wide, which
-	// can be added over clients. Each quantile is the upper bound of its bin.
+	// Histogram lists the non-empty bins in ascending order. The width of a bin is at most
+	// 1/128 of its value. Histograms of several clients can be added. Each quantile is the
+	// upper bound of its bin.
 	Histogram []Bin `json:"histogram"`
-	// Missing are the waiting times since their due time of an open loop's requests that timed
-	// out or were never sent. Mean, quantiles and Max include them as lower bounds.
+	// Missing has the requests of an open loop that timed out or were never sent, by the
+	// time that each had waited since it was due. Mean, quantiles and Max include these
+	// times as lower bounds.
 	Missing []Bin `json:"missing,omitempty"`
 	CPU     int64 `json:"cpu"` // ns of the client during the load
 	// Elapsed is the time (ns) from the start to the last answer. In an open loop it ends

@@ -22,8 +22,8 @@ type sender struct {
 	answers  []answer // by client
 	failures failures
 	latency  histogram
-	missing  histogram      // of an open loop, see Result
-	waiting  []atomic.Int64 // by client: the due time of the pending request, or -1
+	missing  histogram      // in an open loop, see Result.Missing
+	waiting  []atomic.Int64 // by client: due time of its pending request, or -1
 	lag      histogram
 	alarm    *alarm
 	begun    int64 // ns of CLOCK_MONOTONIC
@@ -32,7 +32,7 @@ type sender struct {
 	unsent                             atomic.Int64
 	last                               atomic.Int64    // end of the last answer, ns from the start
 	lastSent                           atomic.Int64    // time at which the last answered request was sent, ns from the start
-	stopped                            context.Context // no more requests are sent
+	stopped                            context.Context // done once no more requests may be sent
 	halt                               context.CancelFunc
 }
 
@@ -188,8 +188,8 @@ func (s *sender) dueAt(k int64) int64 {
 
 const maxSingle = 1 << 20 // unsent requests that are counted one by one; more are grouped
 
-// unsentFrom counts the unsent requests from the k-th up to the n-th, exclusive. Those due by
-// now have a waiting time.
+// unsentFrom counts the unsent requests from the k-th up to the n-th, exclusive. Requests
+// that are already due are counted with their waiting time.
 func (s *sender) unsentFrom(k, n int64) {
 	s.unsent.Store(n - k)
 	stride := (n-k)/maxSingle + 1
@@ -233,8 +233,9 @@ func (s *sender) request(i int, from int64) bool {
 	return true
 }
 
-// hopeless is the number of failures without any answer after which a client gives up, but
-// at least one per connection. After a timeout one failure is enough.
+// hopeless is the number of failures after which a client that has no answer yet gives up. A
+// client with more connections needs one failure per connection. Once the timeout has
+// passed, one failure is enough.
 const hopeless = 8
 
 // fail counts a failure. why is its reason, or "" if fortio's log has it.

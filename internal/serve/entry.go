@@ -92,8 +92,8 @@ func (e *entry) same(info fs.FileInfo) bool {
 	return e.info != nil && os.SameFile(e.info, info) && e.info.Size() == info.Size() && e.info.ModTime().Equal(info.ModTime())
 }
 
-// read reads new lines. At first it checks that the file is a record, and reads no other
-// file any further.
+// read reads new lines. On the first call it checks that the file is a record. It reads
+// nothing else of a file that is not.
 func (e *entry) read(lines *record.Lines, f *os.File, size int64) error {
 	if e.offset > 0 {
 		return e.skim(lines, f, e.offset, size-e.offset, false)

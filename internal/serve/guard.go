@@ -13,9 +13,9 @@ import (
 // guard protects all pages. It accepts only read requests with a valid host and the token.
 type guard struct {
 	next   http.Handler
-	host   string // accepted in requests, besides addresses and localhost
+	host   string // host name that requests may use, in addition to IP addresses and localhost
 	token  [sha256.Size]byte
-	cookie string // its name; cookies do not depend on the port
+	cookie string // name of the cookie; browsers send cookies to every port of a host
 }
 
 // NewToken returns a random token.

@@ -35,7 +35,8 @@ var assets embed.FS
 // take a fifth of it. tare report accepts longer records.
 const longest = 128 << 20
 
-// shortRecord is the size up to which a report does not wait for those of longer records.
+// shortRecord is the largest record whose report does not wait for reports of longer
+// records.
 const shortRecord = 8 << 20
 
 const (

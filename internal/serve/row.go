@@ -31,13 +31,13 @@ type Row struct {
 	Last       string    `json:"last"`    // last measurement
 	Written    string    `json:"written"` // time of the last write
 	State      string    `json:"state"`
-	Live       bool      `json:"live"` // the run may continue
+	Live       bool      `json:"live"` // the run may still be active
 	Wrong      string    `json:"-"`    // why the report is missing
 	Formats    []string  `json:"-"`
 }
 
-// mayGoOn is how long a record without an end may belong to an active run on another
-// machine.
+// mayGoOn is how long after its last write a record without an end counts as that of an
+// active run on another machine.
 const mayGoOn = 10 * time.Minute
 
 // Brief returns the error, shortened for a column of the list.
@@ -96,7 +96,7 @@ func (s *site) row(f *found) Row {
 	return r
 }
 
-// state returns the state of the file's records, and whether the run may continue.
+// state returns the state of the file's records, and whether the run may still be active.
 func (s *site) state(f *found) (state string, live bool) {
 	switch {
 	case !f.open:
@@ -151,7 +151,7 @@ func (w where) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// ago formats a time so that the reader needs no clock.
+// ago formats a time within the last minute as its age, and an earlier one as UTC.
 func ago(at time.Time) string {
 	since := time.Since(at).Round(time.Second)
 	if since < time.Minute {

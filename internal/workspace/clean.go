@@ -17,7 +17,7 @@ import (
 // Leftover is the remains of one interrupted run.
 type Leftover struct {
 	RunID     string   `json:"run_id"`
-	Processes []int    `json:"processes,omitempty"` // in its cgroups, started with or from one of its folders, or with its variable
+	Processes []int    `json:"processes,omitempty"` // in its cgroups, started with or from one of its folders, or with its environment variable
 	Mounts    []string `json:"mounts,omitempty"`
 	Cgroups   []string `json:"cgroups,omitempty"`
 	Folders   []string `json:"folders,omitempty"`
@@ -35,7 +35,7 @@ func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	found := map[string]bool{} // whether the run is alive
+	found := map[string]bool{} // by run id: whether the run is alive
 	for _, root := range []*string{&roots.State, &roots.Data} {
 		path, err := secure(*root, false)
 		if errors.Is(err, os.ErrNotExist) {
@@ -142,8 +142,8 @@ func (l *Leftover) inside(path string) bool {
 // commands finds processes that have one of the run's folders as an argument: runtimes,
 // their monitors and sandboxes. It also finds processes of programs in such a folder
 // (workloads on the host), and the user's commands on the host by their environment. A
-// folder inside an argument does not count, so an editor or a grep is not mistaken for
-// one.
+// folder that is only part of an argument does not count. So an editor or a grep does not
+// match.
 func (l *Leftover) commands() []int {
 	return slices.DeleteFunc(procs.All(), func(pid int) bool { return pid <= 1 || pid == os.Getpid() || !l.has(pid) })
 }
@@ -152,8 +152,8 @@ func (l *Leftover) has(pid int) bool {
 	return l.names(procs.ArgsOf(pid)) || slices.Contains(procs.EnvironmentOf(pid), procs.RunVariable+"="+l.RunID)
 }
 
-// names reports whether a command line is that of a runtime with one of the run's
-// folders, or of a program in one.
+// names reports whether a command line belongs to the run: that of a runtime with one of the
+// run's folders as an argument, or of a program in such a folder.
 func (l *Leftover) names(args []string) bool {
 	for i, arg := range args {
 		if i == 0 && l.inside(arg) {

@@ -13,8 +13,8 @@ import (
 // elsewhereKept is the file that lists the run's other folders.
 const elsewhereKept = "elsewhere"
 
-// apart is a folder of a run outside of its roots, and the identity of the user's
-// folder around it.
+// apart is a folder of a run outside of its roots. below is the identity of the user's
+// folder that contains it.
 type apart struct{ dir, below string }
 
 // identity identifies a folder independent of its path. If a disk is not mounted,

@@ -32,9 +32,8 @@ func bootID() string {
 	return id
 }
 
-// mark writes and locks the mark of a run's folder. The mark gets its name only when it
-// is locked, and survives a power failure, because a folder without a mark is never
-// removed.
+// mark writes and locks the mark of a run's folder. The mark gets its name only when it is
+// locked. It survives a power failure, because tare never removes a folder without a mark.
 func mark(dir, id string) (*os.File, error) {
 	f, err := persist(filepath.Join(dir, markName), []byte(markText(id, bootID())), func(f *os.File) error {
 		return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -13,17 +13,19 @@ import (
 // memory and CPU time. A requested group of a sandbox is listed even if only groups below
 // it have processes.
 //
-//   - pod: the requested group, or below it. Without a request it is the group of the
-//     first process, or one that has the container's id in its name and contains its
-//     processes or vCPUs.
+//   - pod: the requested group and the groups below it. Without a request it is the group
+//     of the first process, or a group that has the container's id in its name and
+//     contains the container's processes or vCPUs.
 //   - overhead: another group that only this sandbox uses. Its name has the container's id,
 //     or it is one of Kata's overhead groups, or it contains processes of this container
 //     and of no other sandbox.
-//   - shared: all others. A group of only shims or monitors is shared too: podman on
-//     cgroupfs uses one for all containers, and ended ones left charges in it.
+//   - shared: all others. A group that contains only shims or monitors is shared too:
+//     podman on cgroupfs uses one such group for all containers, and it still has charges
+//     of containers that have ended.
 //
-// Nested groups have an ancestor in the list with the same charge, whose figures include
-// theirs. The lane of a group that several sandboxes share is -1.
+// A group is nested if one of its ancestors is in the list with the same charge. The figures
+// of that ancestor include those of the group. The lane of a group that several sandboxes
+// share is -1.
 func (s *Snapshot) Charges(members []Member, boxes []Sandbox) []record.Group {
 	var daemons []int
 	for i := range members {
@@ -75,12 +77,12 @@ func (s *Snapshot) Charges(members []Member, boxes []Sandbox) []record.Group {
 
 // users are the members that are charged to a group.
 type users struct {
-	box     int  // of the first; -1: daemons
-	several bool // they are of several boxes
-	inside  bool // they include processes of a container or a guest
+	box     int  // box of the first member; -1 if it is a daemon
+	several bool // members belong to several boxes
+	inside  bool // members include processes of a container or a guest
 }
 
-// add adds a member. Part means that only some of its threads are in the group.
+// add adds a member. part is true if only some of the member's threads are in the group.
 func (u *users) add(m *Member, box int, part bool) *users {
 	if u == nil {
 		u = &users{box: box}
@@ -95,7 +97,7 @@ func (u *users) add(m *Member, box int, part bool) *users {
 	return u
 }
 
-// charge returns the charge of one group and its box.
+// charge returns how a group is charged, and the box that it is charged to, or -1.
 func (r *facts) charge(where string, u *users, owners map[string]int) (record.Charge, int) {
 	if where == "/" {
 		return record.ChargeShared, -1
@@ -118,8 +120,8 @@ func (r *facts) charge(where string, u *users, owners map[string]int) (record.Ch
 	return record.ChargeOverhead, owner
 }
 
-// owners returns the box of each group if all processes in and below the group belong to
-// it. Threads count as their process.
+// owners maps a group to a box if all processes in and below the group belong to that box. A
+// thread counts as part of its process.
 func (r *facts) owners(members []Member, byLane map[int]int, users map[string]*users) map[string]int {
 	boxOf := make(map[int]int, len(members)) // pid → box + 1
 	for i := range members {

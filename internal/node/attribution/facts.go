@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Sandbox is the container, or the pod with its container, of one lane, as the engine or
-// runtime reports it.
+// Sandbox is what the engine or runtime reports about one lane: a container, or a pod with
+// its container.
 type Sandbox struct {
 	Lane int
 	// IDs are the full ids of the container and of the pod, as in the arguments of
@@ -19,13 +19,13 @@ type Sandbox struct {
 	// Workload and Pause are the host pids of the first processes of the container and
 	// of the pod. They are 0 if there is none or it is unknown.
 	Workload, Pause int
-	// More lists processes of the workload outside its cgroup: commands of the host
-	// target.
+	// More lists processes that belong to the workload but are outside its cgroup, such as
+	// commands of the host target.
 	More []int
-	// Group is the requested cgroup, of the pod if there is one, as a path from the
-	// root of the hierarchies ("/tare-run-x/runc/c-0"). If it is "", the engine
-	// chooses, and the cgroup is that of Workload. All usage in or below it is charged
-	// to the pod.
+	// Group is the requested cgroup of the pod, or of the container if there is no pod. It
+	// is a path from the root of the hierarchies, such as "/tare-run-x/runc/c-0". If Group
+	// is "", the engine chooses the cgroup, which is then that of Workload. All usage in or
+	// below it is charged to the pod.
 	Group string
 }
 

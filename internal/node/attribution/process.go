@@ -10,13 +10,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Process reads one member. In full, memory comes from smaps_rollup, for which the
-// kernel walks the page tables: about a millisecond per 100 MiB. If smaps_rollup is
-// unreadable, Read is false and RSS comes from status. Otherwise Read is false, and RSS
-// comes from stat. CPU time comes from the process's clock, in nanoseconds. With another
-// Root, and for waited-for children, it comes from stat, in hundredths of a second.
-// The error wraps [procs.ErrGone] if the process has ended or its pid was reused. Read
-// failures are counted in problems.
+// Process reads one member. In full, memory comes from smaps_rollup, for which the kernel
+// walks the page tables: about a millisecond per 100 MiB. If smaps_rollup is unreadable, RSS
+// comes from status and Read is false. Without full, RSS comes from stat and Read is false.
+// CPU time comes from the process's clock, in nanoseconds. With another Root, and for
+// waited-for children, it comes from stat, in hundredths of a second. The error wraps
+// [procs.ErrGone] if the process has ended or its pid was reused. Read failures are counted
+// in problems.
 func (r *Reader) Process(m Member, full bool, problems *record.Problems) (record.Process, error) {
 	out := record.Process{
 		Pid: m.Pid, Start: m.Start, PPid: m.PPid, Name: m.Comm, Role: m.Role, Rule: m.Rule,
@@ -54,7 +54,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 	}
 	defer d.Close()
 	out.PPid, out.Threads, out.Waited = st.PPid, st.Threads, int64(st.Waited)*procs.Tick
-	for _, tid := range m.VCPUs { // before CPU, which includes it; the time of an ended thread is lost
+	for _, tid := range m.VCPUs { // read before CPU, which includes this time; the time of an ended thread is lost
 		out.VCPU += d.TaskCPU(tid)
 	}
 	if r.Root == "" {

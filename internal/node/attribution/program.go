@@ -18,8 +18,9 @@ func (p *Process) command() (string, []string) {
 	return procs.SkipLinker(p.name(), p.Args[1:])
 }
 
-// helperRole returns the role of a shim, monitor, VMM or virtiofsd, "" for any other
-// process and for nil. It goes by the first argument, by vCPUs, or by the program's file.
+// helperRole returns the role of a shim, monitor, VMM or virtiofsd, "" for any other process
+// and for nil. The role follows from the first argument, from vCPUs, or from the program's
+// file.
 func (p *Process) helperRole() record.Role {
 	switch {
 	case p == nil || len(p.Args) == 0:
@@ -30,8 +31,8 @@ func (p *Process) helperRole() record.Role {
 	return cmp.Or(procs.HelperRole(p.name(), p.Args[1:]), procs.HelperRole(filepath.Base(p.Exe), nil))
 }
 
-// gVisorRole returns the role of runsc's sentry or gofer, by name or by the program's
-// file, "" for any other.
+// gVisorRole returns the role of runsc's sentry or gofer, and "" for any other process. It
+// compares the name and the program's file.
 func (p *Process) gVisorRole() record.Role {
 	name, args := p.command()
 	if filepath.Base(p.Exe) == "runsc" && procs.RoleOf(name) == "" {

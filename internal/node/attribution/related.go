@@ -7,10 +7,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Related counts non-members that may still belong to a sandbox. They descend from a
-// process of a sandbox, or share its name, a cgroup or a namespace. Cgroups and
-// namespaces of pid 1, this program or a daemon do not count. Neither do the names of
-// workloads.
+// Related counts non-members that may still belong to a sandbox. Such a process descends
+// from a process of a sandbox, or has its name, one of its cgroups or one of its namespaces.
+// Names of workloads do not count. Cgroups and namespaces of pid 1, this program or a daemon
+// do not count either.
 func (s *Snapshot) Related(members []Member) (n int) {
 	host := []*Process{s.byPid[1], s.byPid[s.self]}
 	sandboxed, names := map[int]bool{}, map[string]bool{}

@@ -54,8 +54,9 @@ func (c *selection) addDescendants() {
 	}
 }
 
-// started determines the role of a member's child outside the groups. Shims, daemons
-// and commands also start containers, but those leave the group of their parent.
+// started determines the role of a member's child outside the groups. Shims, daemons and
+// commands also start containers. Processes of containers are excluded, because they leave
+// the group of their parent.
 func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) {
 	role := p.helperRole()
 	if by.Role == record.RoleVMM && role == record.RoleVirtiofs {
@@ -86,8 +87,8 @@ func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) 
 	return "", "", false
 }
 
-// startedBy returns the role of a process's children, for parents whose role determines
-// it in every cgroup.
+// startedBy returns the role of the children of a process with the given role. It returns
+// false if the role of the parent alone does not determine that of a child.
 func startedBy(role record.Role) (record.Role, string, bool) {
 	child, ok := children[role]
 	return child.role, child.rule, ok
@@ -105,9 +106,10 @@ var children = map[record.Role]struct {
 	record.RolePause:    {record.RoleWorkload, ruleDescends},
 }
 
-// deviceOf returns the role of a process's parent if that is a VMM or a virtiofsd, else "". The
-// process is then one of its devices (vhost-device-vsock). It may be in the pod's group
-// even if the VMM is not, because it inherits the group of the thread that started it.
+// deviceOf returns the role of the parent of a process if the parent is a VMM or a
+// virtiofsd, and "" otherwise. A child of these is one of their devices
+// (vhost-device-vsock). It may be in the pod's group even if the VMM is not, because it
+// inherits the group of the thread that started it.
 func (s *Snapshot) deviceOf(p *Process) record.Role {
 	parent := s.byPid[p.PPid]
 	by := parent.helperRole()

@@ -59,7 +59,7 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 		m.Rule += "; the VMM is inside it, as its vCPU threads show"
 	}
 	if len(sets) == 1 {
-		m.Sets[0].Threads = nil // all of them
+		m.Sets[0].Threads = nil // nil means all threads
 		return true
 	}
 	m.Sets = slices.DeleteFunc(m.Sets, func(set record.Membership) bool { return len(set.Threads) == 0 })

@@ -38,8 +38,8 @@ type Listing struct {
 	// Went holds the last counters of all programs that were in the last listing and no
 	// longer exist, whether or not they match the filter.
 	Went []Counters
-	// Passed is a lower bound of the programs loaded and unloaded since the last
-	// listing, derived from skipped ids.
+	// Passed is a lower bound of the number of programs that were both loaded and unloaded
+	// since the last listing. It is derived from skipped ids.
 	Passed   int
 	Gone     int      // programs or maps removed while they were read
 	Problems []string // what could not be read, and why

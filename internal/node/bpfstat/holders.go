@@ -31,9 +31,9 @@ type holder struct {
 	attached string // attach point, for a perf event
 }
 
-// held returns the programs that a process holds through a descriptor of a program, a
-// link or a perf event. With maps it also returns maps. It skips this meter's own
-// descriptors.
+// held returns the programs that a process holds through a descriptor of a program, a link
+// or a perf event. If maps is true, it also returns the maps that the process holds. It
+// skips this meter's own descriptors.
 func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 	d, err := m.reader.Open(pid)
 	if err != nil {

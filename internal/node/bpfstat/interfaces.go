@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// Attributes of IFLA_XDP that hold a program id: of the only program, the driver's, the
-// generic one and the hardware's (linux/if_link.h).
+// The four attributes of IFLA_XDP with a program id: one for the only program of an
+// interface, and one each for driver, generic and hardware mode (linux/if_link.h).
 const (
 	firstXDP = nl.IFLA_XDP_PROG_ID
 	lastXDP  = nl.IFLA_XDP_PROG_ID + 3

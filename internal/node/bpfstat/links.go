@@ -46,7 +46,7 @@ func (i *linkInfo) word(offset int) uint32 { return binary.NativeEndian.Uint32(i
 
 func (i *linkInfo) long(offset int) uint64 { return binary.NativeEndian.Uint64(i.union[offset:]) }
 
-// linkWords describes the link of the info in the scratch.
+// linkWords describes a link by its info, which is in the scratch.
 func (m *Meter) linkWords(fd int, at *attachments) string {
 	i := &m.scratch.link
 	switch link.Type(i.Type) {

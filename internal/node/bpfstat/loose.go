@@ -26,8 +26,9 @@ func (m *Meter) looseMaps() (out []record.Map) {
 	return out
 }
 
-// keep sets the holders, pins and owner of a map. The owner is found by the map's name
-// or pins. Otherwise it is the owner of all programs of its holders, if they agree.
+// keep sets the holders, pins and owner of a map. The owner follows from the map's name or
+// pins. Otherwise it is the owner of the programs that the map's holders also hold, if all
+// of these have the same owner.
 func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
 	var by []holder
 	for _, h := range held {

@@ -142,7 +142,7 @@ func (m *Meter) listPrograms(l *Listing) error {
 		}
 		return m.program(id, l)
 	})
-	if before > 0 && came > 0 { // ids below the first new one may have been used before this interval
+	if before > 0 && came > 0 { // ids below the first new one may have been used before the last listing
 		l.Passed = int(m.highest-first) + 1 - came
 	}
 	slices.SortFunc(m.programs, func(a, b *program) int { return cmp.Compare(a.ID, b.ID) })

@@ -103,8 +103,8 @@ func weight(shares int64) int64 {
 var ErrWithheld = errors.New("the root cgroup does not hand down all controllers that limits need")
 
 // Delegate makes a group in every hierarchy that has one of the controllers. On a machine
-// with v2 only, it always uses that. It enables the controllers for the group's children.
-// name is the run's group or one below it.
+// with v2 only, it always makes a group there. It enables the controllers for the group's
+// children. name is the run's group or one below it.
 func Delegate(hs []Hierarchy, name string, controllers ...string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -190,8 +190,8 @@ func Holds(name string, pid int) bool {
 	return err == nil && g.InSubtree("/"+strings.Trim(name, "/"))
 }
 
-// Kill ends a process of a group. A pidfd taken before the check of its group protects a
-// process with a reused pid.
+// Kill ends a process of a group. It opens a pidfd before it checks the group, so it cannot
+// kill a later process with the same pid.
 func Kill(name string, pid int) error {
 	return KillIf(pid, func() bool { return Holds(name, pid) })
 }

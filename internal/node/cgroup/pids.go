@@ -9,23 +9,24 @@ import (
 )
 
 // PIDsLeft returns how many more processes and threads the pids controller allows in the
-// given groups, the limit, and its file. The limit is the one that leaves least, at the
-// groups or above. ok is false without a limit. hs may be a container's view of the
+// given groups. limit is the limit of the groups or their ancestors that leaves least, and
+// file is where it is set. ok is false without a limit. hs may be a container's view of the
 // hierarchies.
 func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit int64, file string, ok bool) {
 	files := [2]string{"pids.max", "pids.current"}
 	return leftOf(root, hs, in, "pids", map[int][2]string{1: files, 2: files})
 }
 
-// MemoryLeft returns the same in bytes for the memory controller. Page cache does not
-// count as used: the kernel drops it before it kills a process.
+// MemoryLeft is like PIDsLeft for the memory controller, in bytes. Page cache does not count
+// as used: the kernel drops it before it kills a process.
 func MemoryLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit int64, file string, ok bool) {
 	return leftOf(root, hs, in, "memory", map[int][2]string{1: {"memory.limit_in_bytes", "memory.usage_in_bytes"}, 2: {"memory.max", "memory.current"}})
 }
 
-// leftOf reads the limit and the usage of a group and its ancestors, from files by version,
-// and returns the limit that leaves least. In a container the mount is the container's group
-// and may have a limit. The root of a hierarchy has none.
+// leftOf reads limit and usage of a group and its ancestors, and returns the limit that
+// leaves least. files maps the cgroup version to the files of limit and usage. In a
+// container the mount is the container's group, which may have a limit. The root of a
+// hierarchy has none.
 func leftOf(root machine.Root, hs []Hierarchy, in *procs.Groups, controller string, files map[int][2]string) (left, limit int64, file string, ok bool) {
 	h, group := find(hs, in, controller)
 	names := files[h.Version]
@@ -62,10 +63,11 @@ func pageCache(root machine.Root, dir string, version int) (bytes int64) {
 	return bytes
 }
 
-// PIDsRefused returns how often the kernel refused a process or thread in the given group
-// and in its parent, such as a pod's, and the limit of the one that has it. Before Linux
-// 6.11 the kernel counts in the group that asked. Since then it counts in the group with
-// the limit, including the refusals of other children.
+// PIDsRefused returns how often the kernel refused to create a process or thread. own counts
+// the given group, and above its parent, such as a pod's group. limit is that of the group,
+// or else of the parent. Without a limit all results are 0. Before Linux 6.11 the kernel
+// counts a refusal in the group that tried. Since then it counts in the group with the
+// limit, including the refusals of other children.
 func PIDsRefused(root machine.Root, hs []Hierarchy, in *procs.Groups) (own, above, limit int64) {
 	h, group := find(hs, in, "pids")
 	for up, dir := range h.Upwards(group) {

@@ -37,7 +37,7 @@ func (t *Throttling) Begin(pids []int) {
 // End returns the cgroups of processes and their ancestors that were throttled since Begin
 // or since they were made. made reports whether a group was made after Begin.
 func (t *Throttling) End(pids []int, made func(group string) bool) (held []record.Throttled) {
-	const most = 64 // the limit of a start in a record
+	const most = 64 // maximum for one start in a record
 	now := t.read(pids)
 	for _, group := range slices.Sorted(maps.Keys(now)) {
 		was, known := t.before[group]

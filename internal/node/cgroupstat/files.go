@@ -6,8 +6,8 @@ type slot int
 const (
 	memoryUsage slot = iota
 	memoryStat
-	cpuUsage // in v2 with throttled time
-	hot      // the files before it are read at every tick and kept open
+	cpuUsage // in v2 the file also has the throttled time
+	hot      // slots below hot are kept open and read at every tick
 
 	memoryPeak slot = iota - 1
 	memoryLimit
@@ -23,7 +23,8 @@ const (
 // controllers1 are the controllers of v1 with files to read.
 var controllers1 = []string{"memory", "cpuacct", "cpu", "blkio", "pids"}
 
-// names are the names of a file in each version, followed by the name in older kernels.
+// names lists the names of each file by cgroup version. A second name is that of older
+// kernels.
 var names = [slots]struct {
 	controller1 string
 	v1          []string
@@ -39,7 +40,7 @@ var names = [slots]struct {
 	memorySock:   {"memory", []string{"memory.kmem.tcp.usage_in_bytes"}, "", nil},
 	memorySwap:   {"", nil, "memory", []string{"memory.swap.current"}},
 	cpuThrottled: {"cpu", []string{"cpu.stat"}, "", nil},
-	// The second is of the group without its descendants.
+	// The second name of v1 does not count the group's descendants.
 	ioBytes:     {"blkio", []string{"blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"}, "io", []string{"io.stat"}},
 	pidsCurrent: {"pids", []string{"pids.current"}, "pids", []string{"pids.current"}},
 }

@@ -23,9 +23,10 @@ func (g *Group) counted() bool {
 // listsDevices reports whether a v1 file has more than a total.
 func listsDevices(b []byte) bool { return bytes.Contains(b, []byte(":")) }
 
-// transfers returns the sums over all devices that count. The v1 form is "8:0 Read 4096"
-// and "8:0 Write 4096", without devices that had no I/O, and with "Total" at the end. The
-// v2 form is "8:0 rbytes=4096 wbytes=4096 rios=1 …".
+// transfers returns the bytes read and written, summed over the devices for which counts
+// returns true. The v1 form is "8:0 Read 4096" and "8:0 Write 4096", without devices that
+// had no I/O, and with "Total" at the end. The v2 form is "8:0 rbytes=4096 wbytes=4096
+// rios=1 …".
 func transfers(b []byte, version int, counts func(device []byte) bool) (read, write int64, err error) {
 	reads, writes, separator := "Read ", "Write ", "\n"
 	if version == 2 {

@@ -98,7 +98,7 @@ func (g *Group) enter(t *tree) error {
 	}
 	g.places = append(g.places, place{t, dir, inode})
 	for i := range slots {
-		// CPU time is in both versions; that of v1 is read.
+		// Both versions may count CPU time. Then that of v1 is read.
 		if files, _ := t.in(i); files == nil || g.files[i].state != absent {
 			continue
 		}

@@ -62,10 +62,11 @@ func (g *Group) kinds(into *Sample, usage int64) error {
 	return nil
 }
 
-// SkipIdle lets Sample skip memory.stat, two thirds of its cost, for an idle group: one
-// with exactly the usage and the CPU time of its last reading, at most this long ago. The
-// kinds of memory then keep their values. This can miss pages that the kernel moved
-// between its lists, and its late updates. The default 0 skips nothing.
+// SkipIdle lets Sample skip memory.stat, two thirds of its cost, for idle groups. A group is
+// idle if its usage and CPU time are exactly those of its last full sample, and that sample
+// is not older than the duration most. The kinds of memory then keep their values. So Sample
+// can miss pages that the kernel moved between its lists, and late updates by the kernel.
+// The default 0 skips nothing.
 func (s *System) SkipIdle(most time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import "bytes"
 // stats are values of memory.stat in bytes.
 type stats [keys]int64
 
-// key is a line of memory.stat. Every kernel has those before needed.
+// key is a line of memory.stat. Every kernel has the lines before needed.
 type key int
 
 const (
@@ -51,8 +51,8 @@ var statNames = [keys][2]string{
 }
 
 // parse parses memory.stat. All figures include the group's descendants; in v1 those lines
-// follow the ones without descendants. It stops once it has found most keys: needed for the
-// figures of a sample, or keys for all of them.
+// follow the ones without descendants. It stops once it has found every key below most,
+// which is needed for the figures of a sample, or keys for all figures.
 func (s *stats) parse(b []byte, version int, most key) error {
 	*s = stats{}
 	if i := bytes.Index(b, []byte("\ntotal_")); i >= 0 && version == 1 {

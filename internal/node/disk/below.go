@@ -52,8 +52,8 @@ func below(name string, depth int) (device, memory string, err error) {
 	return stacked(name, at, depth)
 }
 
-// stacked returns the device below device mapper or RAID. These have counters themselves,
-// so the result differs from name only above a single device that is a loop device.
+// stacked returns the device below a device of device mapper or RAID. Such a device has
+// counters itself. So the result differs from name only if it lies on a single loop device.
 func stacked(name, at string, depth int) (device, memory string, err error) {
 	slaves, _ := os.ReadDir(filepath.Join(at, "slaves"))
 	answers := name

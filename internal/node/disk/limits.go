@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// limitFiles are the files of v1, with lines such as "8:0 1048576", and the words of v2's
-// io.max, "8:0 rbps=1048576 wbps=max riops=max wiops=max", see
+// limitFiles lists each limit by its file in v1 and its word in io.max of v2. A line of v1
+// is "8:0 1048576". A line of v2 is "8:0 rbps=1048576 wbps=max riops=max wiops=max". See
 // Documentation/admin-guide/cgroup-v1/blkio-controller.rst and cgroup-v2.rst.
 var limitFiles = []struct {
 	file, word string

@@ -149,9 +149,10 @@ func hierarchies(mounts []*mountinfo.Info) (found Cgroups) {
 	return found
 }
 
-// preferred returns the mount that engines use: if possible one of the whole hierarchy and
-// below /sys/fs/cgroup, else the first. Other mounts are views of containers or belong to a
-// tool, such as the cgroup2 that a service mesh mounts for its BPF programs.
+// preferred returns the mount that engines use. It prefers a mount of the whole hierarchy
+// and below /sys/fs/cgroup, and otherwise returns the first. Other mounts are views of
+// containers or belong to a tool, such as the cgroup2 that a service mesh mounts for its BPF
+// programs.
 func preferred(mounts []*mountinfo.Info) *mountinfo.Info {
 	if len(mounts) == 0 {
 		return nil

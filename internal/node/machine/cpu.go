@@ -140,8 +140,8 @@ func (r Root) ClockSource() (current string, available []string) {
 	return r.Word(clockDir + "/current_clocksource"), strings.Fields(r.Word(clockDir + "/available_clocksource"))
 }
 
-// mitigations returns the kernel's mitigation of each hardware vulnerability. They slow down
-// entries into the kernel, which is where a runtime costs most.
+// mitigations returns the kernel's mitigation of each hardware vulnerability. Mitigations
+// slow down entries into the kernel, which cause most of a runtime's cost.
 func (r Root) mitigations() map[string]string {
 	const dir = cpuDir + "/vulnerabilities" // Linux 4.15
 	entries, err := os.ReadDir(string(r) + dir)

@@ -1,6 +1,6 @@
-// Package machine describes a machine: all properties that can change a figure while the
-// target stays the same. A run reads them once, at its begin, for the header of the record.
-// Package nodestat reads the load of the machine during the run.
+// Package machine describes a machine by all properties that can change a figure while the
+// target stays the same. A run reads them once, when it begins, for the header of the
+// record. Package nodestat reads the load of the machine during the run.
 //
 // All data comes from /proc, /sys and /etc. Every read has a limit, and parsing is strict.
 // Unknown properties stay empty: comparisons of records use these fields, and an empty one

@@ -41,7 +41,7 @@ func (m *Memory) Parse(b []byte) error {
 	}{
 		{"MemTotal", &m.Total}, {"MemFree", &m.Free}, {"MemAvailable", &m.Available}, {"Buffers", &m.Buffers}, {"Cached", &m.Cached},
 		{"Shmem", &m.Shmem}, {"AnonPages", &m.Anon}, {"Slab", &m.Slab}, {"KernelStack", &m.Stacks}, {"PageTables", &m.Tables},
-		{"SecPageTables", &m.SecTables}, // Linux 6.1, and those before it in each kernel of the last ten years
+		{"SecPageTables", &m.SecTables}, // Linux 6.1; every kernel of the last ten years has the lines before it
 		{"Percpu", &m.Percpu},           // Linux 4.20
 		{"SwapCached", &m.SwapCached}, {"SwapTotal", &m.SwapTotal}, {"SwapFree", &m.SwapFree},
 		{"HugePages_Total", &m.HugeTotal}, {"HugePages_Free", &m.HugeFree}, {"Hugepagesize", &m.HugeSize},

@@ -21,7 +21,7 @@ func (r Root) virtual(cpu cpuInfo) string {
 	return kind + " (" + firmware + ")"
 }
 
-// paravirtual returns the hypervisor by interfaces that only it has.
+// paravirtual identifies the hypervisor by an interface that only this hypervisor has.
 func (r Root) paravirtual() string {
 	if xen := r.Word("/sys/hypervisor/type"); xen != "" {
 		return xen
@@ -41,7 +41,8 @@ func (r Root) paravirtual() string {
 // interfaces maps clock sources and device trees to hypervisors.
 var interfaces = map[string]string{"kvm-clock": "kvm", "xen": "xen", "linux,kvm": "kvm", "xen,xen": "xen"}
 
-// vendors maps vendors of firmware that make only virtual machines to hypervisors.
+// vendors maps firmware vendors to hypervisors. It lists only vendors whose machines are all
+// virtual.
 var vendors = map[string]string{"QEMU": "qemu", "VMware, Inc.": "vmware", "innotek GmbH": "virtualbox", "Xen": "xen"}
 
 // firmwareKind returns the hypervisor by the firmware's vendor, and by the product if the

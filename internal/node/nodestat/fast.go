@@ -29,8 +29,8 @@ type Tick struct {
 // machine with two CPUs, 20 of them for zoneinfo.
 //
 // /proc/zoneinfo, which has the pages on the CPUs' lists, grows with CPUs and zones. If it
-// takes longer than 100 µs, Fast reads it only once a second. Used is then wrong by the
-// change of those lists.
+// takes longer than 100 µs, Fast reads it only once a second. Between these readings, Used
+// is wrong by what the lists have changed.
 //
 // One goroutine may use it.
 type Fast struct {
@@ -41,7 +41,7 @@ type Fast struct {
 	lists lists
 }
 
-// lists are the free pages on the lists of CPUs.
+// lists is the last reading of the free pages on the lists of CPUs.
 type lists struct {
 	bytes int64
 	at    int64 // CLOCK_MONOTONIC, ns; 0: never

@@ -23,7 +23,7 @@ type Reader struct {
 	previous *counters
 }
 
-// counters are the values that two readings are compared by.
+// counters are the values of a reading that the next reading is compared with.
 type counters struct {
 	time     int64
 	cpu      CPU
@@ -58,7 +58,7 @@ func (r *Reader) counters() (counters, error) {
 	var c counters
 	var cpuErr, pressureErr error
 	c.cpu, cpuErr = ReadCPU(r.Root)
-	c.time = r.now() // close to the pressures, which are divided by it
+	c.time = r.now() // read close to the pressures, which are divided by the elapsed time
 	c.pressure, c.havePSI, pressureErr = readPressure(r.Root)
 	return c, errors.Join(cpuErr, pressureErr)
 }

@@ -91,10 +91,10 @@ func (d Dir) TaskCPU(tid int) int64 {
 	return int64(s.Ticks) * Tick
 }
 
-// Moved is what a process has read and written (bytes) by read(2), write(2) and
-// their kind, whatever answered them, and what it had fetched from storage to read:
-// rchar, wchar and read_bytes of /proc/PID/io, see proc_pid_io(5). What is not
-// understood is 0.
+// Moved returns how many bytes a process has transferred. read and written count read(2),
+// write(2) and similar calls on any file, pipe or socket. fetched counts reads from storage.
+// These are rchar, wchar and read_bytes of /proc/PID/io, see proc_pid_io(5). A missing or
+// malformed value is 0.
 func (d Dir) Moved() (read, written, fetched int64, err error) {
 	text, err := d.Read("io")
 	into := map[string]*int64{"rchar": &read, "wchar": &written, "read_bytes": &fetched}

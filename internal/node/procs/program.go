@@ -38,8 +38,8 @@ func RoleOf(name string) record.Role {
 // Runtimes are the OCI runtimes by name.
 var Runtimes = []string{"runc", "crun", "youki", "runsc", "railcar", "sysbox"}
 
-// commands are the programs other than OCI runtimes that work on a container for a while:
-// an exec session, a start, a removal.
+// commands are programs, other than OCI runtimes, that run only for one action on a
+// container, such as a start, an exec session or a removal.
 var commands = []string{"kata-runtime", "docker", "podman", "nerdctl", "ctr", "crictl", "isula"}
 
 // IsCommand reports whether a program of this name is the command of a runtime or engine.

@@ -32,7 +32,8 @@ type Stat struct {
 	Kernel   bool   // a kernel thread
 	Dying    bool   // killed or exiting; some threads may still run
 	Exit     int    // exit code of an ended process, 128+n for signal n; 0 if hidden
-	// Image is where stack and arguments begin, which changes with an exec; 0 if hidden.
+	// Image has the addresses at which stack and arguments begin. They change with an exec,
+	// and are 0 if hidden.
 	Image [2]uint64
 }
 

@@ -19,9 +19,9 @@ import (
 type Edge struct {
 	Reading record.Reading
 	stats   disk.Stats
-	moved   map[procs.ID]moved // by processes that do a sandbox's I/O on the host
+	moved   map[procs.ID]moved // by process, for those that do a sandbox's I/O on the host
 	ownCPU  int64
-	time    int64 // ns, of the reading of the disks
+	time    int64 // ns; when the disks were read
 	err     error // of reading the disks
 }
 
@@ -41,7 +41,7 @@ func (s *Reader) Begin(ctx context.Context, boxes []attribution.Sandbox, daemons
 	return e
 }
 
-// End reads the state after a job: the disks first.
+// End reads the state after a job. It reads the disks first.
 func (s *Reader) End(ctx context.Context, boxes []attribution.Sandbox, daemons []int) *Edge {
 	e := &Edge{}
 	e.disks(s)
@@ -65,8 +65,9 @@ func (e *Edge) disks(s *Reader) {
 	}
 }
 
-// Seen returns the changes between two edges on a block device, "" for none, and on the
-// whole node. The ledger adds CPU time by role.
+// Seen returns what changed between two edges on a block device and on the whole node. If
+// device is "", it returns the changes on the node only. CPU time by role is left to the
+// ledger.
 func (s *Reader) Seen(begin, end *Edge, device string) record.Observed {
 	took := end.time - begin.time
 	from, to := &begin.Reading, &end.Reading
@@ -97,8 +98,8 @@ func (s *Reader) Seen(begin, end *Edge, device string) record.Observed {
 	return seen
 }
 
-// groupsOf returns the paths of the target's cgroups and of tare's, which the workload of
-// the host is in.
+// groupsOf returns the paths of the target's cgroups and of tare's own. The workload of the
+// host target runs in tare's cgroups.
 func groupsOf(groups []record.Group) (paths []string) {
 	for i := range groups {
 		paths = append(paths, groups[i].Path)
@@ -181,7 +182,7 @@ func (s *Reader) movers(r *record.Reading) map[procs.ID]moved {
 	return all
 }
 
-// Rest waits until a block device, "" for all whole disks, is idle.
+// Rest waits until a block device is idle. If device is "", it waits for all whole disks.
 func (s *Reader) Rest(ctx context.Context, device string, most time.Duration) bool {
 	names := []string{device}
 	if device == "" {
@@ -198,8 +199,9 @@ func (s *Reader) Rest(ctx context.Context, device string, most time.Duration) bo
 // Drop drops the node's page cache.
 func (s *Reader) Drop(ctx context.Context) error { return disk.DropCaches(ctx) }
 
-// Flush writes back all dirty pages of the node. It returns the bytes that a block device,
-// "" for all whole disks, has written since an edge, or -1 if unknown.
+// Flush writes back all dirty pages of the node. It returns how many bytes a block device
+// has written since an edge, or -1 if unknown. If device is "", it returns the sum of all
+// whole disks.
 func (s *Reader) Flush(since *Edge, device string) int64 {
 	if since == nil || since.err != nil {
 		return -1

@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-const maxFolders = 100_000 // searched for groups that stayed
+const maxFolders = 100_000 // folders searched for remaining groups
 
 // Left implements overhead.Meter. Groups without processes, such as Kata's overhead groups
 // on some machines, are in no reading. Left finds them by the ids in their names.

@@ -84,8 +84,8 @@ func (s *Reader) Read(ctx context.Context, boxes []attribution.Sandbox, daemons 
 		broken(&x.Problems, fmt.Errorf("the node: %w", err))
 	}
 	x.Host.Refreshed = refreshed
-	// Read all clocks within a few milliseconds of the node's, before memory, which takes
-	// a hundredth of a second per GiB.
+	// Read all clocks within a few milliseconds of the node's. Memory comes later, because
+	// reading it takes a hundredth of a second per GiB.
 	theirs := map[int]bool{}
 	var read []attribution.Member
 	for _, m := range members {

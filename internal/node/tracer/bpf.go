@@ -157,7 +157,7 @@ func (t *Tracer) load(groupDead bool) error {
 	if err != nil {
 		return err
 	}
-	defer all.Close() // what is not assigned
+	defer all.Close() // closes only what was not assigned
 	return all.Assign(&t.loaded)
 }
 
@@ -204,7 +204,7 @@ func (t *Tracer) drain(limit time.Duration) error {
 	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0); errno != 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
-	select { // of one who did not wait for it to the end
+	select { // discard the report of an earlier drain that timed out
 	case <-t.flushed:
 	default:
 	}

@@ -13,8 +13,8 @@ import (
 
 var errRecord = errors.New("unknown form of record")
 
-// What is read of a program's name, arguments and environment at most, and the bits
-// of an event's flags: see watch.c.
+// The maximum bytes of a program's name, arguments and environment in an event, and the bits
+// of an event's flags, as in watch.c.
 const (
 	maxFile = 512
 	maxArgs = 4096

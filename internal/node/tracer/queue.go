@@ -37,8 +37,9 @@ func (q *queue) lost() int64 {
 	return q.dropped
 }
 
-// take removes the events up to a time, in order of time. The CPUs' readings of Busy
-// differ by the time between them; take makes them monotonic.
+// take removes the events up to a time, in order of time. Busy of events from different CPUs
+// may go back a little, because the CPUs read it at different moments. take makes it
+// monotonic.
 func (q *queue) take(until int64) []Event {
 	q.Lock()
 	defer q.Unlock()

@@ -63,7 +63,7 @@ var errUnsupported = errors.New("not supported here")
 // queue until Take.
 type Tracer struct {
 	loaded  watched
-	cpus    int // that are possible
+	cpus    int // number of possible CPUs
 	links   []link.Link
 	reader  *ringbuf.Reader
 	queue   queue
@@ -109,9 +109,9 @@ func Check() error {
 // now on. Processes that were tracked before no longer count; their past time stays
 // included.
 //
-// Every CPU must look at the change once, because a process that runs alone may not be
-// switched for long. Running a program on a given CPU needs Linux 5.10; without it a
-// process counts from its next switch.
+// Every CPU has to process the change once, because a process that is alone on its CPU may
+// run for long without a switch. Running a program on a given CPU needs Linux 5.10; without
+// it a process counts from its next switch.
 func (t *Tracer) Track(pids ...int) error {
 	for _, pid := range pids {
 		if pid <= 0 || pid > procs.MaxPid {
@@ -145,8 +145,8 @@ func (t *Tracer) Track(pids ...int) error {
 // Busy returns the CPU time (ns) of tracked processes since Open, or -1 if the kernel
 // does not answer.
 //
-// It adds the slots of all CPUs. A process that migrates during the reading causes an
-// error of that duration, so Busy uses one of several readings without an interruption.
+// It adds the slots of all CPUs. A process that migrates during a reading causes an error as
+// large as the duration of the reading. So Busy uses the shortest of several readings.
 func (t *Tracer) Busy() int64 {
 	var sum, took int64
 	for try := 0; try == 0 || try < 20 && took > 50_000; try++ {
@@ -212,9 +212,9 @@ func (t *Tracer) Lost() int64 {
 
 // CPU returns the CPU time of tracing since Open: of the reading thread, and of the BPF
 // programs on all CPUs between their first and last reading of the clock. It does not
-// include Open, Take and Close, nor the kernel's entry to and exit from a program, some
-// tens of ns each. The kernel's BPF statistics, which include those and themselves,
-// show twice as much.
+// include Open, Take and Close, nor the kernel's entry to and exit from a program, some tens
+// of ns each. The kernel's BPF statistics show twice as much, because they include that time
+// and their own cost.
 func (t *Tracer) CPU() time.Duration {
 	sum := int64(t.worker.cpu())
 	_ = t.places(func(place watchSlot) { sum += int64(place.Spent) })

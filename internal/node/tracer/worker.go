@@ -14,7 +14,7 @@ import (
 type worker struct {
 	tid  int
 	done chan struct{} // closed when it has ended
-	last atomic.Int64  // what it has used, once it has ended
+	last atomic.Int64  // CPU time of the worker once it has ended
 }
 
 func work(f func()) *worker {

@@ -52,7 +52,8 @@ func (i *Image) Of(runID string) *Image {
 func (i *Image) Open() (io.ReadCloser, error) {
 	l := maps.Clone(i.files)
 	manifest, saved := i.manifest, i.saved
-	// containerd reads the full name from the first, other engines the tag from the second.
+	// containerd reads the full name from the first annotation. Other engines read the tag
+	// from the second one.
 	manifest.Annotations = map[string]string{NameAnnotation: i.Ref, v1.AnnotationRefName: i.Ref}
 	l.List(manifest)
 	saved.RepoTags = []string{i.Ref}
@@ -101,8 +102,8 @@ func Pause(ref string) (*Image, error) {
 // time makes the digest reproducible.
 var Created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// build builds an image with the probe under several names. The name of the image may
-// depend on its id.
+// build builds an image that contains the probe under one or more names. ref returns the
+// image's name, which may depend on its id.
 func build(ref func(id digest.Digest) string, files []probe.File, names ...string) (*Image, error) {
 	content, err := layer(probe.Program(), files, names)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// To drops every capability except CAP_DAC_READ_SEARCH. With Landlock (Linux 5.13) it
-// limits file access to the folder and the marks of runs. Since Linux 6.7 it also blocks
-// outgoing connections. A cgo binary cannot do this for all threads, and runs unconfined.
+// To drops every capability except CAP_DAC_READ_SEARCH. With Landlock (Linux 5.13) it limits
+// file access to the folder and the marks of runs. Since Linux 6.7 it also blocks outgoing
+// connections. A binary with cgo cannot change all of its threads, so it runs unconfined.
 func To(dir, marks string) error {
 	if err := restrict(map[string]uint64{
 		dir:   unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR,

@@ -26,8 +26,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// Import imports an image on every node. It fails if the image does not have the given
-// name afterwards, because a kubelet would then try to pull it.
+// Import imports an image on every node. It ends the test if the image does not have the
+// given name afterwards. A kubelet would then try to pull the image.
 func (c *Cluster) Import(t testing.TB, tar, name string) {
 	t.Helper()
 	if err := c.load(tar, name); err != nil {
@@ -199,8 +199,9 @@ func (c *Cluster) Empty(t testing.TB) {
 	must.OK(t, err)
 }
 
-// NoPods creates a quota "none" of zero pods in the namespace default until the test
-// ends. It waits until the API server enforces the quota, which it learns by a watch.
+// NoPods creates a quota "none" of zero pods in the namespace default until the test ends.
+// The API server learns about the quota by a watch, so NoPods waits until the quota is
+// enforced.
 func (c *Cluster) NoPods(t testing.TB) {
 	t.Helper()
 	c.make(t, "quota", "none", "--hard=pods=0")

@@ -3,10 +3,10 @@
 //
 //   - Docker: Debian's containerd with its shim, and Debian's dockerd, which
 //     uses that containerd; runc, crun and runsc.
-//   - Podman: no daemon, but a program that runs podman where its storage is,
-//     and podman's API service; runc, crun and runsc.
+//   - Podman: podman's API service, and a program that runs podman in the namespaces of
+//     its storage; runc, crun and runsc. There is no daemon.
 //   - Containerd: Debian's 1.6, or 2.4 built by scripts/install-tests, with
-//     the CRI plugin; runc and crun. Containerds are several, for a cluster.
+//     the CRI plugin; runc and crun. Containerds starts several of them for a cluster.
 //   - CRIO: CRI-O 1.34 built by scripts/install-tests; runc and crun.
 //
 // An engine is started once per test binary, when a test first requests it. It is stopped

@@ -28,7 +28,7 @@ type spec struct {
 	Files   map[string]string
 }
 
-// about is the information about an engine that its folder alone provides.
+// about returns the part of an engine's spec that follows from its folder.
 func about(dir string) spec {
 	id := filepath.Base(dir)
 	machine, _ := os.Readlink("/proc/self/ns/mnt")
@@ -133,7 +133,7 @@ func (in *instance) supervise(lock *os.File) error {
 		return fmt.Errorf("start the supervisor: %w", err)
 	}
 	in.cmd, in.life = cmd, life
-	if news, ok := told.(*os.File); ok { // which StdoutPipe's is
+	if news, ok := told.(*os.File); ok { // StdoutPipe returns an *os.File
 		if err := news.SetReadDeadline(time.Now().Add(patience + 10*time.Second)); err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func sweep(base string) error {
 		if err != nil || !e.IsDir() {
 			continue
 		}
-		if strings.HasPrefix(e.Name(), ".") { // about to get its name, unless it is old
+		if strings.HasPrefix(e.Name(), ".") { // a folder that is about to get its final name, unless it is old
 			if time.Since(info.ModTime()) > time.Minute {
 				errs = append(errs, os.RemoveAll(dir))
 			}
@@ -113,7 +113,7 @@ func first(base string) (lastOne, error) {
 	for {
 		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			l.tidy() // cleanup for dead holders
+			l.tidy() // clean up after holders that died
 			err = l.note()
 			return l, errors.Join(err, unix.Flock(int(lock.Fd()), unix.LOCK_SH))
 		}

@@ -14,10 +14,10 @@ import (
 // namespaces in which the storage is mounted, so each command finds the results of
 // earlier ones.
 type PodmanEngine struct {
-	Command string   // a program that is podman; it needs neither Args nor Env, and takes both
+	Command string   // runs podman; Args and Env are not needed, but accepted
 	Args    []string // flags that select the storage: --root, --runroot and so on
 	Env     []string // variables that select the configuration: CONTAINERS_CONF and so on
-	Program string   // the real podman, for whoever enters its namespaces by himself
+	Program string   // the real podman, for callers that enter its namespaces themselves
 
 	Host     string // unix://…, podman's API
 	Pid      int    // of the API service

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// superviseEnv makes this binary a supervisor. It reads its spec, writes its news,
-	// and reads until the end of its input, when the process that started it is gone.
+	// superviseEnv makes this binary a supervisor. It reads its spec and writes its news.
+	// The end of its input means that the process that started it is gone.
 	superviseEnv = "TARE_ENGINE_SUPERVISE"
 	// markEnv is set in the environment of everything a supervisor starts.
 	markEnv  = "TARE_ENGINE"

@@ -10,10 +10,10 @@ import (
 // before a container is created, or "" if none is needed. It also adds runtime arguments
 // that the engine cannot set. The changes are:
 //
-//   - crun 1.8 refuses bundles of a specification newer than its own, which
-//     containerd 2 and CRI-O 1.34 write, though it understands all that they use;
-//   - a negative oom_score_adj, which CRI gives every sandbox, takes
-//     CAP_SYS_RESOURCE. containerd has a setting for that, CRI-O has none.
+//   - An older version of the specification: containerd 2 and CRI-O 1.34 write bundles of
+//     a newer version than crun 1.8 accepts, although it supports everything in them.
+//   - No negative oom_score_adj: CRI sets one for every sandbox, which requires
+//     CAP_SYS_RESOURCE. containerd has a setting to avoid it, CRI-O has none.
 func wrapper(r ociRuntime, oldSpec, oom bool) string {
 	var edits []string
 	if oldSpec {

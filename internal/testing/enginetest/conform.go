@@ -27,11 +27,11 @@ type Case struct {
 	Name   string
 	Target func(t *testing.T) subject.Target
 	Left   func(t *testing.T) []string // objects on the engine that a run may leave behind
-	Source string                      // of its statistics
+	Source string                      // expected source of its statistics
 	// GoesOn reports whether an abandoned command in a guest is reported as still
 	// running.
 	GoesOn bool
-	// Swept is the number of lines about the two containers of a killed run.
+	// Swept is how many lines a clean-up reports for a killed run with two containers.
 	Swept int
 	// Pods reports whether containers run in pods.
 	Pods bool
@@ -83,7 +83,7 @@ func Environment(t *testing.T, lanes int) subject.Env {
 		Lanes: lanes, Timeout: 2 * time.Minute, Limits: subject.DefaultLimits,
 	}
 	must.OK(t, errors.Join(os.Mkdir(env.Dir, 0o700), os.Mkdir(env.StateDir, 0o700)))
-	t.Cleanup(func() { // last: the run's own group is for whoever opened the session
+	t.Cleanup(func() { // runs last: the session leaves the run's own group to its caller
 		hs, err := cgroup.Hierarchies()
 		if err == nil {
 			err = cgroup.Remove(hs, cgroup.Prefix+env.RunID)

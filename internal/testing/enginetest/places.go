@@ -109,7 +109,7 @@ func Loop(t *testing.T, size int64) (link, node string) {
 	t.Helper()
 	dir := t.TempDir()
 	var disk string
-	t.Cleanup(func() { // after it was detached; one that is still open is detached by whoever closes it
+	t.Cleanup(func() { // runs after the detach, which takes effect only when the device is closed everywhere
 		if out, err := exec.Command("losetup", "--associated", disk).CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%s is still in use: %v: %s", node, err, out)
 		}

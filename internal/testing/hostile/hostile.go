@@ -10,7 +10,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// words are fields with text of tare itself, or with keys that connect records.
+// words are the fields that stay unchanged: they have text of tare itself, or keys that
+// connect records.
 var words = []string{"Type", "Kind", "Phase", "Case", "Method", "Op", "Done", "Status", "Experiment", "Code", "Volume", "Cache", "RW", "Tool", "Clock", "Schema", "Absent", "Job", "Unit", "Charge", "Cgroup", "Driver"}
 
 // Record appends a text to every external text in a record, and to its plan's title.

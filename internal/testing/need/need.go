@@ -1,10 +1,10 @@
-// Package need skips a test on a machine that lacks what the test needs. The reason
-// of the skip says how to get it.
+// Package need skips a test on a machine that lacks what the test needs. The reason of the
+// skip explains how to install it.
 //
-// Tests that need more than root and the programs that make weigh installs belong to
-// a tier: engines, youki, cluster, browser, vm or tools. A tier runs only if the
-// environment variable TARE_REQUIRE names it, as in TARE_REQUIRE=engines,browser, or
-// is all. A lack is then a failure. The Makefile has a target for each tier.
+// Tests that need more than root and the programs that make weigh installs belong to a tier:
+// engines, youki, cluster, browser, vm or tools. A tier runs only if the environment
+// variable TARE_REQUIRE names it, as in TARE_REQUIRE=engines,browser, or is all. A missing
+// requirement is then a failure. The Makefile has a target for each tier.
 package need
 
 import (
@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// TB is the part of testing.TB that is used here. Programs that are not tests start
-// engines too, and pass their own.
+// TB is the part of testing.TB that is used here. Programs that are not tests start engines
+// too, and pass an implementation of their own.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -71,8 +71,8 @@ func Tool(t TB, name string) string {
 	return ""
 }
 
-// Runtime skips the test of an OCI runtime, by its name, that this machine or tier lacks.
-// The host and the floor are always there.
+// Runtime skips the test if this machine or tier lacks the OCI runtime with the given name.
+// The host and the floor are always available.
 func Runtime(t TB, name string) {
 	t.Helper()
 	switch name {

@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// Held returns a loopback port without a listener. Until the test ends, the kernel does
-// not assign it as a free port, because a socket is bound to it. A server that requests
-// this port with SO_REUSEADDR, as servers do, can listen on it.
+// Held returns a loopback port without a listener. A socket is bound to it until the test
+// ends, so the kernel does not assign it as a free port. A server that sets SO_REUSEADDR, as
+// servers do, can still listen on it.
 func Held(t testing.TB) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -49,7 +49,7 @@ func serve(t *testing.T, key, secret string) func(context.Context, string, strin
 			ended <- err
 		}
 	}()
-	t.Cleanup(func() { // after the test's context, which ends it
+	t.Cleanup(func() { // runs after the end of the test's context, which ends the store
 		for range ended {
 			continue // no one needs its exit status any more
 		}

@@ -27,7 +27,7 @@ type Fleet struct {
 	Lanes  []int
 	Rounds int
 	Slower float64 // factor for all times; 0 means 1
-	Name   string  // that ids of runs begin with
+	Name   string  // prefix of the run ids
 }
 
 // Samples returns the samples of a record: two targets with four operations each.
@@ -43,8 +43,8 @@ var (
 	ops     = []setting.Op{setting.Create, setting.Start, setting.Stop, setting.Remove}
 )
 
-// Unlike lists the five nodes with planted differences, each with a word that a report
-// must contain about it.
+// Unlike maps each of the five nodes with planted differences to a word that a report must
+// contain about it.
 func (f *Fleet) Unlike() map[string]string {
 	return map[string]string{
 		f.node(1): "governor powersave", f.node(f.Nodes / 4): "clock source hpet", f.node(f.Nodes / 2): "steal",

@@ -20,8 +20,9 @@ import (
 )
 
 // Check registers the comparison at the end of the test. dir is the parent of the run
-// folders of the test: only objects that name it are checked, so concurrent tests do not
-// interfere. ids, if not nil, returns the run ids whose cgroups must be gone.
+// folders of the test. Only objects with this path are checked, so concurrent tests do not
+// interfere. ids, if not nil, returns the ids of runs. The cgroups of these runs must be
+// gone.
 func Check(t *testing.T, dir string, ids func() []string) {
 	t.Helper()
 	if found := processes(dir); len(found) > 0 {

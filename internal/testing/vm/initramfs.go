@@ -101,7 +101,7 @@ func (g *Guest) fill(ctx context.Context, root, busybox string) error {
 
 var commandName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-// quoted is for the guest's shell, which takes what is in ” as it is.
+// quoted quotes arguments for the guest's shell, which expands nothing in single quotes.
 func quoted(args []string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {

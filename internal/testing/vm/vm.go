@@ -6,12 +6,12 @@
 // are two kinds:
 //
 //   - a small one without a disk: the kernel is Debian's for clouds, which
-//     scripts/install-vm fetches, and the root is busybox and what the test gives
-//     it (weigh_test.go);
+//     scripts/install-vm fetches, and the root is busybox and the files of the
+//     test (weigh_test.go);
 //   - a Debian with systemd and container engines on a disk, which
 //     scripts/install-vm-debian makes (debian_test.go).
 //
-// A boot is expensive, so all claims about one machine share it.
+// A boot is expensive, so all tests of one machine share one boot.
 package vm
 
 import (
