@@ -367,7 +367,7 @@ func TestOversizedRegistryRepliesAreRefused(t *testing.T) {
 	}
 	index := manifest(types.OCIImageIndex, fmt.Sprintf(`"manifests":[{"mediaType":%q,"size":2,"digest":%q,"platform":{"os":"linux","architecture":%q}}]`, types.OCIManifestSchema1, zero, runtime.GOARCH))
 	const endless = ""                                       // stands for an endless answer
-	for what, answers := range map[string]map[string]string{ // by the suffix of the path
+	for what, answers := range map[string]map[string]string{ // answers by the suffix of the path
 		"manifest":                           {"/manifests/1": endless},
 		"redirected manifest":                {"/manifests/1": "/elsewhere", "/elsewhere": endless},
 		"manifest of an index":               {"/manifests/1": index, "/manifests/" + zero: endless},

@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// The process has the name and arguments of a Kata shim. It outlives the killed run and
-// recreates the folder of the run when it exits.
+// The test starts a process with the name and arguments of a Kata shim. It outlives the
+// killed run and recreates the folder of the run when it exits.
 func TestCleanWaitsForAnUnfinishedStartAndRetries(t *testing.T) {
 	untouched.Alone(t)
 	dir := place(t)

@@ -237,7 +237,7 @@ func TestPlanWithLargeWritesNeedsConfirmation(t *testing.T) {
 	}
 }
 
-// aheadOf is implemented by options that can estimate their cost.
+// aheadOf is echoOptions with a fixed cost estimate.
 type aheadOf struct {
 	echoOptions
 	a terms.Ahead

@@ -271,7 +271,7 @@ func TestClosedTerminalOrPipeLeavesNothing(t *testing.T) {
 				time.Sleep(30 * time.Millisecond)
 			}
 		}},
-		// This runtime mostly waits.
+		// The runtime ./slow mostly waits.
 		"closed progress pipe": {[]string{"slow=./slow"}, func(t *testing.T, cmd *exec.Cmd, stderr *os.File) {
 			stderr.Close()
 			time.Sleep(6 * time.Second) // progress is printed every five seconds

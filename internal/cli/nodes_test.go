@@ -84,7 +84,7 @@ func TestFewNodesHaveSeparatePagesByDefault(t *testing.T) {
 		t.Errorf("with an unlabelled record, the records have no separate pages\n%.2000s", out)
 	}
 	ends(t, ExitDone, "lifecycle over 9 nodes", "report", dir, "--over", "node")
-	ends(t, ExitDone, ",node-0008/lifecycle,", "report", dir, "--over", "rack", "--format", "csv") // a record without the label has its file name
+	ends(t, ExitDone, ",node-0008/lifecycle,", "report", dir, "--over", "rack", "--format", "csv") // a record without the label is named by its file
 	must.OK(t, os.Remove(last))
 	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 8 {
 		t.Errorf("eight records have no separate pages\n%.2000s", out)

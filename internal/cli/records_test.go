@@ -131,7 +131,8 @@ func TestHistoryExitsWithItsVerdict(t *testing.T) {
 	}
 }
 
-// Records of logs have no machine until a label names it. A hang fails the command.
+// A record made from logs has no machine until a label names one. A hang in a log makes
+// the command fail.
 func TestRecordsOfLogsAreComparedByTheirLabels(t *testing.T) {
 	logs := must.Get(filepath.Abs(filepath.Join("..", "instrument", "startup", "run", "logfiles", "testdata", "public")))(t)
 	place(t)

@@ -28,8 +28,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Each line of the golden file has the lanes of targets and the available resources. These
-// are PIDs, memory, and PIDs below the limit of tare's own cgroup. -1 is unknown.
+// Each line of the golden file has the number of lanes, the targets and the available
+// resources: PIDs, MiB of memory, and PIDs below the limit of tare's own cgroup. -1 means
+// unknown.
 func TestLanesAreCheckedAgainstAvailableResources(t *testing.T) {
 	t.Parallel()
 	config := func(via, runtime string) map[string]string { return map[string]string{"via": via, "runtime": runtime} }

@@ -56,9 +56,10 @@ func TestEveryMeasureAcceptsAScale(t *testing.T) {
 	check.Equal(t, "said", said, "--rounds: for all measures\n--scale: for overhead (1), storage (3), bpf (4); not for lifecycle (2)\n")
 }
 
-// Each case has flags of tare run and the measures of a plan. An image from a flag runs its
-// own command instead of that of the plan. For cluster targets it sets the image of the
-// cluster, unless it can only be a program. ARCHIVE is a file.
+// Each case has flags of tare run and the measures of a plan. If a flag sets an image,
+// the image's own command runs instead of the plan's. For cluster targets the flag sets
+// the image of the cluster, unless it can only be the image of a user's program. ARCHIVE
+// stands for the path of an archive.
 func TestFlagsOverridePlansOrAreRefused(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "app.tar")
 	must.Write(t, archive, "")

@@ -47,7 +47,8 @@ measure:
 
 const noCeiling = "ceiling: 0s"
 
-// These are long jobs: one during its layout, the other during its run.
+// These are long jobs to interrupt: large while it lays out its file, lasting while it
+// runs.
 var (
 	large   = fmt.Sprintf("{name: large, rw: read, bs: 4k, size: %d}", uncommon)
 	lasting = fmt.Sprintf("{name: %s, rw: randread, bs: 4k, size: 4M, runtime: 60s, time_based: true}", held)

@@ -126,8 +126,8 @@ func TestNFSVolumeIsUnsupportedWithoutNFSClient(t *testing.T) {
 	}
 }
 
-// TestDiskFailureInContainerFailsOnlyItsCells uses a runtime that mounts another disk at
-// /data than the one that tare checked.
+// TestDiskFailureInContainerFailsOnlyItsCells uses a runtime that mounts a disk at /data
+// which is not the disk that tare checked.
 func TestDiskFailureInContainerFailsOnlyItsCells(t *testing.T) {
 	need.Tool(t, "fio")
 	needRunc(t)

@@ -43,8 +43,8 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// hands are tests of interference by other users and programs. They also test full disks,
-// umasks and addresses. make test runs them separately.
+// hands lists tests of interference by other users and programs, of full disks and of
+// umasks. make test runs them separately.
 func hands() map[string]func(*testing.T) {
 	return map[string]func(*testing.T){
 		"folders of another user":          TestFoldersBelowAFolderOfAnotherUserAreRefused,
@@ -70,7 +70,8 @@ type ending struct {
 // storing are the flags of a run with many short jobs.
 var storing = []string{"--volume", "bind,rootfs", "--cache", "buffered", "--jobs", "write,randread", "--bs", "64k", "--size", "8M", "--ceiling", "0", "--drop", "files", "--settle", "0s", "--rounds", "100"}
 
-// instruments returns runs that take longer than the test allows.
+// instruments returns one run per instrument. Each run would take longer than the test
+// lets it.
 func instruments(what string, longest time.Duration, target ...string) (all []ending) {
 	for _, args := range [][]string{
 		append([]string{"lifecycle", "-n", "3", "--rounds", "1000", "--warmup", "0"}, target...),

@@ -170,8 +170,8 @@ func TestDeadKubeletFailsOnlyItsTarget(t *testing.T) {
 	r.StartKubelet(t, 1)
 }
 
-// samples returns the samples of the operation run by target, and the record. The record
-// may be incomplete.
+// samples returns the record and, by target, the samples of the operation "run". The
+// record may be incomplete.
 func samples(path string) (all map[string][]record.Sample, rec *record.Record) {
 	all = map[string][]record.Sample{}
 	rec, err := record.Load(path)

@@ -68,7 +68,8 @@ func done(code int32) func(p *corev1.Pod) {
 	}
 }
 
-// send writes the record like tare in the pod, but at most the given number of bytes.
+// send writes the record from an offset, as tare in the pod does. It writes at most the
+// given number of bytes.
 func send(w io.Writer, from int64, most int) error {
 	path := filepath.Join(os.TempDir(), "sent-"+strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(path, sent, 0o600); err != nil {

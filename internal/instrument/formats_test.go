@@ -69,7 +69,7 @@ func eachPoisoned(t *testing.T, format string, check func(t *testing.T, rec *rec
 		t.Run(name, func(t *testing.T) {
 			rec := poisoned(t, name)
 			figures := valued(t, rec)
-			if !slices.Contains([]string{"json", "csv", "parquet", "junit"}, format) { // the others have no word for a bound
+			if !slices.Contains([]string{"json", "csv", "parquet", "junit"}, format) { // the other formats cannot express an upper bound
 				figures = slices.DeleteFunc(figures, func(f figure.Figure) bool { return f.AtMost })
 			}
 			check(t, rec, report(t, rec, format, page.Options{}), figures)

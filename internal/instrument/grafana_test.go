@@ -67,7 +67,7 @@ func selected(t *testing.T, query string) (out []*parser.VectorSelector) {
 
 var (
 	legend   = regexp.MustCompile(`\{\{([a-z_]+)\}\}`)
-	bound    = regexp.MustCompile("_(lower|upper)_")                                       // of few rounds, as some stored records have, there is none
+	bound    = regexp.MustCompile("_(lower|upper)_")                                       // some stored records have too few rounds for bounds
 	notOfAll = map[string]bool{"plan": true, "measure": true, "node": true, "cache": true} // labels added by /metrics of tare serve, and the label of cold runs
 )
 

@@ -55,9 +55,10 @@ func until(t *testing.T, person *os.File, text string) string {
 	return string(seen)
 }
 
-// sheet returns a view of its size and the number of readings. It sends pressed keys to
-// the channel. Successive numbers have no letter in common, because unchanged text is not
-// redrawn. q quits, p panics and n requests a reading.
+// sheet returns a view that shows whether it has the size of the test, and the number of
+// readings. It sends pressed keys to told. The texts for successive numbers have no
+// letter in common, because unchanged text is not redrawn. The key q quits, p panics and
+// n requests a reading.
 func sheet(told chan<- string, read func(context.Context) (int, error)) *Watch[int] {
 	reads := 0
 	return &Watch[int]{

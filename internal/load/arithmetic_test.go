@@ -62,7 +62,7 @@ func TestMergedQuantilesMatchAllLatencies(t *testing.T) {
 	check.That(t, got.P50 == 0 && got.Mean == 0 && got.Histogram != nil, "merging nothing gave %+v", got)
 }
 
-// Nine of ten requests were answered immediately. The tenth never was.
+// Nine of ten requests were answered immediately. The tenth was never answered.
 func TestMergedQuantilesIncludeUnansweredRequests(t *testing.T) {
 	one := Result{
 		Sent:      record.Sent{Requests: 95, Errors: 5, OpenLoop: true, Unsent: 5, Mean: 109, Max: 1000},

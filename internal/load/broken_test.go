@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// raw starts a server that calls with for each connection and its number, from 1. It
-// returns the URL.
+// raw starts a server and returns its URL. For each connection it calls the function
+// with, passing the connection and its number, from 1.
 func raw(t *testing.T, with func(net.Conn, int64)) string {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)

@@ -165,8 +165,8 @@ func TestOpenLoopMeasuresAFullStall(t *testing.T) {
 				}
 			}
 			if c.qps == 0 {
-				// The waits of one connection do not overlap. With unsent requests their
-				// sum would exceed the run time.
+				// The waits of one connection do not overlap. If unsent requests were
+				// counted, the sum of waits would exceed the run time.
 				if sum := time.Duration(r.Mean * r.Requests); held.Load() > connections || total(r.Missing) > 0 || sum > connections*time.Duration(r.Elapsed) {
 					t.Errorf("%d of %d requests met the stall; waits add up to %s in %s", held.Load(), r.Requests, sum, time.Duration(r.Elapsed))
 				}
@@ -380,7 +380,7 @@ func TestClientsAreIdleUntilRun(t *testing.T) {
 	used, since := c.all[0].cpu(), time.Now()
 	time.Sleep(100 * time.Millisecond)
 	used = c.all[0].cpu() - used
-	if n := s.connections.Load(); n != 0 || used > time.Since(since).Nanoseconds()/2 { // a busy loop uses all of it
+	if n := s.connections.Load(); n != 0 || used > time.Since(since).Nanoseconds()/2 { // a busy loop would use all of it
 		t.Errorf("before Run: %d connections, %d ns of CPU time", n, used)
 	}
 	r, err := c.Run(t.Context())

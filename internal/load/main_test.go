@@ -143,7 +143,7 @@ func pids(c *Clients) (out []int) {
 	return out
 }
 
-// gone waits until the processes have ended.
+// gone waits until the processes have exited.
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {

@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// part returns a change of a header: days later, and as a measure of a plan if plan is
-// not empty.
+// part returns a change of a header. The start moves some days later. If plan is not
+// empty, the record becomes a measure of that plan.
 func part(plan string, measure, days int) func(*record.Header) {
 	return func(h *record.Header) {
 		h.Started = h.Started.AddDate(0, 0, days)

@@ -135,7 +135,7 @@ func TestWhatAParentStartsLivesAsLongAsItsContextAndNoLonger(t *testing.T) {
 	c := exec.Command("sleep", "1000")
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must.OK(t, Parent(ctx, c.Start))
-	for range 100 { // threads that end, of which any other could have started it
+	for range 100 { // these threads end; without Parent, any of them could have started the process
 		_ = Apart(func() error { return nil })
 	}
 	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))

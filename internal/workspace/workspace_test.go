@@ -82,8 +82,8 @@ func TestConcurrentCheckDoesNotMakeADeadRunAlive(t *testing.T) {
 	}
 }
 
-// A process that a killed run was starting has copies of the run's locks until it executes
-// its program.
+// A run may be killed while it starts a process. That process holds copies of the run's
+// locks until it executes its program.
 func TestKilledRunIsDeadOnceItsLastChildHasStarted(t *testing.T) {
 	r := start(t, roots(t))
 	child := exec.Command("sleep", "0.3")

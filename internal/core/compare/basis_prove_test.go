@@ -16,8 +16,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// spread is the run-to-run variation of identical targets: common to all targets, per
-// operation of a target, and per load of a target.
+// spread is the run-to-run variation of identical targets. all is common to all targets,
+// each is separate for each operation of a target, and load adds a changing load that
+// slows each target differently.
 type spread struct {
 	name      string
 	all, each float64

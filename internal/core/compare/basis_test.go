@@ -169,7 +169,8 @@ func TestDisturbedRunsHaveNoVerdict(t *testing.T) {
 
 func TestTimesWithDifferentEndStampsAreComparedByCall(t *testing.T) {
 	t.Parallel()
-	// Latencies are about 100 and 130; calls return after a fraction of them.
+	// Latencies are about 100 and 130. A call returns after the fraction calls of its
+	// latency.
 	until := func(stamp string, calls float64) func(*Run) {
 		return func(r *Run) {
 			for i := range r.Figures {

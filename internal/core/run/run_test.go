@@ -114,7 +114,7 @@ func TestSeedIsTheRequestedOneOrFitsJSON(t *testing.T) {
 func TestEndOfARunHasAReasonAndFindings(t *testing.T) {
 	always := func(string, int) bool { return true }
 	of := func(name string) func(string, int) bool { return func(n string, _ int) bool { return n == name } }
-	// There are two targets; a visit takes one second and a round two.
+	// There are two targets. A visit takes one second, so a round takes two.
 	for name, c := range map[string]struct {
 		change func(f *fake, stop func())
 		visits int
@@ -214,7 +214,7 @@ func refuse(name string) func(string) error {
 	}
 }
 
-// at calls f in visit n.
+// at returns a hook that calls f in visit n only.
 func at(n int, f func()) func(int) {
 	return func(visit int) {
 		if visit == n {
@@ -315,7 +315,7 @@ func TestProgressHasTheStateAndTheTimeLeft(t *testing.T) {
 		f.must(t)
 		must.That(t, len(f.reported) == 10 && f.reported[0].Left == 0, "reported %+v", f.reported)
 		for i, p := range f.reported {
-			// Every visit takes one second, and three more follow for other targets.
+			// Each of the ten visits takes one second. Later points take three seconds more.
 			want := time.Duration(13-i) * time.Second
 			check.That(t, (i == 0 || p.Left == want) && p.Elapsed == time.Duration(i)*time.Second, "visit %d: %+v, want %v left", i, p, want)
 		}

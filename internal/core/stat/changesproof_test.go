@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// kinds are models of the scatter of runs in a history, around 100: the effects of
-// machine and figure on each of n runs.
+// kinds lists models of the scatter of runs in a history around 100. Each model draws the
+// effects of the machine and of the figure on each of n runs.
 var kinds = []struct {
 	name string
 	draw func(r *rand.Rand, figures, n int, noise float64) [][]float64
@@ -161,8 +161,8 @@ func TestChangesOfHistoriesAreFound(t *testing.T) {
 	}
 }
 
-// The share of fleets with equal nodes that have an outlier, and the share of slower
-// nodes that are found. The table is in docs/statistics.md.
+// Two shares are checked: fleets of equal nodes in which an outlier is reported, and
+// slower nodes that are found. The table is in docs/statistics.md.
 func TestFleetsOfEqualNodesHaveFewOutliers(t *testing.T) {
 	const fleets, figures, sigma = 400, 16, 0.05
 	heavy := func(r *rand.Rand) float64 { // Student's t of 10 degrees of freedom
@@ -231,7 +231,8 @@ func kindsOf(n, kinds int) Kinds {
 	return k
 }
 
-// beyondScore returns the values outside the bound of 3.5 alone.
+// beyondScore returns the values whose robust score exceeds 3.5 and whose ratio to the
+// median is large enough.
 func beyondScore(values []float64) (out []float64) {
 	logs := make([]float64, len(values))
 	for i, v := range values {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// compare compares two sides without others.
+// compare compares two sides that are the only comparison of their table.
 func compare(old, new Rounds) Comparison {
 	return CompareAll([]Sides{{Old: old, New: new}}, 0, Holm)[0]
 }

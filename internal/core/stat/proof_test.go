@@ -180,8 +180,9 @@ func bootstrapped(r *rand.Rand, old, new Rounds, n, rounds int) (lo, hi float64)
 	return math.Expm1(shifts[9]), math.Expm1(shifts[390])
 }
 
-// The interval of several runs contains the shift in 95 % for any run-to-run variation.
-// An interval that treats rounds as independent does not; nor does a bootstrap.
+// The interval of several runs contains the shift in 95 % of cases, for any run-to-run
+// variation. An interval that treats rounds as independent contains it less often, and so
+// does a bootstrap.
 func TestIntervalsOfSeveralRunsContainTheShift(t *testing.T) {
 	t.Parallel()
 	const rounds, within, shift, simulated = 12, 0.05, 0.1, 1000
@@ -285,8 +286,8 @@ func TestIntervalsContainTheMedian(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// The rounds of one target keep 0.9 of the previous deviation, in one row or in all five,
-// in a table of 25 comparisons. Another target is truly 30 % slower.
+// In a table of 25 comparisons, each round of one target keeps 0.9 of the previous
+// round's deviation, in one row or in all five. Another target is truly 30 % slower.
 func TestTargetWithDependentRoundsSeldomDiffers(t *testing.T) {
 	t.Parallel()
 	const tables = 1000

@@ -130,10 +130,10 @@ func TestIntervalsOfNegativeValuesAreWidenedToo(t *testing.T) {
 }
 
 // published contains every table of the iSulad performance report, 2020. The averages are
-// in milliseconds, for Docker, Podman (client) or CRI-O (CRI), and iSulad. The last two
-// columns are VS. In one cell the report's percentage is wrong: ARM, 100 × rm, against
-// Podman. It prints -92.33%, but its averages 10943 and 926 give -91.54%, which is used
-// here.
+// in milliseconds: Docker, then Podman (client) or CRI-O (CRI), then iSulad. The last two
+// columns are the VS percentages of the report. One of them is wrong in the report (ARM,
+// 100 × rm, against Podman). It prints -92.33%, but its averages 10943 and 926 give
+// -91.54%, which is used here.
 var published = []struct {
 	row                   string
 	docker, other, isulad float64

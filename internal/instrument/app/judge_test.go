@@ -167,7 +167,7 @@ func TestFirstAnswerStatesItsSource(t *testing.T) {
 			t.Errorf("%s: compared as %+v", name, got)
 		}
 		check.Equal(t, name, page.Value(j.All.Of("first-answer"), page.Duration).Head, c.cell)
-		for i, want := range [][]string{c.columns, nil} { // no columns with a neighbour, which starts later
+		for i, want := range [][]string{c.columns, nil} { // no columns if there is a neighbour, because it starts later
 			var got []string
 			for _, column := range j.requests(tables[i]).Table.Columns {
 				if strings.HasPrefix(column.Title, "first ") {

@@ -42,8 +42,8 @@ func load(t *testing.T, name string) *published.Report {
 	return must.Get(published.Load(name))(t)
 }
 
-// Publications are records too, so two of them can be compared. Statements taken from
-// their text are excluded; statements derived from their figures are not.
+// Two of the compared records are publications themselves. Statements from their text are
+// excluded; statements derived from their figures are not.
 func TestEveryExperimentIsComparedWithItsPublication(t *testing.T) {
 	for name, file := range map[string]string{
 		"kata-boot-2018": "published/kata-boot-2018/record.jsonl", "kata-io": "published/kata-io/record.jsonl",
@@ -63,7 +63,8 @@ func TestEveryExperimentIsComparedWithItsPublication(t *testing.T) {
 	check.That(t, f.Value == 128*1<<20 && f.Unit == figure.BytesPerSec, "%+v", f)
 }
 
-// Services of a mesh are not counted. One client is not comparable with eight.
+// tare does not count the services of a mesh, so any number matches. A load of one client
+// is not comparable with a load of eight.
 func TestMeshMemoryMatchesAnyNumberOfServices(t *testing.T) {
 	rec := must.Get(record.Load("../../../record/testdata/v1/bpf-memory.jsonl"))(t)
 	for i := range rec.Points {
@@ -75,8 +76,8 @@ func TestMeshMemoryMatchesAnyNumberOfServices(t *testing.T) {
 	}
 }
 
-// The control of a quota run has no CPU limit either. It is compared only with rows of as
-// many connections.
+// The control of a quota run has no CPU limit, like the published rows. It is only
+// compared with rows that have the same number of connections.
 func TestMeshControlMatchesOnlyItsOwnThreads(t *testing.T) {
 	for connections, matches := range map[int]bool{1500: false, 3000: true} {
 		rec := must.Get(record.Load("../../../record/testdata/v1/bpf-quota.jsonl"))(t)

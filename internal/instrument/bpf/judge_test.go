@@ -364,7 +364,7 @@ func TestOpenLoopIsNotReportedAsClosed(t *testing.T) {
 }
 
 func TestForeignStatisticsInvalidateOnlyTheirPair(t *testing.T) {
-	for rounds, want := range map[int]int{1: 0, 3: 2} { // loses its one pair, and no more
+	for rounds, want := range map[int]int{1: 0, 3: 2} { // one pair is lost: the only one, or one of three
 		w := fourLoads(rounds)
 		w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on already"}}
 		for i := range w.rec.Points {

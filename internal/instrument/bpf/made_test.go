@@ -38,7 +38,7 @@ func (w *weighing) lasting(round int, asked record.Asked, phase string, seconds 
 	return p
 }
 
-// share converts a share of a number of seconds to ns.
+// share returns a percentage of a number of seconds, in ns.
 func share(percent float64, seconds int64) int64 {
 	return int64(percent * float64(seconds*second) / 100)
 }

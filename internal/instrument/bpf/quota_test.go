@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// held is a point under a CPU limit. Times are shares of one core over three seconds.
-// Negative ticks and throttled values mean missing values.
+// held is a point under a CPU limit. Times are shares of one core over three seconds. A
+// negative value of ticks or throttled is missing.
 type held struct {
 	heavy                        int64
 	free                         bool // no limit
@@ -58,7 +58,8 @@ func quotaOf(limit float64, rounds ...[]held) *weighing {
 	return w
 }
 
-// In [shared], the programs are charged to the limit of 1 CPU. In [beside], they are not.
+// The programs of the points in shared are charged to the limit of 1 CPU. Those in beside
+// are not.
 var (
 	shared = []held{{usage: 0.6, ticks: 0.6, bpf: 0.01}, {heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 0.9}}
 	beside = []held{shared[0], {heavy: 9, usage: 1, ticks: 1, bpf: 1.6, throttled: 0.9, rate: 1600}}
@@ -93,8 +94,8 @@ func pointOf(t *testing.T, text string) held {
 	return h
 }
 
-// Options before the points of a case: the limit (default 1), the node's usage at the
-// first point, and "chosen" for programs other than those of the reference datapath.
+// Before its points, a case may have options: the limit (default 1), the node's usage at
+// the first point, and "chosen" for programs other than those of the reference datapath.
 func TestQuotaVerdict(t *testing.T) {
 	golden.Cases(t, "testdata/quota.txt", func(t *testing.T, text string) string {
 		limit, busy, chosen := 1.0, 0.0, false

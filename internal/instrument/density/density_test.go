@@ -105,8 +105,8 @@ func TestUpperBoundStartIsMarked(t *testing.T) {
 	}
 }
 
-// batch returns a step of a round up to a number of sandboxes. Every start takes the
-// given ms; a negative value is a failure.
+// batch returns the step of a round that ends at the given number of sandboxes. each has
+// the duration of each start in ms. A negative duration is a failed start.
 func batch(round, to int, each ...int64) record.Batch {
 	b := record.Batch{Round: round, Target: "runc", Phase: record.PhaseMeasure, Lanes: to}
 	for _, ms := range each {

@@ -93,8 +93,8 @@ func TestOwnLimitIsFirstFindingAndPressureCause(t *testing.T) {
 	}
 }
 
-// early makes the calls of one target return after 10 ms. The workload runs
-// after the duration first.
+// early makes every call of target oci1 return after 10 ms. The first instruction of the
+// workload runs at first, also counted from the start of the call.
 func early(first int64) func(*written) {
 	return func(w *written) {
 		w.sample = func(name string, _ subject.Op, round int, s *record.Sample) {

@@ -18,7 +18,7 @@ func TestFailedSampleHasNoTime(t *testing.T) {
 			w.plan.Lanes = []int{lanes}
 			w.latency = func(string, subject.Op, int, int) int64 { return 100 * ms }
 			w.sample = func(_ string, _ subject.Op, round int, s *record.Sample) {
-				if round%2 == 0 && s.Lane == 0 { // all stamps are there, and an hour off
+				if round%2 == 0 && s.Lane == 0 { // all stamps are present but an hour off
 					s.Returned += 3600 * 1000 * ms
 					s.Running, s.UserCPU, s.MaxRSS = s.Returned, 3600*1000*ms, 1<<40
 					s.Failure = &record.Failure{Kind: record.FailState, Detail: "it is not running"}

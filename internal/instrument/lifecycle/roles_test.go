@@ -17,8 +17,9 @@ import (
 
 const mib = 1 << 20
 
-// staffed adds to the first target a daemon that grows by 2 MiB per container, and a shim
-// of 5 MiB per container. The round number is added to the daemon's CPU time.
+// staffed adds a daemon and shims to the first target. The daemon grows by 2 MiB per
+// container, and each container has a shim of 5 MiB. The round number is added to the
+// daemon's CPU time.
 func staffed(lanes int, change func(b *record.Batch)) func(*written) {
 	return func(w *written) {
 		w.plan.Lanes = []int{lanes}
@@ -95,7 +96,7 @@ func TestReleasedMemoryIsNegativeGrowth(t *testing.T) {
 	got := rolesOf(t, write(staffed(4, func(b *record.Batch) {
 		b.Roles = []record.Usage{{Role: record.RoleShim, Before: 4, PSSBefore: 20 * mib, PSSPeak: 20 * mib}}
 	})))
-	if want := [8]float64{4, 0, math.NaN(), 20 * mib, 20 * mib, 0, -5 * mib, 5 * mib}; len(got) != 1 || rounds(got[0]) != 10 || !same(used(got[0]), want) { // and no CPU time
+	if want := [8]float64{4, 0, math.NaN(), 20 * mib, 20 * mib, 0, -5 * mib, 5 * mib}; len(got) != 1 || rounds(got[0]) != 10 || !same(used(got[0]), want) { // the CPU time is unknown
 		t.Errorf("got %+v", got)
 	}
 }
@@ -161,8 +162,8 @@ func TestUnknownRolesAreLastAndUnreadAreCounted(t *testing.T) {
 	check.Contains(t, "notes", out.String(), "oci0 run, vmm: processes that could not be read 10; of what it used 0 rounds count")
 }
 
-// asked returns records of the host and a pair. All polls but the last of the host's
-// workload fail. The others are ready at the first poll.
+// asked returns a record of the host and two runtimes. All polls of the host's workload
+// fail, except the last one. The workloads of the runtimes are ready at the first poll.
 func asked() *run {
 	r := pair(1)
 	for i := range r.rec.Batches {

@@ -281,7 +281,7 @@ func TestUnbalancedLedgerConfirmsNoOverhead(t *testing.T) {
 		check.That(t, (f != nil) == (c.says != "") && (f == nil || strings.Contains(f.Message, c.says) && f.Level == finding.Error), "%s: %+v", name, f)
 		var yaml strings.Builder
 		must.OK(t, writeClasses(&yaml, o))
-		// The answer never calls one target both enough and not enough.
+		// The answer must not list a target both as enough and as not enough.
 		answer := strings.Join(o.answer(), "")
 		check.That(t, strings.HasSuffix(answer, ": "+string(want)+".") && strings.Contains(answer, ", not shown to be enough: ") == (c.says != ""), "%s: %s", name, answer)
 		open := "# memory: not shown to be enough: "

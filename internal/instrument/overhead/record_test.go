@@ -207,8 +207,8 @@ func found(o *Judgement, code string) *record.Finding {
 	return nil
 }
 
-// seed sets the usage of Kata in field report 000: memory of the whole sandbox by phase,
-// in MiB, with a container limit of 1 GiB.
+// seed sets Kata's usage in field report 000: the memory of the whole sandbox in each
+// phase. The container limit is 1 GiB. only is Kata's sandbox_cgroup_only.
 func seed(only bool) func(*oversight) {
 	return func(o *oversight) {
 		o.kinds, o.names = []string{"containerd", "containerd"}, []string{"containerd/kata", "containerd/runc"}

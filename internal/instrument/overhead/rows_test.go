@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// grouped adds readings of cgroups as in systemd-cgtop, including the parent of Kata's
-// overhead group, and counters of the node.
+// grouped adds the cgroups that systemd-cgtop shows to a reading, including the parent of
+// Kata's overhead group. It also adds counters of the node.
 func grouped(r *record.Reading) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
@@ -185,7 +185,7 @@ func TestScaleShrinksFilesToWholeBlocks(t *testing.T) {
 	}{
 		{0.1, "idle,10M,1G,10G", "idle,1M,102M,1G"},
 		{0.001, "10M,hold 64MiB,spin 1,1G", "512K,hold 64MiB,spin 1,1M"},
-		{0.00001, "10M,1G,10G", "512K"}, // once
+		{0.00001, "10M,1G,10G", "512K"}, // phases with the same scaled size appear once
 		{10, "10M,1G", "100M,10G"},
 		{1000, "16T", "16T"},
 	} {

@@ -43,8 +43,8 @@ func told(t *testing.T, names ...string) (all []logs.Event) {
 
 var ids = regexp.MustCompile(`[0-9a-f]{12,64}|k[0-9]{5}`)
 
-// again returns the lines of another such start on its own node. It has new ids, and when
-// changes its times.
+// again returns copies of the lines, as if another node had logged a similar start. The
+// copies have new ids, and when returns their new times.
 func again(all []logs.Event, n int, when func(i int, ns int64) int64) []logs.Event {
 	out := make([]logs.Event, len(all))
 	for i, e := range all {
@@ -118,9 +118,9 @@ func TestRandomTimesRarelyLookLikeATimer(t *testing.T) {
 	}
 }
 
-// places returns the positions at which a timer can be detected: two immediately
-// consecutive lines of the engine or the runtime within a start. Positions with one key
-// are between the same two messages.
+// places returns the positions at which a timer can be detected. Such a position is
+// between two consecutive lines of the engine or the runtime within a start. Positions
+// with the same key are between the same two messages.
 func places(t *testing.T, all []logs.Event) (found map[string][]int, keys []string) {
 	t.Helper()
 	var within []record.Start

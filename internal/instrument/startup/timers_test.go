@@ -62,7 +62,8 @@ func TestTimerEvidence(t *testing.T) {
 	}
 }
 
-// taking returns steps of the given ms: calls and the gaps between them.
+// taking returns calls and the gaps between them as steps. The arguments are pairs of a
+// name and a duration in ms.
 func taking(all ...any) (steps []Step) {
 	for i := 0; i < len(all); i += 2 {
 		s := Step{Name: all[i].(string), Kind: record.KindEngine}

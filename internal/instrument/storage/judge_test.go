@@ -227,7 +227,7 @@ func TestFiguresAreMediansWithIntervals(t *testing.T) {
 func TestCPUTimeExcludesStartAndExitOfTheTool(t *testing.T) {
 	short := func(cpu int64) func(*storing) {
 		return func(s *storing) {
-			s.every = func(c *record.Cell) { c.Ended, c.Reported.CPU = c.Begun+11_100*ms, cpu } // of a job of ten seconds
+			s.every = func(c *record.Cell) { c.Ended, c.Reported.CPU = c.Begun+11_100*ms, cpu } // the job itself lasts ten seconds
 		}
 	}
 	if c := only(t, judged(t, store(short(0))), "runc"); c.Of("cpu", "role", "workload").Known() || c.Of("cpu", "role", "runtime").Known() || c.Of("cpu-per-byte").Known() {
@@ -242,7 +242,7 @@ func TestCPUTimeExcludesStartAndExitOfTheTool(t *testing.T) {
 
 func TestRatioPairsValuesOfTheSameRound(t *testing.T) {
 	half := func(s *storing) {
-		s.every = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + float64(c.Round) } // a machine that speeds up
+		s.every = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + float64(c.Round) } // as if the machine became faster in each round
 		s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth /= 2; c.Observed.CPU[0].NS += 2500 * ms }
 	}
 	s := judged(t, store(half))

@@ -141,7 +141,7 @@ func mixed(s *storing) {
 	}
 }
 
-// lying sets where the volume of runc lies.
+// lying sets the place of the volume of runc.
 func lying(p record.Place) func(*storing) {
 	p.Target, p.Volume = "runc", "bind"
 	return func(s *storing) { s.places = []record.Place{p} }

@@ -46,8 +46,7 @@ func v1(path string) string {
 
 func v2(path string) string { return "0::" + path + "\n" }
 
-// numbered replaces names in case files by the long IDs that they stand for. shortened does
-// the opposite.
+// numbered replaces short names in case files by long IDs. shortened does the opposite.
 var (
 	numbered  = strings.NewReplacer("HEX1", hex, "HEX2", hex2, "PODUID", podUIDs)
 	shortened = strings.NewReplacer(hex, "HEX1", hex2, "HEX2", hex[:12], "SHORT1", podUIDs, "PODUID")

@@ -20,7 +20,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// tree1, tree2 and the others are files of a machine. They contain its mounts and cgroups.
+// files maps the paths of a fake machine's files to their content. They contain the
+// mounts and cgroups of the machine.
 type files map[string]string
 
 const mounts = "10 1 8:1 / / rw - ext4 /dev/sda1 rw\n"

@@ -79,7 +79,7 @@ var parts = map[string]func(args []string){
 			}
 		}
 	},
-	"wait": func(args []string) { // waits for a line and uses CPU time, then does so in a child
+	"wait": func(args []string) { // waits for a line and uses CPU time, then uses as much in a child
 		fmt.Println("waits")
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		burn(time.Duration(number(args[0])) * time.Millisecond)

@@ -163,7 +163,8 @@ func TestRunningProcessIsCountedImmediately(t *testing.T) {
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	time.Sleep(50 * time.Millisecond)
 	must.OK(t, tr.Track(cmd.Process.Pid))
-	// Read both at almost the same time, although this process may be preempted.
+	// Repeat until both values are read at almost the same time, because this process may
+	// be preempted between the two reads.
 	both := func() (busy, used int64) {
 		for range 1000 {
 			busy, used = tr.Busy(), usage0(t, cmd.Process.Pid)

@@ -88,8 +88,9 @@ func TestContainerdEventsMatchTheContainers(t *testing.T) {
 		defer func() { _ = c.Close() }()
 		const begun, ended = "/namespaces/create", "/namespaces/update"
 		events, errs := c.Subscribe(t.Context(), `topic=="/containers/create"`, `topic=="/tasks/start"`, `topic=="/containers/delete"`, `topic=="`+begun+`"`, `topic=="`+ended+`"`)
-		// A subscription has no reply, and a stream of events has no end. So events of
-		// other kinds mark both. The first marker may be sent too early.
+		// A subscription is not acknowledged, and a stream of events has no end. Events
+		// of other kinds therefore mark the begin and the end. The first marker may be
+		// sent before the subscription is active.
 		tell := func(name string) {
 			all := c.NamespaceService()
 			must.OK(t, errors.Join(all.Create(t.Context(), name, nil), all.SetLabel(t.Context(), name, "it", "is"), all.Delete(t.Context(), name)))

@@ -246,7 +246,8 @@ func TestTaskIsDeletedOnceStopped(t *testing.T) {
 	tasks.RegisterTasksServer(server, s)
 	c := must.Get(Connect(t.Context(), serve(t, server), "x"))(t)
 	defer func() { _ = c.Close() }()
-	// Another service has the record. It does not exist here.
+	// The record of the container is in another service, which this server lacks, so an
+	// error is expected.
 	err := removeContainer(t.Context(), c, "id")
 	check.That(t, err != nil && s.deleted && !s.early, "%+v, %v", s, err)
 }

@@ -252,8 +252,8 @@ func TestCRIOHandlersHaveTheirOwnKataFacts(t *testing.T) {
 	}
 }
 
-// The daemon is in the mount namespace of this process. For a daemon in another namespace
-// tare only executes programs that it finds itself.
+// Here the daemon is in the mount namespace of this process. If a daemon is in another
+// namespace, tare only executes programs that it finds itself.
 func TestRuntimeVersionIsKnownForEachEngine(t *testing.T) {
 	need.Root(t)
 	runc := need.Tool(t, "runc")

@@ -314,7 +314,8 @@ func TestPauseImageInUseKeepsTheRun(t *testing.T) {
 	}
 }
 
-// iSulad reports no pids. In the host's network, a pod listens where the engine's process is.
+// iSulad reports no pids. A pod in the network of the host is reached in the network of
+// the engine's process.
 func TestPodWithoutPidIsReachedInTheEnginesNetwork(t *testing.T) {
 	for _, c := range []struct {
 		network string

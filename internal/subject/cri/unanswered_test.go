@@ -16,9 +16,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// isulad returns a node of iSulad 2.1.6. Its own list contains more containers than its CRI
-// list, as in the recorded output of ps. The container of a pod is named
-// k8s_POD_NAME_NAMESPACE_UID_0.
+// isulad returns a fake node with iSulad 2.1.6. As in the recorded output of ps, the
+// engine's own list has more containers than its CRI list. The container of a pod is
+// named k8s_POD_NAME_NAMESPACE_UID_0.
 func isulad(t *testing.T) (n *node, dir string) {
 	n = onNode(t)
 	dir = t.TempDir()
@@ -42,7 +42,7 @@ func TestIsuladPodOfAnAbandonedCallIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		there []string // containers in the list of isulad
 		late  string   // container that appears later
-		found int      // by the first clean
+		found int      // number found by the first clean
 		gone  string   // ID of the removed container
 		left  int
 	}{

@@ -57,9 +57,9 @@ func TestDockerConforms(t *testing.T) {
 	check.That(t, made >= 2*2*enginetest.Lanes && len(kept) == 0, "%d containers in the events, %q without an end", made, kept)
 }
 
-// containers counts the containers of tare in the events of the daemon from now on. It also
-// returns the IDs of those without an end event. Such an event may be missing, because the
-// daemon drops events for a reader that is 100 ms late.
+// containers counts the containers of tare in the daemon's events from now on. stop
+// returns the count and the IDs of containers without an end event. An end event may be
+// missing, because the daemon drops events for a reader that is 100 ms late.
 func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

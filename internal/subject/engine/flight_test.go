@@ -86,8 +86,8 @@ func TestAbandonedStartIsAwaitedAndItsResultRemoved(t *testing.T) {
 	hex := strings.Repeat("5e", 30) + fmt.Sprintf("%04x", os.Getpid()&0xffff)
 	for name, c := range map[string]struct {
 		id    string // of the sandbox
-		names bool   // the bundle of the shim has the name of the pod
-		knows bool   // the flight has the ID
+		names bool   // only the bundle of the shim has the name of the pod
+		knows bool   // the flight already has the ID
 	}{
 		"container with the name of the run":               {id: Name(run, 0, 1)},
 		"pod with its name only in the bundle of the shim": {id: hex, names: true},

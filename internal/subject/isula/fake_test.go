@@ -66,9 +66,9 @@ func (f fake) answers(t *testing.T, verb, recording string) {
 	must.OK(t, err)
 }
 
-// is configures the fake with a file. "log-driver" is the driver of the daemon, and
-// "log-driver-info" is the driver in info. "without" is an option that the help of create
-// lacks.
+// is configures the fake with a file. The file "log-driver" has the log driver of the
+// daemon, and "log-driver-info" has the driver that info reports. The file "without" has
+// an option that is missing in the help of create.
 func (f fake) is(t *testing.T, what, how string) {
 	t.Helper()
 	must.OK(t, os.WriteFile(filepath.Join(f.dir, what), []byte(how), 0o644))

@@ -124,9 +124,10 @@ func started(t *testing.T, c *cluster.Cluster) (count, seconds float64) {
 	return count, seconds
 }
 
-// agrees compares the mean time until Ready with that of the kubelet. The kubelet starts at
-// the creationTimestamp of the pod, which is truncated to the second. It ends when its watch
-// reports running containers. That is not before NodeStarted, and hardly after Ready.
+// agrees compares tare's mean time until Ready with the mean that the kubelet reports.
+// The kubelet counts from the pod's creationTimestamp, which is truncated to the second,
+// until its watch reports running containers. That is not before NodeStarted, and hardly
+// after Ready.
 func agrees(t *testing.T, c *cluster.Cluster, runs []record.Sample, count, sum float64) {
 	t.Helper()
 	after, seconds := started(t, c)

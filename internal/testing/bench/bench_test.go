@@ -36,8 +36,8 @@ type side struct {
 	once func() float64
 }
 
-// compare visits every side once per round in random order, and reports the difference of
-// each from the first.
+// compare measures every side once per round, in random order. It reports the median of
+// each side and its difference from the first side.
 func compare(b *testing.B, sides ...side) {
 	b.Helper()
 	values := make([][]float64, len(sides))

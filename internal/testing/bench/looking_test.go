@@ -249,7 +249,7 @@ func drawn(b *testing.B, columns uint16, args ...string) {
 	b.ReportMetric(float64(bytes), "B-drawn")
 }
 
-// resident returns KiB.
+// resident returns the resident memory of a process in KiB.
 func resident(b *testing.B, pid int) float64 {
 	b.Helper()
 	d := must.Get(new(procs.Reader).Open(pid))(b)

@@ -91,7 +91,7 @@ func BenchmarkStopwatch(b *testing.B) {
 		side{"tare", timed()}, side{"tare again (A/A)", timed()})
 }
 
-// BenchmarkContainer times runc run --detach with tare lifecycle and with the loop.
+// BenchmarkContainer times runc run --detach, with tare lifecycle and with the bare loop.
 func BenchmarkContainer(b *testing.B) {
 	runc, err := exec.LookPath("runc")
 	if err != nil {
@@ -117,8 +117,8 @@ func BenchmarkContainer(b *testing.B) {
 		side{"runc by tare", timed}, side{"tare again (A/A)", timed})
 }
 
-// BenchmarkBatch measures the spread of the start times of a hundred lanes of runc run,
-// at most 150 ms, and tare's share of the total CPU time, at most 5 %.
+// BenchmarkBatch starts runc run on a hundred lanes. The start times may spread over at
+// most 150 ms, and tare may use at most 5 % of the total CPU time.
 func BenchmarkBatch(b *testing.B) {
 	if _, err := exec.LookPath("runc"); err != nil || os.Geteuid() != 0 {
 		b.Skip("wants root and runc: ", err)
@@ -140,8 +140,8 @@ func BenchmarkBatch(b *testing.B) {
 	middle(b, "own-CPU-%", shares)
 }
 
-// BenchmarkProbe measures the time from the start to the workload's first instruction, at
-// most 1 ms, and its memory, at most 400 KiB.
+// BenchmarkProbe measures the time from the start to the workload's first instruction,
+// which may be at most 1 ms. The probe may use at most 400 KiB of memory.
 func BenchmarkProbe(b *testing.B) {
 	dir := b.TempDir()
 	must.OK(b, probe.Install(dir))

@@ -82,8 +82,8 @@ func start() (*chromium, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Otherwise a page with a slow response may save only one file before the browser
-	// asks.
+	// Without these settings, a page with a slow response may save only one file before
+	// the browser asks for permission.
 	settings := filepath.Join(dir, "profile", "Default")
 	if err := errors.Join(os.MkdirAll(settings, 0o700), os.WriteFile(filepath.Join(settings, "Preferences"),
 		[]byte(`{"profile": {"default_content_setting_values": {"automatic_downloads": 1}}}`), 0o600)); err != nil {

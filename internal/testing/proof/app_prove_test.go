@@ -19,10 +19,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// If two processes always want one CPU, the scheduler gives each half of it. A server
-// with such a neighbour keeps half of their CPU time, and on a quiet machine half of its
-// requests within a few percent. The clients share the CPU and use at most 5 %, so the
-// share may be up to 0.525.
+// The scheduler gives each of two busy processes half of a CPU. A server with such a
+// neighbour therefore gets half of the CPU time of both. On a quiet machine it also
+// answers half as many requests, within a few percent. The clients run on the same CPU
+// and use at most 5 % of it, so the share may be up to 0.525.
 func TestNeighbourGetsItsSchedulerShare(t *testing.T) {
 	p := folders(t)
 	path := filepath.Join(p.dir, "half.jsonl")
@@ -65,8 +65,8 @@ func TestNeighbourGetsItsSchedulerShare(t *testing.T) {
 }
 
 // A server that keeps 64 KiB for each of 1024 requests grows by 64 MiB within 1 %, on
-// every target. gVisor's memory is charged to its sandbox, with the files of the guest's
-// memory, and must be found as well.
+// every target. With gVisor, this memory is charged to the sandbox together with the
+// files of the guest's memory. It must be found there as well.
 func TestLeakUnderLoadIsFound(t *testing.T) {
 	targets := []string{"host", "floor", "runc", "crun", "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun", "runsc=" + engines.Runsc()}
 	args := append([]string{"overhead", "--sandboxes", "1", "--rounds", "1", "--hold", "500ms", "--settle", "200ms", "--command", "/probe serve 18080 leak=65536",

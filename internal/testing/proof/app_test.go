@@ -23,9 +23,9 @@ import (
 // worked is the server's CPU time per request, in ms.
 const worked = 2.0
 
-// A server that uses 2 ms of CPU time per request does so on every target, in its role:
-// the workload's, or with gVisor the guest kernel's. The number of counted requests must
-// not exceed its answers.
+// A server uses 2 ms of CPU time per request on every target. The time must appear in the
+// role of the workload, or with gVisor in that of the guest kernel. The number of counted
+// requests must not exceed the number of the server's answers.
 func TestServiceIsLoadedOnEveryTarget(t *testing.T) {
 	targets := []string{"host", "floor", "runc", "crun", "runsc=" + engines.Runsc(), "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
 	args := append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000"}, fleetFlags(t, targets...)...)
@@ -44,8 +44,8 @@ func TestServiceIsLoadedOnEveryTarget(t *testing.T) {
 				used += float64(c.NS) / 1e6
 			}
 		}
-		// One more request may be in flight, and the server's system calls may take 0.3
-		// ms. Time stolen by the hypervisor is in the process's clock.
+		// One more request may be in flight. The server's system calls may take 0.3 ms
+		// per request. The clock of the process includes time stolen by the hypervisor.
 		stolen := w.Seen.Steal * float64(w.Seen.Took) / 1e6
 		least, most := answers*worked*0.99, (answers+1)*(worked+0.3)+stolen
 		if w.Target == "runsc" { // gVisor has no suitable CPU clock, so the server counts pieces of work
@@ -58,8 +58,8 @@ func TestServiceIsLoadedOnEveryTarget(t *testing.T) {
 	}
 }
 
-// A user's image works as a neighbour in its own sandbox. Its usage is not part of the
-// service's, and its secrets do not appear anywhere.
+// A user's image runs as a neighbour in its own sandbox. Its usage is not counted for the
+// service, and its secrets do not appear anywhere.
 func TestUserImageAsNeighbour(t *testing.T) {
 	docker, archive := engines.Docker(t), shell(t)
 	targets := []string{"host", "floor", "runc", "docker/runc"}

@@ -158,8 +158,8 @@ func TestProgramMemoryMatchesFdinfo(t *testing.T) {
 		j.Growth[1].Programs == j.Growth[0].Programs, "%+v", j.Growth)
 }
 
-// Programs that run in the calls of limited processes are charged to the limit, for any
-// limit.
+// BPF programs run in the calls of processes with a CPU limit. Their time must count
+// against that limit, whatever its size.
 func TestProgramTimeCountsAgainstTheWorkloadsLimit(t *testing.T) { paysFor(t, "0.5", "1s") }
 
 // paysFor measures programs under a CPU limit. If other processes use the CPUs, the

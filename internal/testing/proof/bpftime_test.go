@@ -48,7 +48,7 @@ func TestRunTimeUnderLoadMatchesTestRun(t *testing.T) {
 	check.That(t, ratio >= 0.9 && ratio <= 1.1, "%.3f times the time of a test run", ratio)
 }
 
-// Programs are charged to a limit of any size.
+// BPF program time must count against a CPU limit of any size.
 func TestProgramTimeCountsAgainstAnyLimit(t *testing.T) {
 	for _, cpus := range []string{"0.2", "0.5", "1"} {
 		t.Run(cpus+" CPUs", func(t *testing.T) { paysFor(t, cpus, "2s") })

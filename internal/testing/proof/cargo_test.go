@@ -210,10 +210,10 @@ func TestUserImageRunsOnEveryTarget(t *testing.T) {
 	}
 }
 
-// The root of an image does not control the machine. It has the engines' capabilities,
-// cannot write to kernel settings, and a read-only folder has nothing writable below it.
-// The floor has no devices cgroup, so it must not create devices. Commands in the sandbox
-// have no more rights.
+// Root in an image must not control the machine. It has the capabilities that engines
+// grant, and cannot write to kernel settings. Nothing below a read-only folder is
+// writable. The floor has no devices cgroup, so root must not create devices. Commands in
+// the sandbox have no more rights.
 func TestUserImageDoesNotControlTheMachine(t *testing.T) {
 	p, in, out := folders(t), t.TempDir(), t.TempDir()
 	below := filepath.Join(in, "below")
@@ -290,9 +290,9 @@ func TestEngineImageIsMeasuredEverywhere(t *testing.T) {
 	}
 }
 
-// The plan of the service that was moved to Kata accepts any archive. Two archives with
-// different memory usage differ by that amount, and their documents have every table of
-// the map of the reports.
+// The plan of the service that was moved to Kata must accept any archive. If the memory
+// usage of two archives differs, the measured figures must differ by the same amount.
+// Their documents must have every table in the map of the reports.
 func TestSwitchedServiceAcceptsAnyArchive(t *testing.T) {
 	need.Long(t)
 	p := folders(t)

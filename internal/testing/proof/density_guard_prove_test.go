@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The memory of a sandbox, the memory above the floor, and the number of runs.
+// Memory used by a sandbox, memory above the floor, and number of runs.
 const (
 	densityEach = 16 * mib
 	densityRoom = 256 * mib
@@ -66,9 +66,10 @@ func watchMemory(done <-chan struct{}) (all []meminfo, err error) {
 	}
 }
 
-// leastAbove returns the minimum above the floor, negative if below. It also returns that
-// minimum without the memory used by others. At most a given amount of anonymous memory
-// belongs to the sandboxes; the rest belongs to others.
+// leastAbove returns the minimum of the available memory above the floor, which is
+// negative below the floor. own is the minimum as if other processes had used no memory.
+// At most the amount sandboxes of the new anonymous memory belongs to the sandboxes. The
+// rest belongs to other processes.
 func leastAbove(floor, sandboxes int64, before meminfo, looks []meminfo) (least, own int64) {
 	least, own = math.MaxInt64, math.MaxInt64
 	for _, m := range looks {
@@ -84,7 +85,8 @@ func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 	p := folders(t)
 	archive := shell(t)
 	docker := engines.Docker(t)
-	// It exits when stopped and allocates its memory after its first instruction.
+	// The program exits when stopped. It allocates its memory after its first
+	// instruction.
 	command := fmt.Sprintf(`bash -c "printf -v x %%%d%s; trap 'exit 0' TERM; sleep 1000000 & wait"`, densityEach, "s")
 	for target, engine := range map[string][]string{"floor": nil, "runc": nil, "docker/runc": {"--docker-host", docker.Host}} {
 		t.Run(target, func(t *testing.T) {
@@ -105,8 +107,8 @@ func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 				close(done)
 				must.OK(t, <-seen)
 				end := judged[0].Targets[0].Ends[0]
-				// Each sandbox has its memory and a shell, and one more is starting; the
-				// rest is tare's own.
+				// Each sandbox uses its memory and a shell, and one more may be starting.
+				// The remaining 64 MiB are tare's own.
 				least, own := leastAbove(floor, int64(end.Sandboxes+1)*(densityEach+2*mib)+64*mib, before, looks)
 				t.Logf("run %d: %d sandboxes, ended by %s; %d readings, minimum %d MiB above the floor, without other usage %d MiB", n+1, end.Sandboxes, end.Why, len(looks), least/mib, own/mib)
 				if own >= 0 {

@@ -26,8 +26,9 @@ var pairs = flag.Int("pairs", 60, "number of real pairs to compare")
 const (
 	gateRounds = 20
 	gateMargin = 0.025 // half the smallest change to detect
-	// A 95 % interval ends 1.96 standard errors from the estimate. A change that exceeds
-	// the margin by 2.8 standard errors is found in 80 %. feasible is the ratio of the two.
+	// A 95 % interval ends 1.96 standard errors from the estimate. If a change exceeds
+	// the margin by 2.8 standard errors, it is found in 80 % of cases. feasible is the
+	// ratio of these factors.
 	feasible = 1.96 / 2.8
 )
 

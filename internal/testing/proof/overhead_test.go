@@ -13,8 +13,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The requested memory and CPU usage of a probe is measured and the node's change is
-// explained, on the host, the floor and bare runtimes.
+// A probe uses a requested amount of memory and CPU time. The measured usage must match,
+// and the node's change must be explained. The targets are the host, the floor and bare
+// runtimes.
 func TestProbeUsageIsMeasuredInRuntimes(t *testing.T) {
 	calibrate(t, append([]string{"host", "floor", "runc", "crun"}, runsc()...),
 		"idle,hold 64MiB,hold 256MiB,hold 1024MiB,spin 0.25cpu,spin 1cpu")
@@ -73,15 +74,16 @@ func outOfBounds(phase string, c *overhead.Cell, spun float64) (off []string) {
 	case kind == "hold" && by > 0.01*c.Expected+mib:
 		off = append(off, fmt.Sprintf("%s, %s: measured %.1f MiB", c.Target, phase, c.Measured/mib))
 	case kind == "spin" && spun < 0.99*c.Expected:
-		// Others used the CPU. The load's own figure is then the truth, as an average
-		// over a longer time than the measured one.
+		// Other processes used the CPU. Compare with the usage that the load itself
+		// reports. It is an average over a longer time than the measured one.
 		if math.Abs(c.Measured-spun) > 0.2*spun {
 			off = append(off, fmt.Sprintf("%s, %s: measured %.4f CPUs, the load used %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, spun, l.NodeCPU))
 		}
 	case kind == "spin" && c.Target == "runsc" && by > share(c.Target)*c.Expected && math.Abs(l.NodeCPU-c.Measured) < 0.02:
-		// gVisor has no suitable CPU clock, so the load counts pieces of work calibrated
-		// at its beginning. On a CPU that has become slower since, it uses more than
-		// requested. The measured usage must then match the node's.
+		// gVisor has no suitable CPU clock, so the load counts pieces of work. It
+		// calibrates their cost at its beginning. If the CPU becomes slower later, the
+		// load uses more CPU time than requested. The measured usage must then match the
+		// node's.
 	case kind == "spin" && by > share(c.Target)*c.Expected:
 		off = append(off, fmt.Sprintf("%s, %s: measured %.4f CPUs with %.2f CPUs busy", c.Target, phase, c.Measured, l.NodeCPU))
 	}

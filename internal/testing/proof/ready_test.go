@@ -55,9 +55,9 @@ func (n networked) Open(ctx context.Context, env subject.Env) (subject.Session, 
 	return n.Target.Open(ctx, env)
 }
 
-// A server that sleeps before it listens becomes ready that much later than its first
-// instruction, on every target. It is never ready earlier. It may be later by the stated
-// resolution and the delay of a busy machine.
+// A server sleeps for a known time between its first instruction and its listen call. On
+// every target it must become ready that long after its first instruction, and never
+// earlier. It may be later by the stated resolution and the delay of a busy machine.
 func TestServerIsReadyAfterItsDelay(t *testing.T) {
 	p, at := folders(t), ports.Held(t)
 	w, port := server(t, at), strconv.Itoa(at)
@@ -79,8 +79,8 @@ func TestServerIsReadyAfterItsDelay(t *testing.T) {
 					if err := b.Check(); err != nil {
 						t.Fatalf("%v: %+v", err, *x)
 					}
-					// The stamp of a guest is only known to be after the begin of the call,
-					// and roughly before its end.
+					// The first instruction of a guest is only known to lie after the
+					// begin of the call and roughly before its end.
 					took, beyond := time.Duration(x.Ready-cmp.Or(x.First, x.Start)), time.Duration(x.Ready-cmp.Or(x.First, x.Seen, x.Returned))-sleeps
 					check.That(t, took >= sleeps, "ready %v after its first instruction, less than its delay of %v", took, sleeps)
 					if ok { // otherwise it was ready before the first poll

@@ -79,9 +79,9 @@ func (s *stage) calls(t *testing.T) (all []call) {
 	return all
 }
 
-// near is the maximum median difference between a call's duration in the kernel and in
-// the script: bash must start, write a line and exit. Some calls may be longer while
-// other processes use the CPU.
+// near is the maximum median difference between the duration of a call in the kernel and
+// the duration that the script logs. During the difference bash starts, writes a line and
+// exits. Some calls may be longer while other processes use the CPU.
 const near = 500 * time.Millisecond
 
 // compareCalls lists differences between the observed calls of a start and those that

@@ -42,8 +42,8 @@ func blamed(t *testing.T, slept time.Duration, timer, in string, args ...string)
 		took := time.Duration(g.Ended - g.Began)
 		check.That(t, took >= slept*95/100 && g.CPU >= 0 && time.Duration(g.CPU) <= slept/5 && g.In == in,
 			"gap in %q of %v with a CPU time of %v", g.In, took, time.Duration(g.CPU))
-		// A timer has equal lengths between the same events. Other processes that exit late
-		// may split the gap.
+		// The gaps of a timer have equal lengths and lie between the same events. If
+		// other processes exit late, they may split a gap.
 		same := i == 0 || g.After == gaps[0].After && g.Before == gaps[0].Before
 		exact = exact && took < slept+slept/500+2*time.Millisecond && same
 		gaps = append(gaps, g)

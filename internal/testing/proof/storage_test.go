@@ -19,9 +19,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The source of a cell's figures is known in advance: on the host, in a bare runtime,
-// which uses the host's file systems like the floor, and in gVisor, which accepts
-// O_DIRECT without passing it on.
+// The source of a cell's data, cache or disk, is known in advance on these targets. Bare
+// runtimes use the file systems of the host, as the floor does. gVisor accepts O_DIRECT
+// but does not pass it on.
 func TestCacheIsDistinguishedFromDiskInRuntimes(t *testing.T) {
 	tellCaches(t, append([]string{"host", "runc"}, runsc()...))
 }

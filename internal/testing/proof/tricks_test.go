@@ -60,8 +60,8 @@ func TestHiddenRuntimeCostIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := folders(t)
-			// One target only: the exit of one target's helper would free memory that
-			// another's allocates.
+			// Measure one target at a time. Otherwise the exit of one target's helper
+			// would free memory while another target allocates memory.
 			code, text, said := invoke(t, "overhead", "--phases", "idle", "--sandboxes", "1", "--rounds", "1", "--hold", "5s", "--settle", "1s", "--check", c.check,
 				"-o", filepath.Join(p.dir, "r.jsonl"), "-q", "runc="+wrapped(t, need.Tool(t, "runc"), c.trick))
 			_, j := stored(p, filepath.Join(p.dir, "r.jsonl"), overhead.Judge)

@@ -22,12 +22,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// quietly redirects a helper's standard streams, so that it keeps none of its parent's
-// open.
+// quietly redirects the standard streams of a helper, so that the helper keeps none of
+// its parent's streams open.
 const quietly = " </dev/null >/dev/null 2>&1 & )"
 
-// A trick that makes a runtime look faster, or a disturbance, is reported as a finding. It
-// is not reported for the honest runtime measured with it.
+// A disturbance, or a trick that makes a runtime look faster, must be reported as a
+// finding. The honest runtime in the same record must not have this finding.
 func TestTimingTricksAreReported(t *testing.T) {
 	need.Root(t)
 	need.Long(t)

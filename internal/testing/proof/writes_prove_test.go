@@ -18,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// A neighbour with a write load writes the reported number of blocks to its file, less
-// those written twice.
+// A neighbour with a write load must write as many blocks to its file as it reports.
+// Blocks that it wrote twice count once in the file.
 func TestNeighbourWritesWhatItReports(t *testing.T) {
 	for _, target := range []string{"floor", "runc"} {
 		t.Run(target, func(t *testing.T) {

@@ -59,7 +59,7 @@ var current = []claim{
 	claims[1], claims[2],
 }
 
-// After a power cut during the third of three runs.
+// The power cut happens during the third of three runs.
 var (
 	beforePowerCut = script(leaveScript + `
 		leave docker/runc 'system.slice/docker-*.scope'
@@ -71,8 +71,8 @@ var (
 
 const smallLimit = 64 << 20
 
-// targets are measured by lifecycle. charging are measured by overhead: one for each way
-// to assign containers to cgroups.
+// lifecycle measures targets. overhead measures charging, which has one target for each
+// way to assign containers to cgroups.
 var (
 	targets  = []string{"runc", "crun", "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc"}
 	charging = []string{"runc", "docker/runc", "podman/crun", "cri+containerd/runc"}
@@ -158,7 +158,7 @@ func TestDebianWithSystemd(t *testing.T) {
 	g := debian(t, "bookworm", claims...)
 	g.BeforePowerCut = beforePowerCut
 	boot(t, g, claims...)
-	// On the same disk.
+	// Boot again from the same disk, after the power cut.
 	g.Commands, g.BeforePowerCut = []Command{{afterPowerCut.name, afterPowerCut.args}}, nil
 	boot(t, g, afterPowerCut)
 }

@@ -50,7 +50,7 @@ func TestOldKernelWithCgroupV2Only(t *testing.T) {
 				"-o", "/out/lifecycle.jsonl.zst"}},
 			{"overhead", overheadArgs},
 			{"tracer", []string{"/bin/tracer", "-test.v", "-test.run", "TestCloseLeavesNothing|TestSignalIsInTheStatus/as_this_kernel_is"}},
-			// Only the loops that this kernel supports, and no timing tests.
+			// Test only the loops that this kernel supports, and skip timing tests.
 			{"datapath", []string{"/bin/datapath", "-test.v", "-test.skip", "TimePerRun|LoopRunsTheRequestedRounds/walked"}},
 			{"left", []string{"sh", "-c", `find /sys/fs/cgroup -mindepth 1 -name 'tare-*'
 				find /run/tare /var/lib/tare -mindepth 1 -maxdepth 1 -type d
@@ -167,8 +167,8 @@ const (
 	residualBytes = 4 << 20 // minimum bound
 )
 
-// overheadArgs run one round, because the emulation is slow, with a load of known size.
-// The settle time covers the load's start and its allocation.
+// overheadArgs measure a load of known size, in one round because the emulation is slow.
+// The settle time covers the start of the load and its allocation.
 var overheadArgs = []string{"tare", "overhead", "runc", "crun", "--rounds", "1", "--sandboxes", "1", "--hold", "500ms",
 	"--interval", "250ms", "--settle", "16s", "--timeout", "15m", "--phases", "idle,hold 16MiB", "-o", "/out/overhead.jsonl.zst"}
 

@@ -220,9 +220,10 @@ func TestMeasuredLatencyMatchesServer(t *testing.T) {
 			if w.Target != name {
 				continue
 			}
-			// On any machine, two connections leave each request twice the time between
-			// answers (Little's law). A median is at most twice its mean. With few
-			// requests a round, one more may be in flight.
+			// With two connections, a request takes on average twice the time between two
+			// answers (Little's law), on any machine. A median is at most twice its mean.
+			// The factor 1.5 allows for one more request in flight, which counts in
+			// rounds with few requests.
 			v, most := in(p50, w.Round), 1.5*2*2e9/w.Sent.QPS
 			check.That(t, v <= most, "%s: median latency %g ns, want at most %g", name, v, most)
 			v = in(cpu, w.Round) * float64(w.Sent.Requests)
@@ -234,8 +235,8 @@ func TestMeasuredLatencyMatchesServer(t *testing.T) {
 	check.That(t, failed == 0 && total == 4, "%d of %d windows failed", failed, total)
 }
 
-// A disturbed machine delays answers and never makes them earlier. Only the lower bound
-// is checked. The server itself counts the requests that overlap a neighbour.
+// Only the lower bound is checked, because a disturbed machine delays answers and never
+// makes them earlier. The server itself counts the requests that overlap a neighbour.
 func TestNeighbourSlowdownIsMeasured(t *testing.T) {
 	const takes = 10 * time.Millisecond
 	targets := []*server{{name: "a", takes: takes}, {name: "b", takes: takes}}

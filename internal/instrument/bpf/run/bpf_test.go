@@ -28,8 +28,8 @@ type scene struct {
 	statistics int // open descriptors that keep statistics enabled
 	counters   map[uint32]*bpfstat.Counters
 	gone       uint32 // program that disappears with the first load
-	held       bool   // its counters are readable until the next listing, because the meter holds it
-	stays      bool   // the program stays but is no longer selected
+	held       bool   // the counters of the gone program stay readable until the next listing, because the meter holds it
+	stays      bool   // the gone program stays loaded but is no longer selected
 	came       bool   // a program appears with the first load
 	others     bool   // another process enables statistics all the time
 	attached   datapath.Options

@@ -34,7 +34,7 @@ type node struct {
 	free  int64                               // free bytes without sandboxes and other processes
 	floor int64                               // bytes that must stay free
 	costs func(n int) int64                   // bytes used by the n-th sandbox
-	late  func(n int) time.Duration           // delay of that use after its start
+	late  func(n int) time.Duration           // delay between the start and that use of memory
 	takes func(there int) time.Duration       // duration of a start
 	other func(elapsed time.Duration) int64   // bytes used by other processes
 	fails func(n int) *record.Failure         // failure of the n-th start
@@ -47,7 +47,7 @@ type node struct {
 	most  int                                 // maximum number of concurrent sandboxes
 	wild  int                                 // starts that began below the floor
 	tasks func(there int) (left, total int64) // may be nil
-	shim  int64                               // bytes of a shim that is never ended
+	shim  int64                               // bytes of a shim that outlives the sandboxes
 	shims map[string]bool                     // by sandbox id
 	has   int64                               // bytes read for the process of a sandbox
 	mute  bool                                // lists no sandboxes
@@ -63,7 +63,7 @@ type box struct {
 	nth   int
 }
 
-// discarded lists the sandboxes discarded in one call.
+// discarded counts the complete and the broken sandboxes that are discarded in one call.
 type discarded struct{ whole, broken int }
 
 func (n *node) left() int64 {
@@ -97,7 +97,8 @@ func (n *node) there() int {
 	return len(n.boxes)
 }
 
-// remove also ends the visit of its sandbox once nothing is left.
+// remove removes the sandboxes on lanes. When none is left, the visit ends and the count
+// of started sandboxes is reset.
 func (n *node) remove(lanes []int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -385,8 +386,8 @@ func stopsBeforeTheGuard(t *testing.T, seeds uint64) {
 					if n.least < n.floor || n.wild > 0 || end.Trial || end.Why != record.EndResource && end.Why != record.EndOthers && end.Why != record.EndMost {
 						t.Errorf("seed %d: %d MiB below the floor with %d sandboxes, %d started below it; ended by %s: %s", seed, (n.floor-n.least)/mib, n.most, n.wild, end.Why, end.Detail)
 					}
-					// If other processes use memory, earlier peaks count as expected
-					// costs again.
+					// If other processes use memory, earlier peaks are added to the
+					// expected costs again, so the run may stop earlier.
 					if used := float64(n.free-n.least) / float64(n.free-n.floor); end.Why == record.EndResource && used < map[bool]float64{true: 0.4, false: 0.5}[name == "eaten"] {
 						t.Errorf("seed %d: stopped with %.0f %% of the room used: %s", seed, 100*used, end.Detail)
 					}
@@ -549,8 +550,9 @@ func TestAbortedStepIsRemovedInSmallGroups(t *testing.T) {
 			n.fails = after(10)
 		}
 		rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.Until, o.Step, o.AtOnce = "100", 100, 100 })
-		// Total of each target, and how many of the other were removed before its last
-		// one.
+		// whole has the total of complete sandboxes removed, and how many broken ones
+		// were removed before the last complete one. broken is the same for broken
+		// sandboxes.
 		var whole, broken discarded
 		for _, d := range n.gone[1:] { // after the trial
 			check.That(t, d.whole+d.broken <= 8 && (d.whole == 0 || d.broken == 0), "removed together: %+v", d)

@@ -146,7 +146,8 @@ func TestSpentBudgetIsReportedPerLaneCount(t *testing.T) {
 		rounds map[int]int // measured rounds by lanes
 		found  []string
 	}{
-		// A round takes 750 ms with one lane and 1.5 s with two; each has one warm-up.
+		// A round takes 750 ms with one lane and 1.5 s with two. Each number of lanes has
+		// one warm-up round.
 		{3 * time.Second, map[int]int{1: 4}, []string{"after 4 of 10", "after 0 of 10"}},
 		{14 * time.Second, map[int]int{1: 10, 2: 3}, []string{"after 3 of 10"}},
 		{time.Minute, map[int]int{1: 10, 2: 10}, nil},

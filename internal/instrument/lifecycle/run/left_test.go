@@ -15,7 +15,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// meter reads the same processes whenever target a, or b, has sandboxes.
+// meter maps the name of a target to the processes that are read while the target has
+// sandboxes.
 type meter map[string][]record.Process
 
 func (m meter) Read(_ context.Context, boxes []attribution.Sandbox, _ []int, _ bool) record.Reading {
@@ -28,7 +29,7 @@ func (m meter) Read(_ context.Context, boxes []attribution.Sandbox, _ []int, _ b
 	return x
 }
 
-// There reports that the cgroup of target c still exists.
+// There reports whether a cgroup still exists. Only that of target c does.
 func (m meter) There(group string) bool { return strings.HasPrefix(group, "/c") }
 
 // running starts a process that runs until the test stops it.
@@ -64,7 +65,7 @@ func TestProcessOutlivingItsSandboxesIsFound(t *testing.T) {
 			o.Meter = m
 			discards := 0
 			targets[1] = &watched{Target: targets[1], discarding: func(context.Context) error {
-				if discards++; c.ends && discards == 8 { // the last of two per visit
+				if discards++; c.ends && discards == 8 { // the last discard; each visit has two
 					end()
 				}
 				return nil

@@ -94,8 +94,8 @@ func options(p lifecycle.Options, targets []subject.Target) lifecyclerun.Options
 	}
 }
 
-// weigh runs the plan into a stored record and judges it. The record in memory must be
-// identical.
+// weigh runs the plan, stores the record and judges it. The stored record must be
+// identical to the record in memory.
 func weigh(t *testing.T, p lifecycle.Options, targets ...subject.Target) (*record.Record, *lifecycle.Judgement) {
 	t.Helper()
 	return weighWith(t.Context(), t, options(p, targets))

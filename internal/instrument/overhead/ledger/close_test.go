@@ -19,7 +19,7 @@ const (
 	sec = int64(1e9)
 )
 
-// node returns a host of 8 GiB. Its used memory is of no particular kind.
+// node returns a host with 8 GiB of memory. The used memory has no breakdown by kind.
 func node(used int64) record.Host {
 	return record.Host{Total: 8 << 30, Free: 8<<30 - used, Available: 8<<30 - used, Refreshed: true}
 }
@@ -41,8 +41,9 @@ func group(path string, charge record.Charge, m record.GroupMemory, cpu int64) r
 	return record.Group{Path: path, Charge: charge, Memory: &m, CPU: &cpu}
 }
 
-// kata returns the readings of a sandbox in shared/fixtures/kata. Everything is in the
-// overhead group except the vCPU thread, whose CPU is in the pod's group.
+// kata returns the readings of a sandbox in shared/fixtures/kata. Everything is charged
+// to the overhead group, except the CPU time of the vCPU thread, which is charged to the
+// pod's group.
 func kata() (before, begin, end *record.Reading) {
 	all := func(cpu int64) []record.Process {
 		over := "/kata_overhead/kk"
@@ -306,7 +307,7 @@ func TestContainerLedger(t *testing.T) {
 			other := process(77, 1, record.RoleWorkload, "/d", 0, 20*mib, 0)
 			e.Processes[1].PSSShmem, e.Processes = 20*mib, append(e.Processes, other)
 		}, says{"workload shmem": 40 * mib}},
-		// The shim's 5 MiB may be charged to the same cgroup.
+		// Of the additional 9 MiB, 5 MiB may be the shim's, charged to the same cgroup.
 		{"charged memory without a process has its row", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 9 * mib }, says{"unseen anon": 4 * mib, "unseen rules": 1}},
 		{"little charged memory without a process is the kernel's delay", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 6 * mib }, says{"unseen anon": nil}},
 		{"charged memory without a process may be of an exited process", func(_, _, e *record.Reading) {

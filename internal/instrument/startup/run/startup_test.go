@@ -105,8 +105,7 @@ func (w *scripted) CPU() time.Duration   { return w.cpu }
 func (w *scripted) Close() error         { w.open--; return nil }
 func (w *scripted) Track(p ...int) error { w.tracked, w.taken = p, false; return nil }
 
-// Take returns the events of the start that ends at the current time of the scripts'
-// clock.
+// Take returns the events of a start that ends now, by the clock of the scripts.
 func (w *scripted) Take(int64) ([]tracer.Event, error) {
 	if w.takeErr != nil {
 		return nil, w.takeErr
@@ -275,8 +274,8 @@ func TestTimeOfUninvolvedDaemonsIsNotCounted(t *testing.T) {
 		roots []proctree.Root
 		want  int64
 	}{
-		// The events have 30 ms of CPU time in total, and 28 ms of the command's two
-		// processes.
+		// The events have 30 ms of CPU time in total. The command's two processes used 28
+		// ms of it.
 		"no possible daemon":           {nil, 30 * ms},
 		"daemon that did not serve it": {[]proctree.Root{{Pid: 800, Kind: record.KindDaemon, Name: "dockerd"}}, 28 * ms},
 	} {

@@ -15,8 +15,8 @@ import (
 
 const ms = int64(1e6)
 
-// proc returns a process with its begin and end in ms of the start, executed 0.5 ms after
-// its fork. to is 0 if it is still running at the end.
+// proc returns a process that is forked at from and ends at to, in ms of the start. It
+// executes its program 0.5 ms after the fork. If to is 0, it is still running at the end.
 func proc(pid, parent int, kind, name string, from, to int64) record.StartProcess {
 	program, verb, _ := strings.Cut(name, " ")
 	p := record.StartProcess{Pid: pid, Parent: parent, Kind: kind, Name: name, Program: program, Verb: verb, Born: from * ms, Exec: from*ms + ms/2, CPU: -1}
@@ -40,9 +40,10 @@ func line(parts []Part) string {
 	return strings.Join(words, ", ")
 }
 
-// play parses a start: its processes as "pid below parent, from-to, kind: name[, executed
-// at ms]", its spans as "from-to kind: name", and its stamps. A first line "logs 0" is a
-// method and a begin.
+// play parses a start, one item per line. A process is "pid below parent, from-to, kind:
+// name[, executed at ms]" and a span is "from-to kind: name". The stamps are "first
+// instruction at ms" and "ended at ms". A first line such as "logs 0" has the method and
+// the beginning.
 func play(t *testing.T, text string) *record.Start {
 	t.Helper()
 	s := start(0)

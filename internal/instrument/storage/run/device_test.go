@@ -29,7 +29,7 @@ func deviceStand(t *testing.T, names ...string) (s *stand, path string) {
 func TestDeviceInUseIsNotWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb  string // the command during which the device comes into use
-		round int    // which of its runs, from 1
+		round int    // in which execution of verb, from 1
 		jobs  int    // expected number of jobs run
 	}{
 		"during a job, before the layout of the next one": {"dd", 2, 2},

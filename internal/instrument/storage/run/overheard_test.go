@@ -60,9 +60,9 @@ func (s *session) Exec(ctx context.Context, lane0 int, args []string) (subject.E
 	return e, err
 }
 
-// weigh runs jobs on the host and in runc, one round without the page cache. It returns
-// the cells of the stored record with the tools' output. Anything left on the machine
-// fails the test.
+// weigh runs one round of jobs on the host and in runc, without the page cache. It
+// returns the cells of the stored record, each with the output of its tool. If anything
+// is left on the machine, the test fails.
 func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []heard {
 	t.Helper()
 	need.Root(t)
@@ -72,7 +72,7 @@ func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []h
 	for i := range jobs {
 		jobs[i].Tool = name
 	}
-	// The machine's caches are shared with other processes.
+	// Drop only the files, because other processes use the caches of the machine.
 	p.Jobs, p.Volumes, p.Rounds, p.Ceiling, p.Drop = jobs, volumes, 1, 0, storage.DropFiles
 	p.Settle = 100 * time.Millisecond
 	rec := performed(t, name, p, targets)

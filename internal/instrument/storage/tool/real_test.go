@@ -199,9 +199,9 @@ func TestRealSysbenchReusesPreparedFiles(t *testing.T) {
 	}
 }
 
-// sameAsSysbenchs compares a result with sysbench's output to its number of digits. Its
-// rate in MiB has two digits and is computed from blocks. The quantiles are from its
-// histogram, which has three.
+// sameAsSysbenchs compares a result with the output of sysbench, to the number of printed
+// digits. The rate in MiB has two digits and is computed from blocks. The quantiles are
+// from sysbench's histogram, which has three digits.
 func sameAsSysbenchs(t *testing.T, text string, c record.Reported) {
 	t.Helper()
 	printed := map[string]string{}

@@ -90,7 +90,7 @@ func TestLoopRunsTheRequestedRounds(t *testing.T) {
 	}
 }
 
-// worked computes in Go what the loop of the program computes.
+// worked computes in Go the same result as the loop of the BPF program.
 func worked(state uint64, rounds int64) uint32 {
 	for range rounds {
 		state ^= state << 13

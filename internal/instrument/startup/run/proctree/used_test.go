@@ -30,7 +30,8 @@ func TestOnlyProcessesOfTheStartCount(t *testing.T) {
 		used map[int]int64 // increase since the beginning; total for new processes
 		want int64
 	}{
-		// The client and shim start, which exited, used 0.5 ms each.
+		// The client and the start command of the shim used 0.5 ms each before they
+		// exited.
 		"engines that served the start":   {nil, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms, 12: 7 * ms}, 38 * ms},
 		"two possible daemons: neither":   {[]Root{{Pid: 5, Kind: record.KindDaemon, Name: "dockerd"}}, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms, 5: 3 * ms, 12: 7 * ms}, 28 * ms},
 		"unknown CPU time of one process": {nil, map[int]int64{1: 20 * ms, 2: 10 * ms, 3: 500 * ms, 4: 900 * ms}, -1},
