@@ -98,7 +98,8 @@ func Parse(name string, text []byte) (*Report, error) {
 	return r, nil
 }
 
-// ofALifecycle fills in the matching lifecycle figures of a publication without an Experiment.
+// ofALifecycle treats a publication without an Experiment as a lifecycle measurement: it sets
+// the tare figures that correspond to its tables and rows.
 func (r *Report) ofALifecycle() {
 	if r.Experiment != "" {
 		return

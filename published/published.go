@@ -90,7 +90,7 @@ type Engine struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// Column is a column that one or several tables have.
+// Column is a column of one or more tables.
 type Column struct {
 	ID      string   `json:"id"`
 	Title   string   `json:"title"`
@@ -126,7 +126,7 @@ type Row struct {
 	Ours            // for experiments other than lifecycle
 }
 
-// NoQuantity marks a row without the quantity of its table.
+// NoQuantity marks a row that does not have the quantity of its table.
 const NoQuantity = "none"
 
 // Akin returns the selection of tare figures that correspond to the value of a row in a column.
@@ -207,9 +207,9 @@ func (c *Column) Akin(target string) bool {
 	return false
 }
 
-// Nears returns patterns for numbers of lanes to show if there are no figures with the table's
-// number. A table with several lanes accepts any other number above one. A table with one lane
-// accepts no other number.
+// Nears returns patterns for the numbers of lanes whose figures may replace missing figures with
+// the table's own number. For several lanes, any number above one matches. For one lane, no
+// other number does, and the result is "".
 func (t *Table) Nears() string {
 	if t.Lanes > 1 {
 		return "[2-9]*|1?*"

@@ -17,8 +17,8 @@ import (
 
 // A field declares the bounds of its value in a tag, `is:"needed,label"`. Reading and
 // [Validate] check the same tags. Without a tag, a number must not be negative, a list or an
-// object has at most maxListed elements, and a text can have any content. For a list or an
-// object, the words apply to its elements.
+// object has at most maxListed elements, and a text can have any content. If the field is a list
+// or an object, the words of its tag apply to the elements.
 //
 //	any           any value, including negative ones
 //	unknown       -1 is allowed and means unknown

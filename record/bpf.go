@@ -54,8 +54,8 @@ type Map struct {
 	Pins    []string   `json:"pins,omitempty" is:"max=1024,path"`
 }
 
-// Point is one phase of a point of a measurement. It has the load, and the resource usage of
-// programs and processes.
+// Point is one phase at one measuring point: the load, and the resource usage of programs and
+// processes.
 type Point struct {
 	Type     Type   `json:"type"`
 	Round    int    `json:"round" is:"round"`                          // starting at 0

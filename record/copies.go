@@ -13,7 +13,7 @@ type Extent struct {
 	Lines int  // number of usable lines
 }
 
-// more reports whether e contains more of a run than another copy.
+// more reports whether e is more complete than another copy of the run.
 func (e Extent) more(than Extent) bool {
 	return e.Whole && !than.Whole || e.Whole == than.Whole && e.Lines > than.Lines
 }
@@ -55,8 +55,8 @@ type copied struct {
 
 type place struct{ file, nth int }
 
-// Add adds a file with the runs that it seems to contain. look reads their extents. It is called
-// only if another file seems to contain one of these runs.
+// Add adds a file and the ids of the runs that it seems to contain. look reads the extents of the
+// file's runs. It is called only if another file seems to contain one of these runs.
 func (c *Copies) Add(runs []string, look func() []Extent) {
 	c.files = append(c.files, copied{runs, look})
 }
@@ -82,8 +82,9 @@ func (c *Copies) choose() {
 	}
 }
 
-// Counts reports whether to use the nth run of a file, and returns the file to use for this run.
-// Both indexes start at 0. If no added file lists the run, the first file passed to Counts is used.
+// Counts reports whether the nth run of a file is the copy to use. It also returns the file that
+// has the copy to use. Both indexes start at 0. If no added file lists the run, the first file
+// passed to Counts is used.
 func (c *Copies) Counts(file, nth int, runID string) (of int, counts bool) {
 	if c.best == nil {
 		c.choose()

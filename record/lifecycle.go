@@ -74,9 +74,10 @@ type Sample struct {
 	MaxRSS   int64    `json:"max_rss,omitempty"` // largest RSS of the command and these children, bytes
 	Failure  *Failure `json:"failure,omitempty"`
 
-	// For a workload polled for readiness from outside. It became ready between Unready and
-	// Ready. Unready is the start of the last failed poll, or 0 if the first poll succeeded.
-	// Request is the duration of the successful request, or 0 without requests.
+	// The following fields are for a workload whose readiness is polled from outside. It became
+	// ready between Unready and Ready. Unready is the start of the last failed poll, or 0 if
+	// the first poll succeeded. Request is the duration of the successful request, or 0 if polls
+	// are not requests.
 	Polls   int64 `json:"polls,omitempty" is:"max=1000000000"` // number of polls, including the last one
 	Unready int64 `json:"unready,omitempty"`
 	Request int64 `json:"request,omitempty" is:"span"`
@@ -198,8 +199,9 @@ func (b *Batch) Check() error {
 	return nil
 }
 
-// checkTimes checks the order of the sample's times after the release of its batch. It checks only
-// orders that are the same for every target. For example, returned may be before or after running.
+// checkTimes checks that the sample's times are after the release of its batch and in a possible
+// order. Some orders differ between targets and are not checked: for example, returned may be
+// before or after running.
 func (s *Sample) checkTimes(released int64) error {
 	switch {
 	case s.Start == 0 && s.Failure == nil:

@@ -10,7 +10,6 @@
 //
 // All times are CLOCK_MONOTONIC nanoseconds on the machine that ran the plan, and are comparable
 // only within one record. The header has one wall-clock time, for display.
-// comparable only within one record. The header has one wall-clock time, for people.
 package record
 
 // Schema is the version of the format that this package writes.

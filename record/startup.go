@@ -118,8 +118,8 @@ type StartProcess struct {
 	Ended     int64  `json:"ended,omitempty" is:"zero,after=born"`   // time of the exit or of the next exec; 0: still running
 	CPU       int64  `json:"cpu" is:"cpu,unknown"`                   // ns until Ended, or until the end of the start; -1: unknown
 	Exit      *int   `json:"exit,omitempty" is:"min=-1,max=255"`     // exit code, 128+n for signal n; nil if the process still ran or executed another program
-	// Used is the CPU time of a process that kept running, in chronological order. For a process
-	// that is older than the start, it counts from the beginning of the start.
+	// Used has readings of the CPU time of a process that kept running, in chronological order.
+	// If the process is older than the start, they count from the beginning of the start.
 	Used []BusyAt `json:"used,omitempty" is:"max=16384"`
 }
 
@@ -172,8 +172,8 @@ type Wait struct {
 }
 
 // GuestClock is the offset of a guest's clock from the host's clock. It is derived from events
-// seen on both sides, which only give bounds. The host receives a line at H after the guest wrote
-// it at G, so the guest's clock is at most H-G behind.
+// seen on both sides. Each event only gives a bound: if the guest writes a line at G and the host
+// receives it at H, the guest's clock is at most H-G behind.
 type GuestClock struct {
 	Name        string `json:"name" is:"label,kind=id"`            // id of the sandbox
 	Offset      int64  `json:"offset" is:"any"`                    // ns to add to the guest's times
@@ -189,7 +189,7 @@ const MissingCall = "open call"
 // cannot be attributed to components.
 const MissingProcesses = "too many"
 
-// Missing is evidence that the record lacks.
+// Missing describes evidence that is absent from the record.
 type Missing struct {
 	What   string `json:"what" is:"needed,label,safe"` // "suppressed" by the journal, "cut", "too long", "unreadable", "no begin", "no end", "open call", "clock": set back, "outcome", "lost" by the kernel, "unborn": a fork without an event, "too many", "ambiguous"
 	Count  int64  `json:"count"`

@@ -183,8 +183,8 @@ type Place struct {
 	HostType string `json:"host_type,omitempty" is:"label,safe"`
 	Device   string `json:"device,omitempty" is:"path"`
 	// Answers is the device that actually stores the data, if it is not Device, such as the one
-	// below a loop device. Memory describes the kind of memory that stores the data without a
-	// device. Unknown is the reason why the storage is unknown.
+	// below a loop device. Memory describes the kind of memory that stores the data if there is
+	// no device. Unknown is the reason why the storage is unknown.
 	Answers string `json:"answers,omitempty" is:"path"`
 	Memory  string `json:"memory,omitempty" is:"command,kind=text"`
 	Unknown string `json:"unknown,omitempty" is:"command,kind=text"`

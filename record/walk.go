@@ -16,8 +16,8 @@ const (
 // Hidden is the prefix of files and folders that are incomplete.
 const Hidden = ".tare-"
 
-// Walk returns the files below a folder that have names of records, and describes the limit
-// that it reached, "" if none. It does not follow symbolic links, and skips [Hidden] names.
+// Walk returns the files below a folder that are named like records. bounded describes the limit
+// that ended the search, or is "". Walk does not follow symbolic links, and skips [Hidden] names.
 func Walk(files fs.FS) (found map[string]fs.FileInfo, bounded string) {
 	found = map[string]fs.FileInfo{}
 	visited := 0

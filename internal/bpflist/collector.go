@@ -55,9 +55,9 @@ func (c *collector) look() (*View, error) {
 	return v, nil
 }
 
-// Descriptions (attach points, pins, holders and memory) need a walk over all
-// processes. These constants limit how often they are refreshed, and their share of the
-// time.
+// A description (attach points, pins, holders and memory) needs a walk over all
+// processes. These constants limit how often descriptions are refreshed, and the share of
+// the time that this takes: at most 1/describeShare.
 const (
 	describeEvery = 10 * time.Second
 	describeShare = 1000

@@ -111,7 +111,7 @@ func are(n int) string {
 	return "are"
 }
 
-// notes adds how the figures were measured and what is missing.
+// notes adds lines about the method, loaded and unloaded programs, and problems.
 func (v *View) notes(t *page.Table) {
 	switch {
 	case !v.Counted:

@@ -23,7 +23,7 @@ const schemaVersion = 1
 type View struct {
 	Schema int       `json:"schema"`
 	Time   time.Time `json:"time"`
-	// Interval is the time that rates are over, in seconds; 0: no rates.
+	// Interval is the interval of the rates in seconds; 0: no rates.
 	Interval float64 `json:"interval"`
 	CPUs     int     `json:"cpus"` // of the node
 	// Counted reports whether statistics were on. Before reports whether another
@@ -41,7 +41,7 @@ type View struct {
 
 	Came     int      `json:"came"` // programs that appeared in the interval
 	Went     int      `json:"went"`
-	Passed   int      `json:"passed"` // lower bound of programs that appeared and disappeared within it
+	Passed   int      `json:"passed"` // lower bound for programs that appeared and disappeared within the interval
 	Problems []string `json:"problems"`
 }
 
@@ -54,7 +54,7 @@ type Program struct {
 	Time   uint64 `json:"run_time"`
 	Misses uint64 `json:"recursion_misses"`
 	Gone   bool   `json:"gone,omitempty"` // unloaded in the interval; counters are its last ones
-	// Rate is over the interval; nil: there was none.
+	// Rate is the activity in the interval, or nil without one.
 	Rate *Rate `json:"rate,omitempty"`
 }
 
@@ -81,8 +81,8 @@ type Total struct {
 // shortest is the minimum interval for rates.
 const shortest = 10 * time.Millisecond
 
-// newView returns the view of a listing, with rates since the listing before, if any.
-// Programs unloaded since then are included with their last counters.
+// newView returns the view of a listing, with rates since the previous one, before. If it is
+// nil, there are no rates. Programs unloaded since then are included with their last counters.
 func newView(l, before *bpfstat.Listing, cpus int) *View {
 	v := &View{Schema: schemaVersion, CPUs: cpus, Programs: []Program{}, Maps: append([]record.ProgramMap{}, l.Maps...), Loose: append([]record.Map{}, l.Loose...), Problems: append([]string{}, l.Problems...)}
 	was := map[uint32]int{} // index in before, by id

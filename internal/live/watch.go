@@ -14,8 +14,9 @@ import (
 
 // Watch is a view that is refreshed every interval until the user or a context ends it.
 type Watch[V any] struct {
-	// Look returns the function that reads the next value. That function runs concurrently,
-	// one at a time; all other functions do not. Its error ends the view.
+	// Look returns the function that reads the next value. The view calls the returned
+	// function in the background, never twice at once. Its error ends the view. All other
+	// functions are called in the foreground.
 	Look     func() func(context.Context) (V, error)
 	Show     func(V)
 	Draw     func(width, height int) []string

@@ -83,7 +83,8 @@ func Again(name string, headers []*record.Header, instruments instrument.List) (
 	return out.Bytes(), nil
 }
 
-// again writes the fields of a record's plan in their order. JSON is valid YAML.
+// again writes the fields of a record's plan, except those in but, in their order. The values are
+// JSON, which is valid YAML.
 func again(out *bytes.Buffer, fields json.RawMessage, but []string) error {
 	d := json.NewDecoder(bytes.NewReader(fields))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {

@@ -36,7 +36,7 @@ func IsASCII(w io.Writer) bool {
 	return is
 }
 
-// Whole returns the writer below that of [InLocale], for output that must not change.
+// Whole unwraps the writer that [InLocale] returned, for output that must not change.
 func Whole(w io.Writer) io.Writer {
 	if a, is := w.(asciiWriter); is {
 		return a.File

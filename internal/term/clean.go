@@ -56,8 +56,8 @@ func isClean(s string) bool {
 }
 
 // shows reports whether a terminal draws a character, instead of executing it or changing
-// how others are drawn. Unassigned characters are escaped too: their width is unknown, and
-// so is that of their table.
+// how others are drawn. Unassigned characters are escaped too: their width is unknown, so
+// they would misalign a table.
 func shows(r rune) bool {
 	if r == zeroWidthJoiner || r == zeroWidthNonJoiner {
 		return true

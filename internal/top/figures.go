@@ -50,7 +50,7 @@ func (s *Sandbox) charges(list []charged) {
 		}
 	}
 	for _, g := range list {
-		if g.within && !g.nested && !g.gone { // a group outside includes it
+		if g.within && !g.nested && !g.gone { // the figures of an outside group include it
 			outside.v, cacheOutside.v = max(0, outside.v-g.memory().V), max(0, cacheOutside.v-g.cache().V)
 			cpuOutside.v = max(0, cpuOutside.v-g.cpu.cpus().V)
 		}

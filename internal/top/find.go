@@ -27,7 +27,7 @@ type charged struct {
 	*group
 	charge record.Charge
 	nested bool // included in another group with the same charge
-	within bool // a pod's group below a group outside of the pod
+	within bool // group of the pod below a group that is outside of it
 }
 
 // member is a process of a sandbox.
@@ -69,8 +69,8 @@ func (c *collector) due() bool {
 	return passed >= late || s.stale || c.count() != s.count
 }
 
-// count returns the number of processes by the number of links of /proc (proc_root_getattr in
-// fs/proc/root.c), or 0 if unknown.
+// count returns the number of processes, or 0 if unknown. The link count of /proc contains it
+// (proc_root_getattr in fs/proc/root.c).
 func (c *collector) count() uint64 {
 	var st unix.Stat_t
 	if err := unix.Stat(string(c.cfg.Root)+"/proc", &st); err != nil {

@@ -51,7 +51,7 @@ func (c *collector) group(path string) *group {
 	return g
 }
 
-// without counts an error of a group, and reports whether the group is gone.
+// without counts a failed reading of a group, and reports whether the group is gone.
 func (c *collector) without(err error) (gone bool) {
 	if gone = errors.Is(err, cgroupstat.ErrGone); gone {
 		c.lost.Gone++

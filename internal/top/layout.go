@@ -131,8 +131,8 @@ func (l *layout) sandbox(s *Sandbox, mark string) string {
 	return l.row(mark+s.Name, func(c *column) string { return c.text(s) })
 }
 
-// wrap breaks a text at spaces. Further lines are indented to the explanation, which begins
-// after the first two or more spaces.
+// wrap breaks a text at spaces. If the text is a key, two or more spaces and an explanation,
+// continuation lines are aligned with the explanation.
 func wrap(text string, width int) []string {
 	head, rest, _ := strings.Cut(text, "  ")
 	hang := len(text) - len(strings.TrimLeft(rest, " "))

@@ -34,7 +34,7 @@ func (c *collector) nameSandboxes() {
 	c.names = names
 }
 
-// kubeletName is the form of a container's name of a kubelet with CRI-O:
+// kubeletName matches the name that a kubelet gives to a container of CRI-O:
 // k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT.
 var kubeletName = regexp.MustCompile(`^k8s_[^_]+_([^_]+)_([^_]+)_[^_]+_\d+$`)
 

@@ -133,8 +133,8 @@ var spoilers = map[string]string{
 	finding.OwnThrottled: "tare's own CPU was limited", finding.FewRounds: "too few rounds", finding.Drift: "the rounds drifted",
 }
 
-// NotWeighed returns a sentence that only one target was measured, if the findings report it. It
-// comes before all other sentences.
+// NotWeighed returns the sentence that only one target was measured, if a finding reports this.
+// The sentence belongs before all others.
 func NotWeighed(found []record.Finding) (out []string) {
 	for i := range found {
 		if rest, only := strings.CutPrefix(found[i].Message, "only "); only && found[i].Code == finding.NotWeighed && found[i].Target == "" {

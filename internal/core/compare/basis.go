@@ -18,8 +18,8 @@ import (
 // verdict is impossible. A verdict needs one of:
 //   - both sides in the rounds of one run
 //   - at least [stat.FewestRuns] runs per side
-//   - a control in the rounds of both sides; the ratio to the control is compared, and the
-//     interval includes the spread between runs
+//   - a control target measured in the same rounds as each side; the ratio to the control is
+//     compared, and the interval includes the spread between runs
 //
 // Except in the first case, both sides must also be undisturbed.
 type basis struct {
@@ -69,8 +69,8 @@ func (c *cell) valued() (n int) {
 	return n
 }
 
-// disturbed returns the reason why a side has no verdict: more than half of its runs were
-// disturbed in the figure. It returns "" if neither side was.
+// disturbed returns the reason why there is no verdict on a figure: findings say that more than
+// half of a side's runs were disturbed. It returns "" if this is true of neither side.
 func (c *Comparison) disturbed(f *figure.Figure, sides ...[]int) string {
 	for _, runs := range sides {
 		n, first := 0, ""

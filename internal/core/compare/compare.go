@@ -91,9 +91,9 @@ func SideName(path string, sides int) string {
 type Options struct {
 	Table, Row, Col, Filter string
 	Unlike                  bool   // also compare records of different circumstances
-	Versions                bool   // target versions may differ, since the versions are compared
-	Control                 string // target that single runs are divided by; "": floor or host
-	Earlier                 []Run  // runs of the same machine, for its spread between runs
+	Versions                bool   // allow different target versions, because the versions are compared
+	Control                 string // target by which single runs are divided; "": floor or host
+	Earlier                 []Run  // earlier runs on this machine, to estimate the spread between runs
 	figure.Comparing
 }
 
@@ -250,7 +250,7 @@ func (c *Comparison) build(g *grid, key benchproc.Key) {
 }
 
 // alike makes a row comparable if only some of its times end with the first instruction. It
-// replaces all of them with the times until calls returned, if those are known.
+// replaces all times of the row with the times until the calls returned, if these are known.
 func (c *Comparison) alike(cells []*cell) {
 	first, other := false, false
 	for _, one := range cells {

@@ -89,8 +89,8 @@ func (g *Gate) add(f figure.Figure, d stat.Decision, why string) {
 	}
 }
 
-// floor raises the smallest margin that all figures would pass in either direction. An upper
-// bound makes it infinite.
+// floor raises g.Floor to the smallest margin at which this pair passes in both directions. An
+// upper bound makes it infinite.
 func (g *Gate) floor(p pair, one *stat.Gated) {
 	end := max(one.Hi, 1/(1+one.Lo)-1)
 	if !stat.Finite(end) || p.base.AtMost || p.cell.AtMost {

@@ -29,12 +29,12 @@ type History struct {
 	runs     int
 	undated  []string     // runs without a date, which cannot be ordered
 	since    int          // first point whose changes count
-	versions bool         // target versions may differ within a series, since versions are compared
+	versions bool         // allow different target versions in a series, because versions are compared
 	unlike   []Difference // differences that split a figure into several series
 	of       *Comparison
 }
 
-// Series is a figure over the points with the same circumstances.
+// Series has the values of a figure at all points with the same circumstances.
 type Series struct {
 	figure.Figure        // the figure of the first run
 	Apart         string // difference from the first series of the figure; "" for the first
@@ -152,8 +152,8 @@ func (h *History) order(all []Run) (runs []Run, point []int, err error) {
 
 const numberThem = "give every record a number as label commit (tare label RECORD commit=4)"
 
-// part splits a figure, with one cell for each run, into a series for each set of
-// circumstances.
+// part splits a figure into one series for each set of circumstances. Each cell belongs to one
+// run.
 func (h *History) part(c *Comparison, point []int, cells []*cell) {
 	var parts []*Series
 	for _, one := range cells {
@@ -191,7 +191,7 @@ func (h *History) apart(c *Comparison, a, b int, f *figure.Figure) (out []Differ
 	return out
 }
 
-// name describes the differences of a series and adds them to unlike.
+// name describes the differences that set a series apart, and adds them to h.unlike.
 func (h *History) name(by []Difference) string {
 	parts := make([]string, len(by))
 	for i, d := range by {

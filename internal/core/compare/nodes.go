@@ -28,7 +28,7 @@ type Nodes struct {
 	kinds  []*measured
 }
 
-// measured is the records of one experiment with the same options.
+// measured has the results of all records of one experiment with the same options.
 type measured struct {
 	over, key, experiment, title string
 
@@ -58,7 +58,7 @@ type circumstance struct {
 type overNodes struct {
 	figure.Figure           // the figure of the first node, without its values
 	of            []int     // node of each value
-	values        []float64 // one value per record, and after settle per node
+	values        []float64 // one value per record; after settle, one per node
 	halves        []float64 // relative half of each interval
 }
 
@@ -392,7 +392,8 @@ func (m *measured) like(o *overNodes) (kinds stat.Kinds) {
 // few returns the maximum number of nodes that may share a distinguishing fact.
 func (m *measured) few() int { return max(1, len(m.names)/10) }
 
-// unlike returns what a node shares with at most few nodes: circumstances, findings, failures.
+// unlike returns the circumstances, findings and failures of a node that at most m.few() nodes
+// have.
 func (m *measured) unlike(node int, parted []*circumstance) (out []string) {
 	share := func(n int) string { return fmt.Sprintf("(%d of %s)", n, m.amount(len(m.names))) }
 	for _, c := range parted {

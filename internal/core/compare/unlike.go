@@ -53,9 +53,9 @@ type fact struct {
 	part          bool // compared only if both sides have it
 }
 
-// about lists the kinds of circumstances that differ between the records of a pair, besides
-// their sides. It also returns the reason if no verdict is possible: the effect of another
-// machine, instrument or definition cannot be separated from the effect of a runtime.
+// about returns a note on the kinds of circumstances that differ between the records of a pair.
+// forbidden is the reason if no verdict is possible: the effect of another machine, instrument
+// or definition cannot be separated from the effect of a runtime.
 func (c *Comparison) about(p pair) (about []string, forbidden string) {
 	var kinds []string
 	for _, a := range c.kinds(p.base.runs) {

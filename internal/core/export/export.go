@@ -1,6 +1,6 @@
-// Package export writes figures in formats for programs. Each format is one function over the
-// same documents and independent of the instruments. An instrument's results are in its
-// figures; see docs/figures.md.
+// Package export writes figures in formats for programs. Each format is one function. It takes
+// the same documents as all others and does not depend on the instruments, whose results are
+// in their figures; see docs/figures.md.
 package export
 
 import (

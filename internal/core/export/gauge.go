@@ -25,7 +25,8 @@ var conventions = map[figure.Unit]convention{
 	figure.Load:        {1, "", "{load}"},
 }
 
-// gauge is one value of each figure of a quantity, as a metric for monitoring.
+// gauge is a monitoring metric. It has the same part, such as the lower bound, of all figures of
+// one quantity.
 type gauge struct {
 	experiment, quantity string
 	part                 string // "" for the value; or "lower", "upper", "failed", "attempts"

@@ -25,8 +25,8 @@ func (n *named) name() string {
 // upper bounds, since these formats cannot mark them.
 func (n *named) known() bool { return n.finite() && !n.AtMost }
 
-// atMost returns the upper bound of a figure that is only known as a bound. If there is an
-// interval, it is the upper end.
+// atMost returns the upper bound of a figure whose value is only a bound. If the bound has an
+// interval, atMost returns its upper end.
 func (n *named) atMost() (bound float64, ok bool) {
 	if bound = n.Value; n.Bounded && stat.Finite(n.Hi) {
 		bound = n.Hi

@@ -58,8 +58,7 @@ func (e Estimate) orNil() *written {
 // Exactly returns v as an estimate from a single value, with an interval of width 0.
 func Exactly(v float64) Estimate { return Estimate{N: 1, Value: v, Lo: v, Hi: v} }
 
-// Median estimates the median of the population that the rounds sample, see
-// [stat.SummarizeRounds].
+// Median estimates the true median from a sample of rounds, see [stat.SummarizeRounds].
 func Median(values stat.Rounds) Estimate {
 	return summary(stat.SummarizeRounds(Ordered(values), Confidence))
 }
@@ -158,8 +157,8 @@ func (how Comparing) RoundsFor(comparisons int) int {
 	return stat.RoundsFor(comparisons, how.Adjust)
 }
 
-// Enough returns the rounds of a plan. If the plan sets none, it returns the rounds
-// that give an interval and can show a difference in each of the comparisons.
+// Enough returns rounds, the number set in a plan. If it is 0, Enough returns the number of
+// rounds needed for an interval and for a significant difference in each comparison.
 func (how Comparing) Enough(rounds, comparisons int) int {
 	return cmp.Or(rounds, max(how.RoundsFor(comparisons), stat.RoundsFor(1, stat.Raw)))
 }

@@ -122,7 +122,7 @@ type Throttle struct {
 	record.Throttled // Group and CPUs of the first start, sums over all starts
 }
 
-// Add adds a start. It counts the cgroup that was throttled longest.
+// Add adds a start. If several cgroups were throttled, it counts only the one throttled longest.
 func (t *Throttle) Add(held []record.Throttled) {
 	if len(held) == 0 {
 		return

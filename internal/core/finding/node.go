@@ -53,7 +53,8 @@ func Suspect(rec *record.Record, otherwise string) string {
 // StolenTime is the text for steal time in all reports.
 const StolenTime = "the hypervisor took CPU time away (steal)"
 
-// Rounds are shares of time, from 0 to 1. Each names their unit, such as a round.
+// Rounds has shares of time, from 0 to 1. Each names what one share belongs to, such as a
+// round.
 type Rounds struct {
 	Each   string
 	Shares []float64

@@ -43,7 +43,7 @@ func Median(f *figure.Figure) Cell {
 	return c
 }
 
-// ReadyAtMost returns a suffix for a note that counts the upper bounds, or "" without any.
+// ReadyAtMost returns the number of upper bounds as the suffix of a note, or "" for 0.
 func ReadyAtMost(atMost, asked int) string {
 	if atMost == 0 {
 		return ""

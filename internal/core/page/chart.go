@@ -105,8 +105,8 @@ func wide(values []float64) bool {
 }
 
 // thin drops points of crowded charts until at most MostData are left: dots of rounds, steps
-// of distributions and points of lines. It keeps all estimates, all bars and both ends of
-// each course.
+// of distributions and points of lines. It keeps all estimates, all bars, and the first and
+// the last point of each series.
 func (c *Chart) thin() {
 	if len(c.Data) <= MostData {
 		return

@@ -10,10 +10,10 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// Rounded formats an estimate's value with the digits that its interval justifies. The last
-// digit has the place of the first digit of the interval's larger half. If that digit is 1,
-// there is one more place. A value has at least two digits. Where show writes fewer than
-// three digits, Rounded may add some.
+// Rounded formats an estimate's value with the digits that its interval justifies. It rounds
+// at the first digit of the larger half-interval: 24.63 ± 0.4 becomes 24.6. If that digit is 1,
+// it keeps one more place. A value has at least two digits. If show writes fewer than three
+// digits, Rounded may add some.
 func Rounded(e figure.Estimate, show func(float64) string) string {
 	return at(e, e.Value, show)
 }
@@ -35,7 +35,7 @@ func half(e figure.Estimate) float64 { return max(e.Hi-e.Value, e.Value-e.Lo) }
 // number matches the output of a show function: sign, digits and unit.
 var number = regexp.MustCompile(`^([-+]?)(\d+)(\.\d+)?( .*)?$`)
 
-// at formats a value, such as a bound, with the last place of the estimate.
+// at formats a value, such as a bound, with the same last decimal place as the estimate.
 func at(e figure.Estimate, v float64, show func(float64) string) string {
 	text, h := show(v), half(e)
 	parts := number.FindStringSubmatch(text)
@@ -45,7 +45,8 @@ func at(e figure.Estimate, v float64, show func(float64) string) string {
 	shown, _ := strconv.ParseFloat(parts[2]+parts[3], 64)
 	finest := min(1-len(parts[3]), 0) // place of the last digit
 	if len(parts[3]) == 2 && len(strings.TrimLeft(parts[2], "0")) < 2 && parts[4] == "" {
-		// One decimal may hide digits that the interval justifies. A thousandfold value has them.
+		// One decimal may hide digits that the interval justifies. Format 1000 times the value
+		// to get them.
 		if more, err := strconv.ParseFloat(show(1000*math.Abs(v)), 64); err == nil && more > 0 {
 			shown = more / 1000
 			finest = min(finest, exponent(shown)-2)

@@ -33,7 +33,7 @@ func emulated(rec *record.Record) string {
 	return "EMULATED VM, no KVM: " + strings.Join(slow, ", ")
 }
 
-// Identity identifies the run in one line, which is enough for a reader of the answer.
+// Identity identifies the run in one line, for pages that show little more than the answer.
 func Identity(rec *record.Record, rounds int) string {
 	env := &rec.Header.Environment
 	return Dotted(emulated(rec), Known(rec.Header.Experiment), Amount(rounds, "round"), "Linux "+Known(env.Kernel), Amount(env.CPUs, "CPU"), "run "+Known(rec.Header.RunID), Outcome(rec))

@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Needed lists the notes of the targets on what they needed to run here. It returns nil
-// if there are none.
+// Needed lists the targets' notes about requirements for running on this machine. It returns
+// nil if there are none.
 func Needed(targets []record.Target) *Section {
 	items := TargetNotes(targets)
 	if items == nil {

@@ -88,8 +88,8 @@ func (p *Page) Add(s ...*Section) {
 	}
 }
 
-// Failed reports the number of failed attempts. Failures get a red section at the end. Without
-// failures the text is a note.
+// Failed adds a text about n failed attempts. It is a red section if n is above 0. Otherwise it
+// is a note below the last table, if there is one.
 func (p *Page) Failed(n int, text string) {
 	if last := len(p.Sections) - 1; n == 0 && last >= 0 && p.Sections[last].Table != nil && !p.Sections[last].Detail {
 		p.Sections[last].Notes = append(p.Sections[last].Notes, text)

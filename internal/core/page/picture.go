@@ -22,7 +22,7 @@ type Chart struct {
 	Data    []Datum // more than [MostData] are thinned, and the caption says so
 }
 
-// MostData is the maximum number of points of a chart. Estimates, bars and the ends of courses
+// MostData is the maximum number of points of a chart. Estimates, bars and the ends of lines
 // do not count, since all of them are drawn.
 const MostData = 2000
 
@@ -99,8 +99,8 @@ func scales(unit figure.Unit) []scale {
 	return nil
 }
 
-// scale returns the display unit of the largest value. On a logarithmic axis it takes the
-// geometric middle of the values instead.
+// scale returns the display unit that fits the largest value, or the geometric middle of the
+// values on a logarithmic axis.
 func (a Axis) scale(values []float64) scale {
 	lo, hi := math.Inf(1), 0.0
 	for _, v := range values {

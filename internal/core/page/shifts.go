@@ -39,7 +39,7 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 					comparisons++
 				}
 				cells = append(cells, Median(f), Change(f))
-				bounds, compared = bounds || f.AtMost || base.AtMost, compared || f.AtMost && base.AtMost // shows that two bounds are not compared
+				bounds, compared = bounds || f.AtMost || base.AtMost, compared || f.AtMost && base.AtMost // keep a row of two bounds, to show that they are not compared
 			}
 		}
 		if compared {

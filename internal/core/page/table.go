@@ -59,7 +59,7 @@ func Texts(all ...string) []Cell {
 	return cells
 }
 
-// Row appends a row, or only its names if columns of numbers follow.
+// Row appends a row. If columns of numbers are added later, pass only the row's names.
 func (t *Table) Row(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
 // Line appends a full line that is outside the columns, indented by that many spaces. It is

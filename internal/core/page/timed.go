@@ -2,8 +2,8 @@ package page
 
 import "github.com/tare-bench/tare/record"
 
-// Definitions describes how an operation was timed. It groups the targets by their definition
-// of done, and these by command.
+// Definitions describes how an operation was timed. It groups the targets by the event that
+// ends the operation, and within such a group by command.
 func Definitions(targets []record.Target, op string) []Item {
 	var means []string
 	commands := map[string][]Item{}

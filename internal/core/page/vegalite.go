@@ -29,9 +29,9 @@ var palette = []string{"#2f7dc0", "#cf5a1e", "#2b9162", "#a9569f", "#8f7a1d", "#
 const amber = "#b8860b"
 
 // vegaLite returns the chart with its data as a Vega-Lite 6 specification, for the HTML page,
-// Vega's editor and Altair. usermeta.gutter is the width of the category names in pixels. A
-// series keeps its colour from earlier charts, which is in colours, unless another series of
-// this chart has that colour.
+// Vega's editor and Altair. usermeta.gutter is the width of the category names in pixels.
+// colours has the colours of series in earlier charts. A series keeps its colour unless another
+// series of this chart already has it.
 func (c *Chart) vegaLite(colours map[string]string) map[string]any {
 	v := vega{Chart: c, colours: colours, x: c.X.scale(c.along(true)), y: c.Y.scale(c.along(false)),
 		panels: distinct(c.Data, func(d *Datum) string { return vegaName(d.Panel) }),
@@ -235,8 +235,8 @@ func (v *vega) colour() object {
 	return object{"field": "series", "type": "nominal", "title": nil, "scale": object{"domain": v.series, "range": colours}}
 }
 
-// free returns the colour of a series: its earlier colour, or else the one that is taken least
-// often. It never returns a used colour.
+// free returns the colour of a series: its colour in earlier charts, or else the least common
+// one. It avoids the colours in used.
 func (v *vega) free(series string, used []string) string {
 	if series == waiting {
 		return amber

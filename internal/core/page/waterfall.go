@@ -109,9 +109,9 @@ func (b *Bar) remark() (c Cell) {
 // lefts are blocks that are filled from the left, in eighths.
 var lefts = [9]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
 
-// draw returns a row's bar in that many cells. A wait is dotted. Any other bar ends with a
-// block in eighths and begins with one in halves, since Unicode has no finer blocks that are
-// filled from the right. Even the shortest bar is visible.
+// draw returns a row's bar in that many cells. A wait is dotted. The end of any other bar is
+// drawn to an eighth of a cell, and its beginning to half a cell, since Unicode has no finer
+// blocks that are filled from the right. Even the shortest bar is visible.
 func (p *Waterfall) draw(b *Bar, cells int) string {
 	line := []rune(strings.Repeat(" ", cells))
 	scaled := func(at int64) float64 { return float64(at) / float64(p.Length) * float64(cells) }

@@ -65,7 +65,7 @@ func (r *Run[S]) openOne(ctx context.Context, i int, open Opener[S]) error {
 	}
 	var left interface {
 		error
-		Left() // the engine still has some of its objects
+		Left() // marks an error after which the engine still has objects of the target
 	}
 	if errors.As(err, &left) {
 		return errors.Join(err, r.LeftBehind(info.Name, left))

@@ -36,10 +36,10 @@ type Rounds[S Session] struct {
 
 	Lanes int    // number of lanes for findings and machine readings; 0 if irrelevant
 	On    string // place for findings: "on bind "
-	Fewer string // options for findings, other than --rounds, that reduce the time
+	Fewer string // options other than --rounds that reduce the time, for the advice in findings
 
 	Worth float64 // weight of a turn, to estimate the time left; 0: 1
-	Later float64 // weight of all turns at later points, whose time is reserved when adding rounds for precision
+	Later float64 // weight of all turns at later points; their time is reserved when rounds are added for precision
 }
 
 // Round identifies a round. Number starts at 0 in each phase.

@@ -107,8 +107,8 @@ func Begin[S Session, T interface{ Info() record.Target }](o Options, experiment
 }
 
 // Cold drops the node's page cache if the run has Drop, and returns the value of Dropped for
-// records. After an error, including an interruption, the caller must disarm the operation,
-// because it would not be cold.
+// records. After an error, including an interruption, the caller must disarm the operation:
+// the page cache may still be warm.
 func (r *Run[S]) Cold(ctx context.Context) (dropped string, err error) {
 	if r.Drop == nil {
 		return "", nil

@@ -2,11 +2,12 @@ package stat
 
 import "slices"
 
-// BetweenRuns estimates the variance of effects beyond their variances: around their mean,
-// or around 0. It uses Q²/((2f + Q)·C) in place of max(Q − f, 0)/C (Hartung and Makambi,
-// Communications in Statistics: Simulation and Computation 32 (2003) 1179–1190), which is
-// positive unless all effects are equal: a few close effects do not show that runs are
-// alike. If a variance is missing, it returns the mean square of the effects.
+// BetweenRuns estimates the variance between runs: the variance of their effects, around the mean
+// or around 0, that the variances of the single effects do not explain. It uses the estimator
+// Q²/((2f + Q)·C) of Hartung and Makambi (Communications in Statistics: Simulation and
+// Computation 32 (2003) 1179–1190) in place of max(Q − f, 0)/C. It is positive unless all
+// effects are equal, because a few close effects do not show that runs are alike. If a variance
+// is missing, BetweenRuns returns the mean square of the effects.
 func BetweenRuns(effects, variances []float64, aroundZero bool) float64 {
 	weight, squares, mean := 0.0, 0.0, 0.0
 	known := !slices.ContainsFunc(variances, func(v float64) bool { return !(v > 0) })

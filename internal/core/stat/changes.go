@@ -187,7 +187,7 @@ const (
 func (s *segments) p(values []float64, at int, z float64) float64 {
 	p := 2 * stats.StdNormal.CDF(-z)
 	if z <= plainly {
-		return p // far above the level of a change, and exact enough for finding levels
+		return p // far above the level of a change, so the approximation is enough
 	}
 	if n := len(values); n <= exactU {
 		u := 0.0 // pairs with the larger value before; equal pairs count half

@@ -13,7 +13,7 @@ type Gated struct {
 	Worse    float64 // p-value for new being worse by at most the margin, adjusted for the table
 	NotWorse float64 // p-value for new being worse by at least the margin
 	Decision Decision
-	Needs    int // number of rounds, or runs, that would decide; 0: already decided, or no number would
+	Needs    int // number of rounds, or runs, needed to decide; 0: already decided, or no number is enough
 }
 
 // Decision is the result of a gate.
@@ -88,7 +88,7 @@ func allEqual(s Sides) bool {
 	return true
 }
 
-// needs returns the number of rounds with which the interval of the observed shift would be
+// needs returns the number of rounds at which the whole interval of the observed shift would be
 // on one side of the margin. The interval narrows with the square root of this number.
 func (g *Gated) needs(margin float64, moreIsWorse bool, among int, by Adjustment) int {
 	have := min(g.N1, g.N2)

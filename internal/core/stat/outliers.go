@@ -30,9 +30,9 @@ type Kinds struct {
 // z-score, the distance divided by 1.4826 times the median absolute deviation. An outlier has
 // a score of at least 3.5 (Iglewicz and Hoaglin, How to Detect and Handle Outliers, ASQC 1993).
 // This score is robust to the outliers themselves. The deviation is that of all values from
-// the medians of their kinds, or that of the kind if it is larger. Medians of few values are
-// too close to them. The factor n/(n − 0.8) corrects this from 10 values on (Croux and
-// Rousseeuw, COMPSTAT 1992, 411–428).
+// the medians of their kinds, or that of the kind if it is larger. If a kind has few values,
+// they are too close to their own median. The factor n/(n − 0.8) corrects this from 10 values
+// on (Croux and Rousseeuw, COMPSTAT 1992, 411–428).
 //
 // Among a thousand values some exceed 3.5 by chance. So the bound grows with the total number
 // of values: the probability that any value exceeds it by chance is [Alpha] (Bonferroni). It

@@ -25,9 +25,9 @@ type Moved struct {
 
 const farthest = 4 // largest score; it limits the weight of an outlier
 
-// SteadinessOf tests whether the first round differs from the others and whether the rounds
-// drifted. A short warm-up is a cause of the former. The latter happens when page caches fill or
-// a processor heats up. Each is one test over all rows, at 0.01 divided by the number of tests.
+// SteadinessOf tests whether the first round differs from the others, such as after a short
+// warm-up. It also tests whether the rounds drifted, such as when page caches fill or a processor
+// heats up. Each is one test over all rows, at the level 0.01 divided by the number of tests.
 //
 // The score of a value is the distance of its logarithm from the row's median, in robust
 // standard deviations. The score of a round is the mean over the rows. So noise in a single
