@@ -9,7 +9,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// asks processes the beginning of a call. c is the last call with the same key.
+// asks processes the beginning of a call. c is the previous call with the same key, or
+// nil.
 func (b *Builder) asks(e *logs.Event, f *fact, c *call, at int64) {
 	n := &call{name: f.call, kind: cmp.Or(f.kind, record.KindEngine), point: f.point, at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form,
 		pod: string(cut(f.pod)), container: b.words.keep(f.container), label: string(cut(f.label)), key: string(f.key), oldest: f.oldest}
@@ -102,8 +103,8 @@ func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
 	return nil
 }
 
-// forContainer returns the start of a new container. This is the start of its pod. A
-// container that is restarted or added later has a separate start.
+// forContainer returns the start that a new container belongs to. This is normally the
+// start of its pod. A container that is restarted or added later has a separate start.
 func (b *Builder) forContainer(f *fact, at int64) *sandbox {
 	label, again := string(cut(f.label)), len(f.attempt) > 0 && string(f.attempt) != "0"
 	var s *sandbox

@@ -84,9 +84,9 @@ func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	s.reached(b, f.mark, at, container, placeOf(e))
 }
 
-// find returns the start of a fact. named reports whether the line has an id; the
-// start with this id may be over. A line without an id and without a start is counted
-// as unplaced.
+// find returns the start that a fact belongs to. named reports whether the line has an
+// id, even if the start with this id is over. A line without an id and without a start
+// is counted as unplaced.
 func (b *Builder) find(e *logs.Event, f *fact, at int64) (s *sandbox, named bool) {
 	switch {
 	case f.hint != nil && f.sandbox == nil && f.container == nil && b.known(f.hint) != nil:

@@ -23,8 +23,8 @@ type call struct {
 	lines                 int64 // lines of the call before its start was known
 	older                 int   // pending calls with the same key when it began
 	oldest                bool  // see [fact]
-	end                   *call // end of a create call, as time, line and place, if its start was still unknown
-	first                 *call // the earlier call that this one repeats, or that runs in parallel
+	end                   *call // time, text and place of the end of a create call, if its start was still unknown
+	first                 *call // earlier pending call that this one repeats or runs in parallel with
 }
 
 // line returns the line that began the call.
@@ -32,8 +32,8 @@ func (c *call) line() logs.Event {
 	return logs.Event{Form: c.form, Time: c.at, Message: []byte(c.text), File: c.place.file, Line: c.place.line}
 }
 
-// doubt is a call with an error during the call. The end is logged after success and
-// after failure, so only later lines show the result.
+// doubt is a call during which an error was logged. The end of a call is logged after
+// success and after failure, so only later lines show whether it succeeded.
 type doubt struct{ call, container, text string }
 
 // holds reports whether later lines show that the call succeeded.
@@ -55,22 +55,22 @@ func (s *sandbox) begin(c *call) {
 }
 
 // head is the first runtime line since the start began or since its last call ended. A
-// call whose start is not logged began before this line.
+// call without a logged beginning is assumed to begin at this line.
 type head struct {
 	at    int64
 	place place
 }
 
-// headless counts the calls without a logged beginning. It has the name and place of the
-// first one.
+// headless counts the calls without a logged beginning. name and from describe the
+// first of them.
 type headless struct {
 	count int64
 	name  string
 	from  place
 }
 
-// endsKata ends a Kata call. Its beginning may be missing. The shim logs the beginning before
-// it knows where to log, and then only containerd's log has it.
+// endsKata ends a Kata call, whose beginning may be missing from the log. The shim logs
+// the beginning before it knows where to log, and then only containerd's log has it.
 func (s *sandbox) endsKata(b *Builder, name, container string, at int64) {
 	if !s.end(b, name, container, at) && s.head.at != 0 && s.head.at < at && !s.isCalled() {
 		if s.beginless.count++; s.beginless.count == 1 {

@@ -85,8 +85,8 @@ func (b *Builder) returned(s *sandbox, m mark, c *call, label, container string,
 	}
 }
 
-// bind returns the start of a call that began before its start was known, or nil if it
-// is still unknown.
+// bind assigns a call to its start, which was unknown when the call began, and returns
+// that start. It returns nil if the start is still unknown.
 func (b *Builder) bind(c *call, f *fact, at int64) (s *sandbox) {
 	switch c.point {
 	case podCalled:

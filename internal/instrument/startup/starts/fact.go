@@ -25,10 +25,10 @@ type fact struct {
 	hint               []byte                // an id that is used only if a start with it is open
 	member             []byte                // a container of the pod
 	first              func(s *sandbox) bool // the line belongs to the oldest start that satisfies this condition
-	opens              bool                  // the line begins a start of the container, even after an emitted one
+	opens              bool                  // the line begins a start of the container, even if an earlier start was already emitted
 	made               bool                  // this container belongs to the oldest create request
 	request            bool                  // other lines of the call have the same key
-	own                bool                  // about the start of the pod from kubelet's view
+	own                bool                  // the line belongs to kubelet's view of the pod's start, which is separate
 	oldest             bool                  // of several calls with the same key, the oldest is assumed to end first
 }
 

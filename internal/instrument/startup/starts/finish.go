@@ -81,7 +81,7 @@ func (s *sandbox) waiting(b *Builder) *record.Waiting {
 		return nil
 	}
 	w := &record.Waiting{Until: max(b.now, s.last), Stage: s.stage, Error: s.error}
-	if i := slices.IndexFunc(b.pauses, func(at int64) bool { return at >= max(s.last, s.began) }); i >= 0 { // a later session of the logs does not contain this start
+	if i := slices.IndexFunc(b.pauses, func(at int64) bool { return at >= max(s.last, s.began) }); i >= 0 { // the start waited at most until the pause, since it is not in the session after it
 		w.Until = b.pauses[i]
 	}
 	stands := func(in string, since int64, at place) { w.In, w.Since, w.Source = in, since, b.source(at) }
@@ -212,7 +212,8 @@ func (s *sandbox) missing(b *Builder) []record.Missing {
 }
 
 // hasBegin reports whether the first milestone of a start is a request that begins it.
-// A container request is not the first request of a pod.
+// With containerd and CRI-O, a request for a container does not begin the start of a
+// pod, because a request for the pod precedes it.
 func (s *sandbox) hasBegin() bool {
 	if len(s.points) == 0 {
 		return false

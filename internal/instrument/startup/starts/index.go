@@ -49,9 +49,8 @@ func (b *Builder) known(id []byte) *sandbox {
 	return s
 }
 
-// named returns the sandbox of a line that has its id or the id of one of its
-// containers. ok reports whether the line has an id. s is nil if the start was already
-// emitted.
+// named finds the sandbox of a line by its sandbox id or container id. ok reports
+// whether the line has an id. s is nil if the start was already emitted.
 func (b *Builder) named(sandbox, container []byte, opens bool, at int64) (s *sandbox, ok bool) {
 	home, isKnown := b.containers.m[string(container)]
 	switch {

@@ -110,8 +110,8 @@ func (s *sandbox) isKnown(container []byte) bool {
 	return slices.ContainsFunc(s.containers, func(id string) bool { return id == string(container) })
 }
 
-// isSandbox reports whether a line is about the sandbox itself, and not about another
-// of its containers.
+// isSandbox reports whether a line is about the sandbox itself, not about one of its
+// other containers.
 func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
 	if len(container) == 0 {
 		return true

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// breath is the maximum distance between a milestone and a line that counts as
-	// simultaneous. It is also the minimum gap.
+	// breath is the maximum time between two lines that count as simultaneous. It is
+	// also the minimum length of a gap.
 	breath = int64(time.Millisecond)
 	// jitter is the maximum disorder of lines. Programs log from several threads. A larger
 	// step back means that the clock was set.
@@ -37,8 +37,8 @@ func (d *edge) set(s *edge) {
 type lane struct {
 	last, milestone, guest edge // guest: last guest line since last
 	before                 int64
-	others                 int64 // lines since last that are no edges of this lane, without simultaneous ones
-	breath                 int64 // how many of these lines are simultaneous
+	others                 int64 // number of lines since last that are not edges of this lane, excluding those counted in breath
+	breath                 int64 // number of lines in the latest burst; they move to others unless an edge is simultaneous
 	breathed               int64
 	open                   record.Gap // last gap, whose end a milestone may still replace; Ended 0: none
 }
@@ -51,8 +51,8 @@ const (
 	lanes
 )
 
-// pass counts a line that does not end a gap. It ignores lines that are simultaneous
-// with an end of the gap.
+// pass counts a line that is not an edge of this lane. Lines that are simultaneous with
+// either end of the gap do not count.
 func (l *lane) pass(at int64) {
 	if at-l.last.at <= breath {
 		return
@@ -136,8 +136,8 @@ func (s *sandbox) gap(b *Builder, l *lane, e *edge) {
 	}
 }
 
-// keep retains a gap if it is one of the longest. Gaps after the current end are
-// stored separately, since the start may continue.
+// keep retains a gap if it is one of the longest. Gaps after the current end are stored
+// separately, since they count only if the start continues.
 func (s *sandbox) keep(b *Builder, from, to *edge, others int64) (record.Gap, bool) {
 	list := &s.kept
 	if s.ended != 0 {
@@ -164,8 +164,9 @@ type kept struct {
 
 func (k *kept) took() int64 { return k.Ended - k.Began }
 
-// roomFor returns the index at which to store a gap of the given length: the end of
-// the list, or the shortest gap.
+// roomFor returns the index at which to store a gap of the given length: the end of the
+// list or, if the list is full, the shortest gap. It returns false if no gap in a full
+// list is shorter.
 func roomFor(list []kept, took int64, most int) (int, bool) {
 	if len(list) < most {
 		return len(list), true
@@ -179,7 +180,8 @@ func roomFor(list []kept, took int64, most int) (int, bool) {
 	return shortest, list[shortest].took() < took
 }
 
-// join adds the gaps after a provisional end to the other gaps.
+// join adds the gaps after the provisional end to the other gaps, since the start
+// continues.
 func (s *sandbox) join(most int) {
 	for _, g := range s.tail {
 		if at, ok := roomFor(s.kept, g.took(), most); ok {

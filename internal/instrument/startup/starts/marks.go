@@ -135,11 +135,11 @@ type mark struct {
 	point  point
 	call   string // the call that begins or ends here
 	ends   bool   // the call ends
-	weak   bool   // the line at the end of the call has the same meaning
-	over   bool   // the sandbox has finished its start
-	undone bool   // by the runtime itself, not on request
+	weak   bool   // the line at the end of the call marks the same milestone and takes precedence
+	over   bool   // the start of the sandbox is over
+	undone bool   // the runtime itself reverts the start, without a request
 	dies   bool   // the VM, or a process it needs, has died
-	asked  bool   // answers a query that may occur at any time
+	asked  bool   // the line answers a query that may occur at any time
 }
 
 var marks = map[string]mark{

@@ -19,8 +19,8 @@ type once struct {
 	place           place
 }
 
-// early has the lines of a process before its first line with a container id, such as
-// "loaded configuration".
+// early describes the lines that a process logs before its first line with a container
+// id, such as "loaded configuration".
 type early struct {
 	once
 	called bool // a start can begin with the first line

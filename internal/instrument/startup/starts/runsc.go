@@ -19,7 +19,7 @@ type command struct {
 	at       int64  // time of the first line
 	place    place
 	headed   bool             // the header between its two separator lines has ended
-	lines    map[string]int64 // last time of each boot timeline of the sentry, by name
+	lines    map[string]int64 // last time in each of the sentry's boot timelines, by name
 }
 
 var (

@@ -72,7 +72,7 @@ type sandbox struct {
 type moment struct {
 	point     point
 	weak      bool
-	told      bool // a weak mark preceded it
+	told      bool // it replaced a milestone from a weak mark
 	at        int64
 	container string
 	place     place
@@ -117,8 +117,9 @@ func (w whose) target() string {
 	return strings.Trim(string((w&engines).name())+"/"+string((w&^engines).name()), "/")
 }
 
-// said records a host line about this sandbox. Some lines only pass: every lane counts
-// them, but they are no edges.
+// said records a host line about this sandbox. The line is an edge of the lane which,
+// and the other lanes only count it. Answers to queries, and lines with neither a
+// milestone nor an id, are not edges of any lane.
 func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, named bool) {
 	if named {
 		s.whose |= writers[e.Form]

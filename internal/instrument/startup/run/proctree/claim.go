@@ -92,7 +92,7 @@ const (
 // decide sets for every node whether it belongs to the start.
 func (t *tree) decide(c *claims) {
 	state := make([]int, len(t.nodes))
-	rival := false // another start created a container below the roots at the time
+	rival := false // another start created a container below the roots during this start
 	taken := false // this start created a container there
 	for i := range t.nodes {
 		n := &t.nodes[i]

@@ -50,10 +50,10 @@ func (t *tree) groups(c *claims) []*group {
 	return all
 }
 
-// guess accepts containers without a known id. A daemon works only on request, so a
-// container must be created after an engine client began. There must be no more
-// containers than these clients. Otherwise the owners are ambiguous, and none is
-// accepted.
+// guess accepts containers whose ids nothing links to the start. A daemon works only on
+// request, so such a container must be created after an engine client began. There must
+// be at most as many of these containers as there are clients. Otherwise their owners
+// are ambiguous, and none is accepted.
 func (t *tree) guess(c *claims) {
 	asks := t.askers()
 	if len(asks) == 0 {
@@ -241,9 +241,8 @@ func asks(c *command) int {
 }
 
 // least is the minimum number of hexadecimal digits that identify a container in any
-// argument. fewest is the minimum for an engine client that starts no container, if
-// exactly one id matches.
-// matches.
+// argument. fewest is the minimum in the arguments of an engine client that starts no
+// container, if exactly one id matches.
 const (
 	least  = 6
 	fewest = 4

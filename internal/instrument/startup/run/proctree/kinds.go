@@ -118,9 +118,10 @@ func (t *tree) isInit(n *node, i int) bool {
 // container's program.
 //
 // This holds for descendants of "runc init", except runc's helpers. The inits of crun
-// and youki are plain forks of the call. Their hooks are also plain forks before their
-// exec. For create, the init is the process that executes after the call has ended.
-// For run, it is the process that took longest from fork to exec.
+// and youki are plain forks of the call, and so are their hooks before they execute a
+// program. Only their timing tells them apart. For create, the init is the process that
+// executes after the call has ended. For run, it is the process that took longest from
+// fork to exec.
 func (t *tree) turns(was, i int) bool {
 	w, n := &t.nodes[was], &t.nodes[i]
 	if w.kind != record.KindInit || helper(n.program) {
@@ -320,8 +321,8 @@ func (t *tree) joins(was, i int) bool {
 
 var procsThatStay = map[string]bool{record.KindVMM: true, record.KindVirtiofsd: true, record.KindShim: true, record.KindMonitor: true}
 
-// join merges two nodes. A fork takes the name of its program. After an exec the first
-// name remains.
+// join merges two nodes. A fork takes the kind and name of the program that it
+// executes. A node that has already executed a program keeps its kind and name.
 func (t *tree) join(was, i int) {
 	w, n := &t.nodes[was], &t.nodes[i]
 	if !w.did {

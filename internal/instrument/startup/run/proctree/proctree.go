@@ -39,9 +39,9 @@ type Asked struct {
 	Ended  int64 // 0: the call has not ended
 	Client int   // pid of the started command; 0 if the caller uses an API itself
 	Roots  []Root
-	// Starts is set if the roots were asked for exactly one container or pod, for any
-	// client. This holds for calls made by a target itself. For a client command, its
-	// arguments decide.
+	// Starts is set if the call requests exactly one container or pod from the roots,
+	// whatever its client. This holds for calls made by a target itself. For a client
+	// command, the arguments of the command decide.
 	Starts bool
 	// Containers are the known ids of the start, including a pod's id. Related ids are
 	// found automatically. So are ids that the client's children named in their arguments
@@ -81,10 +81,10 @@ type Root struct {
 //   - Sandbox is the id of the pod or of the container.
 type Start struct {
 	record.Start
-	// Own is like Busy, but only for these processes and the daemons that served them. It
-	// includes the work of those daemons for other starts. The kernel reports the usage of
-	// a process when it ends or executes a program; Used covers running processes. Own is
-	// empty if the usage of any process is unknown.
+	// Own is like Busy, but only for the processes of the start and the daemons that
+	// served them. It includes the work of those daemons for other starts. The kernel
+	// reports the usage of a process when it ends or executes a program; Used covers
+	// running processes. Own is empty if the usage of any process is unknown.
 	Own []record.BusyAt
 }
 
@@ -135,7 +135,7 @@ func (t *tree) start(c *claims) Start {
 }
 
 // kept returns the nodes of the start that existed in the window, by birth. dropped is
-// the number of nodes above the limit.
+// the number of nodes left out because of the limit [Most].
 func (t *tree) kept(c *claims) (kept []int, dropped int) {
 	with := map[int]bool{} // roots with children in the start
 	for i := range t.nodes {

@@ -12,9 +12,9 @@ var touching = map[string][]string{
 // maxTouching is the maximum number of clients considered. Later clients are ignored.
 const maxTouching = 64
 
-// touched accepts containers that a client names in a way that the runtime does not
-// know, as in docker exec web. The matching runtime calls must follow the client and
-// be for one container only.
+// touched accepts containers that a client refers to by a name unknown to the runtime,
+// as in docker exec web. The matching runtime calls must follow the exec of the client,
+// and all must be for the same container.
 func (t *tree) touched(c *claims) {
 	for i, looked := 0, 0; i < len(t.nodes) && looked < maxTouching; i++ {
 		n := &t.nodes[i]
@@ -38,9 +38,9 @@ func (t *tree) touched(c *claims) {
 	}
 }
 
-// usedWith returns the containers with a runtime call with one of the verbs during a
-// client's run. known reports that one of them already belongs to the start: the
-// client named it by id.
+// usedWith returns the containers for which a runtime was called with one of the verbs
+// while the client by ran. known reports whether one of them already belongs to the
+// start, because the client named it by id.
 func (t *tree) usedWith(c *claims, by *node, verbs []string) (others []*group, known bool) {
 	seen := map[string]bool{}
 	for i := range t.nodes {

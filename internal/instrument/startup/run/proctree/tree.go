@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// node is a process between two of these events: its birth, its execs, its end.
-// classify merges nodes that count as one, such as a fork and its immediate exec. The
-// earlier node then represents both.
+// node is a process between two consecutive events of its life: its birth, its execs
+// and its end. classify merges nodes that count as one, such as a fork and its
+// immediate exec. The earlier node then represents both.
 type node struct {
 	pid    int
 	parent int // index of the node that forked it; -1: unknown
@@ -21,7 +21,7 @@ type node struct {
 	root   bool
 	unborn bool // its fork had no event
 	inits  bool // a child executed the runtime itself as init
-	did    bool // it executed the following command
+	did    bool // it executed the program in command
 	command
 
 	born, exec, ended int64
@@ -32,7 +32,7 @@ type node struct {
 	kind, name, program, verb, id string
 	call                          bool // a command of an OCI runtime, possibly nested
 	workload                      bool // exec of a container's program
-	session                       bool // exec of a program added to a container later
+	session                       bool // program executed in a running container, as by docker exec
 }
 
 // tree is the history of processes, parents before children.
@@ -153,7 +153,7 @@ func (t *tree) execute(i int, e *tracer.Event) {
 	n.command = read(e)
 }
 
-// took records the child of a parent that took longest from fork to exec.
+// took records i in its parent if no other child took longer from fork to exec.
 func (t *tree) took(i int) {
 	n := &t.nodes[i]
 	if n.parent < 0 || t.nodes[n.before].did || helper(n.base) {
@@ -199,8 +199,8 @@ func (t *tree) executor(i int) int {
 	return -1
 }
 
-// climb iterates over the ancestors of i, at most near of them. above is up or
-// executor.
+// climb iterates over at most near ancestors of i. The function above returns the next
+// ancestor; it is t.up or t.executor.
 func (t *tree) climb(i int, above func(int) int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for range near {

@@ -39,8 +39,8 @@ func bends(all []record.BusyAt) (out []record.BusyAt) {
 	return out
 }
 
-// own returns the CPU time of the start's processes and of the daemons that served it.
-// It is 0 at the call.
+// own returns the CPU time of the start's processes and of the daemons that served it,
+// counted from the beginning of the call.
 func (t *tree) own(place map[int]bool) []record.BusyAt {
 	var steps []record.BusyAt // increases of the usage
 	add := func(at, more int64) {
@@ -79,8 +79,8 @@ func (t *tree) own(place map[int]bool) []record.BusyAt {
 	return all
 }
 
-// ended calls add for the usage of the start's programs that ended. told reports
-// whether the kernel reported any usage.
+// ended calls add for the CPU time that the kernel reports when a process of the start
+// executes a program or ends. told reports whether the kernel reported any.
 func (t *tree) ended(place map[int]bool, add func(at, more int64)) (told bool) {
 	counted := map[int]int64{} // pid → CPU time reported so far
 	for j := range t.events {
@@ -105,9 +105,9 @@ func (t *tree) ended(place map[int]bool, add func(at, more int64)) (told bool) {
 // servedBy maps an engine's client to its daemon.
 var servedBy = map[string]string{"docker": "dockerd", "nerdctl": "containerd", "ctr": "containerd", "isula": "isulad"}
 
-// serves reports whether a daemon or an existing shim worked for the start. It must
-// have begun a process of the start. Otherwise a client must have used it, and there
-// must be only one daemon of this name.
+// serves reports whether a daemon or an existing shim worked for the start. It did if a
+// process of the start is below it. Otherwise a client in the start must have used it,
+// and it must be the only daemon of this name.
 func (t *tree) serves(root int, place map[int]bool) bool {
 	if place[root] {
 		return true
