@@ -1,5 +1,5 @@
-// Package all is the registry: a new instrument is a folder and a line here, and
-// another in package cli, which says how it is performed.
+// Package all is the registry of instruments. To add an instrument, create its folder,
+// list it here, and define in package cli how it is run.
 package all
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-// Instruments are those that there are, in the order in which people meet them.
+// Instruments lists all instruments in display order.
 var Instruments = instrument.List{
 	lifecycle.Instrument,
 	overhead.Instrument,

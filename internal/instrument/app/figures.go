@@ -84,13 +84,13 @@ func (r *row) figures() (all figure.Set) {
 	return all
 }
 
-// ready reports whether the window has a time of the first answer. A neighbour starts
-// only after it.
+// ready reports whether the window counts for the time of the first answer. Windows with
+// a neighbour do not count, because the neighbour starts only after that answer.
 func (w *Window) ready() bool { return w.Ready > 0 && w.Neighbour == "" }
 
-// polled returns the precision of first answers: the worst resolution in ns, how many
-// are only upper bounds, and the total. A workload ready at the first request has only
-// an upper bound.
+// polled returns the precision of first answers: the worst resolution in ns, the number
+// of upper bounds, and the total number. A workload that answers its first request has
+// only an upper bound.
 func polled(windows []*Window) (widest int64, atMost, asked int) {
 	for _, w := range windows {
 		switch {
@@ -109,8 +109,9 @@ func polled(windows []*Window) (widest int64, atMost, asked int) {
 // allRoles is the sum of a target's roles.
 const allRoles record.Role = "all"
 
-// used returns the CPU time of a role in ns, or of all roles if each is known. A
-// daemon's time is counted in full, although all sandboxes of the target share it.
+// used returns the CPU time of a role in ns. For allRoles it returns the sum, or NaN if
+// the time of some role is unknown. A daemon's time is counted in full, although all
+// sandboxes of the target share it.
 func (w *Window) used(role record.Role) float64 {
 	sum, known := int64(0), false
 	for _, t := range w.Seen.CPU {
@@ -121,14 +122,14 @@ func (w *Window) used(role record.Role) float64 {
 	return ifKnown(known && !(role == allRoles && w.CPUPartly), sum)
 }
 
-// Values of the labels of and resource of pressure.
+// Values of the labels "of" and "resource" of the quantity pressure.
 var (
 	waiters   = []string{"node", "workload", "neighbour"}
 	resources = []string{"cpu", "memory", "io"}
 )
 
-// pressure returns the share of the window in which a task of the node or cgroup waited
-// for a resource.
+// pressure returns the share of the window in which some task of the node or of the given
+// cgroups waited for a resource.
 func (w *Window) pressure(of, resource string) float64 {
 	p := map[string]*Pressure{"workload": w.Own, "neighbour": w.Beside}[of]
 	if of == "node" && w.Seen.HavePSI {

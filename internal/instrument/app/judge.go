@@ -128,8 +128,8 @@ func inside(all []record.RoleTime) (ns int64) {
 	return ns
 }
 
-// compare compares the targets of each table with the baseline, and each target with
-// itself alone and with host.
+// compare compares the targets of each table with the baseline. It also compares each
+// target under a neighbour with the same target alone, and every target with host.
 func (j *Judgement) compare() {
 	var alone, onHost []figure.Quotient
 	var kept []figure.Pair
@@ -178,8 +178,8 @@ func (j *Judgement) compare() {
 	j.together("requests/s × alone, vs "+j.Baseline, keeping)
 }
 
-// within adds a ratio if some round has both values. Ratios are of values from the same
-// round.
+// within appends the ratio of values to base, unless no round has both. Only values of
+// the same round are divided.
 func within(all []figure.Quotient, of, values, base *figure.Figure) []figure.Quotient {
 	if q := (figure.Quotient{Figure: of, Base: base.Values(), Values: values.Values()}); figure.Paired(q.Base, q.Values) {
 		all = append(all, q)
@@ -187,7 +187,7 @@ func within(all []figure.Quotient, of, values, base *figure.Figure) []figure.Quo
 	return all
 }
 
-// together counts the figures compared together. Their p-values are adjusted for that
+// together counts the comparisons of one family. Their p-values are adjusted for that
 // number.
 func (j *Judgement) together(title string, figures []*figure.Figure) {
 	c := compared{title: title}

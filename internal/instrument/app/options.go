@@ -39,15 +39,17 @@ type Options struct {
 	figure.Comparing
 }
 
-// mostComparisons is the number of comparisons in a table for which the default rounds
-// suffice: two targets against a third in six quantities.
+// mostComparisons is the largest number of comparisons in a table for which the default
+// number of rounds suffices. It allows for two targets compared with a third in six
+// quantities.
 const mostComparisons = 2 * quantities
 
 // quantities is the number of quantities that a table compares per target.
 const quantities = 6
 
-// Comparisons returns the largest number of comparisons in one table. A table compares
-// targets alone, each target with and without a neighbour, or targets with host.
+// Comparisons returns the largest number of comparisons in one table. There are three
+// kinds of tables. They compare targets with the baseline, each target with and without a
+// neighbour, and targets with host.
 func (o *Options) Comparisons(targets []record.Target) int {
 	others, hosted := max(len(targets)-1, 0), slices.ContainsFunc(targets, func(t record.Target) bool { return t.Name == host })
 	alone, onHost := 0, others

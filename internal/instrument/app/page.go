@@ -91,7 +91,7 @@ func beside(t figure.Set) string {
 	return " beside " + page.Heading(t.Get("neighbour"))
 }
 
-// of returns the row of these figures.
+// of returns the row that a set of figures belongs to.
 func (j *Judgement) of(cell figure.Set) *row { return j.row(cell.Get("target"), cell.Get("neighbour")) }
 
 // requests returns the table of the client's results.

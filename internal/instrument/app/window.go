@@ -19,9 +19,10 @@ type Window struct {
 	Target    string      `json:"target" is:"needed,label,safe"`
 	Neighbour string      `json:"neighbour,omitempty" is:"label,kind=neighbour"` // load in a second sandbox; "" for none
 	URL       string      `json:"url,omitempty" is:"path"`                       // as requested
-	// Start is when the start of the workload began. Ready is when the first good
-	// answer arrived. Unready is when the last unanswered request before it was sent,
-	// or 0 if there was none. The workload became ready between Unready and Ready.
+	// Start is the time when the start of the workload began, and Ready is the time of
+	// the first good answer. Unready is the send time of the last unanswered request
+	// before Ready, or 0 if there was none. The workload became ready between Unready and
+	// Ready.
 	Start   int64 `json:"start,omitempty"`
 	Unready int64 `json:"unready,omitempty"`
 	Ready   int64 `json:"ready,omitempty" is:"zero,after=start"`
@@ -34,8 +35,8 @@ type Window struct {
 	CPUPartly bool             `json:"cpu_partly,omitempty"`          // the usage of some role is unknown and not in Seen
 	BesideCPU *int64           `json:"beside_cpu,omitempty" is:"cpu"` // CPU time of the neighbour's sandbox, ns; nil: unknown
 	Seen      *record.Observed `json:"seen,omitempty"`                // state of the node; CPU by role is of the workload's sandbox and its target
-	// Own is the pressure of the workload's cgroups. Beside is that of the neighbour's
-	// cgroups. Unpressed and UnpressedBeside are the reasons if they are unknown.
+	// Own is the pressure of the workload's cgroups, and Beside that of the neighbour's
+	// cgroups. If one is unknown, Unpressed or UnpressedBeside has the reason.
 	Own             *Pressure       `json:"own,omitempty"`
 	Beside          *Pressure       `json:"beside,omitempty"`
 	Unpressed       string          `json:"unpressed,omitempty" is:"label"`

@@ -157,8 +157,8 @@ func section(p *published.Report, t *published.Table, all []run) (*page.Section,
 	return &page.Section{Title: t.Title + "; theirs on " + p.Machine(t.Machine).Name, Style: term.Bold, Table: table, Notes: notes}, theirs
 }
 
-// comparable reports whether two of tare's columns have the same run, the same lanes
-// and, for CRI engines, the same way of driving them.
+// comparable reports whether two of tare's columns come from the same run, have the same lanes and,
+// for CRI engines, were driven in the same way.
 func comparable(a, b *ours) bool {
 	ways := strings.Contains(a.target, "+cli/") != strings.Contains(b.target, "+cli/")
 	return a.run == b.run && a.lanes == b.lanes && !(ways && strings.HasPrefix(a.target, "cri+"))
@@ -180,8 +180,8 @@ func printed(p *published.Report, t *published.Table, row *published.Row, c *pub
 	return f, true
 }
 
-// columns returns tare's columns related to a published column in any row. If c is nil, it returns
-// those of targets that no published column is related to.
+// columns returns tare's columns for a published column: those with a related figure in any row. If c
+// is nil, it returns the columns of targets that are related to no published column.
 func columns(p *published.Report, t *published.Table, c *published.Column, all []run) (out []ours) {
 	if c != nil && len(c.Targets) == 0 && c.Quantity == "" && c.Labels == nil {
 		return nil // nothing is related
@@ -210,8 +210,8 @@ func columns(p *published.Report, t *published.Table, c *published.Column, all [
 	return out
 }
 
-// ofRun returns the columns of a run, one per target. If lanes is set, it is a pattern for other lanes
-// than the table's. Then there is one column per number of lanes.
+// ofRun returns tare's columns of one run, one per target. If lanes is set, it is a pattern for
+// numbers of lanes other than the table's. There is then one column per target and number of lanes.
 func ofRun(p *published.Report, t *published.Table, c *published.Column, one run, lanes string) (out []ours) {
 	if lanes == "" && t.Lanes > 0 {
 		lanes = strconv.Itoa(t.Lanes)
@@ -234,7 +234,7 @@ func ofRun(p *published.Report, t *published.Table, c *published.Column, one run
 	return out
 }
 
-// at returns akin for the given lanes.
+// at adds the given lanes to the labels of akin, unless lanes is empty.
 func at(lanes string, akin published.Ours) published.Ours {
 	if lanes != "" {
 		akin.Labels["lanes"] = lanes
@@ -242,8 +242,9 @@ func at(lanes string, akin published.Ours) published.Ours {
 	return akin
 }
 
-// belongs reports whether a target's figures fit a column. A column without targets accepts any. If c
-// is nil, only targets that no column names fit. In tables of pod operations, these must be pods.
+// belongs reports whether a target's figures fit a column. A column that names no targets accepts
+// all. If c is nil, only targets that no column names fit: those with pods in tables of pod
+// operations, those without pods in other tables.
 func belongs(p *published.Report, t *published.Table, c *published.Column, rec *record.Record, target string) bool {
 	if c != nil {
 		return len(c.Targets) == 0 || c.Akin(target)

@@ -16,7 +16,8 @@ const worthNaming = 0.2
 // segments adds the slope of the node's memory over the number of sandboxes, for each
 // segment between bends. At a bend the slopes on both sides differ by at least a fifth
 // and their intervals do not overlap. The intervals are adjusted for the number of
-// counts tried. The best-fitting bend comes first, then the bends on either side of it.
+// candidate bends. The search picks the best-fitting bend first, then looks for bends on
+// either side of it.
 func segments(t *Target, byRound map[int][]stat.Point) {
 	var rounds [][]stat.Point
 	for _, r := range slices.Sorted(maps.Keys(byRound)) {

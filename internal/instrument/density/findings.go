@@ -90,9 +90,10 @@ func (j *Judgement) findEnd(d *record.Density) (f record.Finding, ok bool) {
 	return f, false
 }
 
-// findLatency reports that the latency end is undecided if no round reached it. It
-// names the first step where starts are neither clearly slower nor clearly not,
-// possibly for lack of an interval.
+// findLatency adds a finding if no round reached the requested slowdown and some step
+// leaves it undecided. The finding names the first such step. A step is undecided if its
+// interval contains the requested slowdown, if it has no interval, or if its start times
+// are only upper bounds.
 func (j *Judgement) findLatency(l *finding.List, t *Target) {
 	decided := slices.ContainsFunc(t.Ends, func(d *record.Density) bool { return d.Why == record.EndAsked })
 	if j.Until.Latency == 0 || decided {

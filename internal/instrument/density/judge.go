@@ -80,7 +80,8 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return j, nil
 }
 
-// ends sets the sandboxes reached in each visit and the recovery of the machine.
+// ends collects the end of each visit: the number of sandboxes reached, and the time
+// until the machine recovered.
 func (j *Judgement) ends(t *Target) {
 	count, removal, memory := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
 	notBack := 0
@@ -91,7 +92,7 @@ func (j *Judgement) ends(t *Target) {
 		case d.Target != t.Info.Name:
 		case d.Trial:
 			t.Trial = d
-		case seen[d.Round] || d.Why == record.EndInterrupted: // not an end of the target's
+		case seen[d.Round] || d.Why == record.EndInterrupted: // a duplicate, or an interruption that is not the target's fault
 		default:
 			seen[d.Round] = true
 			t.Ends = append(t.Ends, d)
@@ -164,7 +165,7 @@ type stepKey struct {
 }
 
 func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
-	there := map[int]int{} // by round
+	there := map[int]int{} // number of sandboxes by round
 	steps := map[stepKey][]*seen{}
 	points := map[int][]stat.Point{}
 	for i := range j.Record.Batches {

@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Of returns the pages of a document: a cover, one page per record, and the method. The section again
-// is added to the end.
+// Of returns the pages of a document: a cover, one page per record, and the method. The document ends
+// with the section again.
 func Of(all []instrument.Judged, l instrument.List, again *page.Section, o page.Options) ([]*page.Page, error) {
 	measures := make([]measure, len(all))
 	for i, one := range Ordered(all) {

@@ -43,7 +43,8 @@ func mistrust(measures []measure) *page.Section {
 	return s
 }
 
-// grouped splits lists into findings. Items without a key belong to the item before.
+// grouped splits lists into findings. An item without a key continues the finding of the
+// item before it.
 func grouped(lists []page.List) (all [][]page.Item) {
 	for _, l := range lists {
 		for _, item := range l.Items {

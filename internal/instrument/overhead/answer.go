@@ -75,8 +75,8 @@ func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 	return text + "."
 }
 
-// why returns why a target has no idle figures, or "" if it has some or the reason is
-// unknown.
+// why returns the reason why a target has no idle figures. It returns "" if the target
+// has some, or if the reason is unknown.
 func (j *Judgement) why(target string, idle *Table) string {
 	reason := ""
 	if i := slices.IndexFunc(j.Record.Findings, func(f record.Finding) bool { return f.Target == target && gone(&f) }); i >= 0 {

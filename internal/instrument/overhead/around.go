@@ -55,7 +55,8 @@ var leavings = []struct {
 	}), page.Count},
 }
 
-// grown returns the change of a value over a visit. It is unknown if it was not read twice.
+// grown returns the change of a value over a visit. The change is unknown unless the
+// value was read before and after the visit.
 func grown(of func(*record.Reading) (int64, bool)) func(*ledger.Visit) (float64, bool) {
 	return func(v *ledger.Visit) (float64, bool) {
 		before, there := of(v.Before)
@@ -67,8 +68,8 @@ func grown(of func(*record.Reading) (int64, bool)) func(*ledger.Visit) (float64,
 func signedCount(v float64) string { return page.Signed(v, page.Count) }
 func signedMiB(v float64) string   { return page.Signed(v, page.MiB[float64]) }
 
-// daemonMemory returns the memory of the engine's daemons. It is unknown if one was not
-// read, or without a daemon.
+// daemonMemory returns the memory of the engine's daemons. It is unknown if some daemon
+// was not read, or if there is no daemon.
 func daemonMemory(r *record.Reading) (bytes int64, known bool) {
 	for p := range ledger.Each(r.Processes) {
 		if p.Role == record.RoleDaemon {
@@ -81,8 +82,9 @@ func daemonMemory(r *record.Reading) (bytes int64, known bool) {
 	return bytes, known
 }
 
-// became returns a count over a visit's pods as the cluster reports it. It is the maximum
-// of all readings: a visit keeps its pods, and the counts do not decrease.
+// became returns the sum of a count that the cluster reports for each pod of a visit. It
+// is the maximum of all readings: the pods of a visit stay the same, and the counts never
+// decrease.
 func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
 	return func(v *ledger.Visit) (most float64, known bool) {
 		for p := range ledger.Each(v.Phases) {
@@ -101,7 +103,8 @@ func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
 	}
 }
 
-// livesIn counts restarts and ended sandboxes of a visit, including failed phases.
+// livesIn counts the restarts and the ended sandboxes of a visit. Failed phases count,
+// too.
 func livesIn(v *ledger.Visit) (restarted, ended int) {
 	gone := map[int]bool{} // by lane: a sandbox that ended in one phase is also missing in later ones
 	for p := range ledger.Each(v.Phases) {
@@ -119,9 +122,10 @@ func livesIn(v *ledger.Visit) (restarted, ended int) {
 	return restarted, len(gone)
 }
 
-// around computes what a target's sandboxes left behind, from readings before the first
-// and after the last, and the restarts in between. For each parent group it also has the
-// charge before and after. RUN in its path stands for the run's id.
+// around compares the readings before the first and after the last sandbox of a target.
+// It adds figures of what the sandboxes left behind, of the restarts in between, and of
+// each parent group's charge before and after. RUN in a group's path stands for the run's
+// id.
 func (j *judging) around() {
 	for i := range j.Targets {
 		var visits []*ledger.Visit
@@ -141,7 +145,7 @@ func (j *judging) around() {
 			if strings.HasSuffix(f.Labels.Get("of"), "memory") {
 				f.Unit = figure.Bytes
 			}
-			if quantity != "left-on-node" && f.Unit == figure.Count { // for events that must not happen, the maximum of all rounds
+			if quantity != "left-on-node" && f.Unit == figure.Count { // such events must not happen, so the maximum of all rounds counts
 				f.Estimate = figure.Most(values)
 			}
 			if f.Known() {

@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// cell combines the rounds of one target in one phase. Rounds with an incomplete ledger
-// are too small: they count only if there are no complete ones.
+// cell combines the rounds of one target in one phase. A round with an incomplete ledger
+// understates the usage, so it counts only if no round is complete.
 func (j *judging) cell(target string, s Step) Cell {
 	c := Cell{Step: s, Target: target}
 	for _, p := range j.phases {
@@ -81,9 +81,9 @@ func guestRole(l *ledger.Ledger) record.Role {
 	return ""
 }
 
-// loadRoles returns the roles that a load inside the sandboxes affects. Processes that
-// start it from outside are excluded: the runtime's exec, its monitor, and the shim
-// unless it contains the VMM.
+// loadRoles returns the roles that a load inside the sandboxes affects. It excludes
+// processes that start the load from outside: the runtime's exec, its monitor, and the
+// shim unless it contains the VMM.
 func loadRoles(l *ledger.Ledger) []record.Role {
 	roles := []record.Role{record.RoleWorkload, record.RolePause, record.RoleVMM, record.RoleVCPU, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer}
 	if guestRole(l) == record.RoleShim {
@@ -157,7 +157,8 @@ func (j *judging) calibrate(c *Cell, labels figure.Labels) {
 }
 
 // answersPerSecond returns the rate that the clients report. Older records lack it. For
-// them the time includes start and end of the clients, so the rate is too low.
+// them the rate is computed from a time that includes setup and teardown of the clients,
+// so it is too low.
 func answersPerSecond(w *record.Work) float64 {
 	if took := w.Ended - w.Begun; w.QPS == 0 && took > 0 {
 		return float64(w.Answers) / (float64(took) / 1e9)
@@ -165,8 +166,8 @@ func answersPerSecond(w *record.Work) float64 {
 	return w.QPS
 }
 
-// used returns the requested usage of a load, or what the load reports if that is less.
-// short means that other processes took its CPUs.
+// used returns the requested usage of a load. If the load itself reports clearly less,
+// used returns that value and sets short: other processes took the load's CPUs.
 func (c *Cell) used() (amount float64, short bool) {
 	if c.Spun > 0 && c.Spun < c.Expected*(1-spinShare) {
 		return c.Spun, true
@@ -174,7 +175,7 @@ func (c *Cell) used() (amount float64, short bool) {
 	return c.Expected, false
 }
 
-// idleBefore returns the idle phase of the same visit with as many sandboxes.
+// idleBefore returns the idle phase of the same visit with the same number of sandboxes.
 func (j *judging) idleBefore(p *closedPhase) *closedPhase {
 	for _, q := range j.phases {
 		if q.visit == p.visit && q.phase.Sandboxes == p.phase.Sandboxes && q.failure == nil && kindOf(q.phase.Name) == PhaseIdle {

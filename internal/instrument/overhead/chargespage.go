@@ -8,13 +8,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// shownPath is the maximum length of a path in the table. The list under --details has
-// all of it.
+// shownPath is the maximum length of a path in the table. The list under --details shows
+// the full path.
 const shownPath = 32
 
-// charge is a line of the table of charges. It is a kind of the sandboxes' own cgroups, or
-// a shared group that one of their roles is charged to. A shared group has no figures of
-// its own here: they cover all its members, and the whole node for the root.
+// charge is a line of the table of charges. It stands for one kind of the sandboxes' own
+// cgroups, or for a shared group that is charged for one of their roles. A shared group
+// has no figures of its own here: they would cover all its members, and the whole node
+// for the root.
 type charge struct {
 	*ledger.GroupRow
 	name  page.Cell

@@ -59,9 +59,9 @@ func (p *CheckPhase) measure(n needs, c *Check) {
 		p.Open = n.open.String()
 	}
 	p.MemoryAnswer = enough(p.Open == "" && (fits || !n.kept), fits)
-	// Kubernetes counts in whole milli-CPUs. For a VMM that includes the guest's work,
-	// only the sum is known: if the sum fits, its part fits, too. What exceeds the limit
-	// already does so regardless of unread values.
+	// If the CPU time of a VMM includes the guest's work, only the sum is known. If the
+	// sum fits, the VMM's part fits, too. If the known values already exceed the limit,
+	// unread values do not matter.
 	own, all := math.Round(n.cpu) <= float64(c.CPU), math.Round(n.cpu+n.guest) <= float64(c.CPU)
 	p.CPUAnswer = enough(!n.brief && (!own || n.cpuKnown && all), own)
 }

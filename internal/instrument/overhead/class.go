@@ -13,21 +13,21 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Rounding of a recommendation: a factor, then up to a multiple.
+// A recommendation is multiplied by a margin, then rounded up to a multiple of a step.
 const (
 	classMargin = 1.1
 	classMemory = 4 << 20 // bytes
 	classCPU    = 10      // milli-CPUs
 )
 
-// A phase that is shorter or has fewer samples has no CPU figure.
+// A phase has no CPU figure if it is shorter than briefPhase or has fewer samples than
+// fewTicks.
 const (
 	briefPhase = time.Second
 	fewTicks   = 10
 )
 
-// needs is the maximum per sandbox that a phase needed of a pod's overhead in any
-// round.
+// needs is the overhead per sandbox that a phase needed: the maximum over its rounds.
 type needs struct {
 	where    string // phase and number of sandboxes
 	rounds   int
@@ -47,10 +47,11 @@ type needs struct {
 // open is the unexplained memory of a round, in bytes per sandbox.
 type open struct{ residual, uncertainty float64 }
 
-// most returns the upper bound of what may belong to the sandbox.
+// most returns the upper bound of the unexplained memory that may belong to the sandbox.
 func (o open) most() float64 { return max(o.residual+o.uncertainty, 0) }
 
-// openIn returns the unexplained memory of a phase, over all rounds and counts.
+// openIn returns the unexplained memory of a phase, over all rounds and numbers of
+// sandboxes.
 func (j *judging) openIn(target, phase string) (out open) {
 	first := true
 	for _, c := range j.cells() {
@@ -68,8 +69,9 @@ func (j *judging) openIn(target, phase string) (out open) {
 }
 
 // overrules reports whether o takes precedence over another round of the same phase. A
-// residual above its uncertainty comes first, the largest of several. Otherwise the
-// smallest upper bound counts: it limits what all rounds have in common.
+// round whose residual exceeds its uncertainty precedes one whose residual does not. Of
+// several such rounds, the largest upper bound counts. Among the other rounds, the
+// smallest upper bound counts, because it limits what all of them have in common.
 func (o open) overrules(other open) bool {
 	beyond := o.residual > o.uncertainty
 	if beyond != (other.residual > other.uncertainty) {
@@ -159,11 +161,11 @@ func (j *judging) recommend(t *record.Target) (RuntimeClass, bool) {
 	return c, true
 }
 
-// noKubelets are the kinds of targets that a kubelet does not run: they have neither
-// its pods nor its engines.
+// noKubelets are the kinds of targets that no kubelet uses. They do not run pods, or do
+// not use an engine that a kubelet supports.
 var noKubelets = []string{"oci", "docker", "podman", "isula", "command"}
 
-// ofAll describes how many phases a maximum was taken over; each round counts as one.
+// ofAll describes the number of phases behind a maximum. A phase counts once per round.
 func ofAll(phases int) string {
 	if phases == 1 {
 		return "one phase of one round"
@@ -171,7 +173,8 @@ func ofAll(phases int) string {
 	return fmt.Sprintf("any of %d phases over all rounds", phases)
 }
 
-// addCPU explains the CPU of an overhead, and which phases and guests gave none.
+// addCPU explains the recommended CPU. It names the phases that were too short, and the
+// guests whose CPU time was not separable.
 func (l *lines) addCPU(c *RuntimeClass, most *needs, brief, guests []string) {
 	separable := brief == nil && guests == nil
 	l.addIf(c.CPU > 0, fmt.Sprintf("cpu: the maximum of a sandbox beyond its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, most.where, strings.Join(most.cpuParts, " + ")))
@@ -219,12 +222,12 @@ func (j *judging) needs(c *Cell) needs {
 }
 
 // notOverhead are the roles outside a pod's overhead: the workload, the vCPUs that run
-// it, the daemon, and memory of no sandbox.
+// it, the daemon, and memory that belongs to no sandbox.
 var notOverhead = []record.Role{record.RoleWorkload, record.RoleVCPU, record.RoleDaemon, record.RoleKernelNode, record.RoleCache, record.RoleOthers}
 
 // needsIn evaluates one round of a phase. The daemon's usage is neither in the pod's
-// cgroup nor freed with the pod. It is not part of the overhead. Negative rows come from
-// noise or from memory that a daemon freed; they do not reduce the overhead.
+// cgroup nor freed with the pod, so it is not part of the overhead. Negative rows come
+// from noise or from memory that a daemon freed; they do not reduce the overhead.
 func (j *judging) needsIn(c *Cell, p *closedPhase) needs {
 	n, l := float64(c.Sandboxes), &p.ledger
 	var idle *ledger.Ledger
@@ -260,8 +263,8 @@ func (j *judging) needsIn(c *Cell, p *closedPhase) needs {
 	return out
 }
 
-// heldBefore reports whether an earlier phase held memory in these sandboxes. The
-// guest's kernel has freed that memory, but the node has not got it back.
+// heldBefore reports whether an earlier phase held memory in these sandboxes. The guest's
+// kernel has freed that memory, but has not returned it to the node.
 func (p *closedPhase) heldBefore() bool {
 	for q := range ledger.Each(p.visit.Phases) {
 		if q == p.phase {
@@ -293,8 +296,9 @@ func (j *judging) own(c *Cell, l, idle *ledger.Ledger, guest float64) float64 {
 	return 0
 }
 
-// addCPU adds the CPU usage of a role. gVisor's sentry also runs the workload if that has
-// no processes of its own. The requested CPUs of a spinning load then are the workload's.
+// addCPU adds the CPU usage of a role. If the workload has no processes of its own,
+// gVisor's sentry runs it. The CPUs requested by a spinning load are then subtracted,
+// because they belong to the workload.
 func (n *needs) addCPU(r *ledger.Row, sandboxes, requested float64, l *ledger.Ledger, kind PhaseKind) {
 	if !r.CPUKnown {
 		n.cpuKnown = n.cpuKnown && r.Processes == 0

@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Figures returns all figures of the run. They are per phase and target, of the ledger of
-// the median round, per extra sandbox, and of recommended overheads.
+// Figures returns all figures of the run. They cover phases and targets, the ledger of
+// each median round, the cost of an extra sandbox, and recommended overheads.
 func (j *Judgement) Figures() []figure.Figure {
 	l := listed{runID: j.Record.Header.RunID}
 	for t := range ledger.Each(j.Tables) {

@@ -11,8 +11,8 @@ import (
 )
 
 // chargedOutside adds a finding about sandbox memory that is charged outside the pod's
-// group. For an overhead group that is its charge; for a shared group, the PSS of the
-// sandbox's processes.
+// group. For an overhead group the amount is its charge. For a shared group it is the PSS
+// of the sandbox's processes.
 func (j *judging) chargedOutside(c *Cell, put put) {
 	idle := kindOf(c.Phase) == PhaseIdle
 	sum := float64(outsideSum(&c.Ledger, idle))

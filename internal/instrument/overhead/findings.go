@@ -50,7 +50,7 @@ const (
 	shortShare     = 0.2      // of the shortfall that a load reports, because its time is longer
 	throttledShare = 0.01     // of the phase and sandbox
 	cacheBound     = 64 << 20 // bytes of page cache; it also has to exceed the sum
-	unclaimedBound = 0.5      // processes per sandbox: the minimum, and the maximum half interval
+	unclaimedBound = 0.5      // processes per sandbox: minimum slope, and maximum half-width of its interval
 	kernelBound    = 4 << 20  // bytes of charged kernel memory above the node's; plus the uncertainty
 )
 
@@ -154,7 +154,7 @@ func (j *judging) left(target string) {
 		visits++
 		all = append(all, v.After.Left...)
 	}
-	// The finding runtime-left lists those that the run removed.
+	// The finding runtime-left lists the cgroups that the run removed.
 	if slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Code == finding.RuntimeLeft && f.Target == target }) {
 		all = slices.DeleteFunc(all, func(path string) bool { return strings.HasPrefix(path, "/kata_overhead/") })
 	}

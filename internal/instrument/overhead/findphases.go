@@ -155,7 +155,7 @@ func (j *judging) nodePressure() {
 			continue
 		}
 		mem, io = append(mem, l.PSI.Memory), append(io, l.PSI.IO)
-		if kind != PhaseSpin && kind != PhaseLoad { // which cause pressure themselves
+		if kind != PhaseSpin && kind != PhaseLoad { // these phases cause pressure themselves
 			cpu = append(cpu, l.PSI.CPU)
 		}
 	}

@@ -95,15 +95,15 @@ type Cell struct {
 type Scaling struct {
 	Target string
 	Counts []int
-	// Slopes are the costs of one more sandbox, in the order of perSandbox, each with the
-	// intercept: the line at zero sandboxes. The reasons of a slope list what its interval does
-	// not cover: values left out, or too few rounds. Its verdict tells if the points are not
-	// linear: a robust slope is outside the interval.
+	// Slopes are the costs of one more sandbox, in the order of perSandbox. Each is followed by its
+	// intercept: the value of the line at zero sandboxes. The reasons of a slope list what its
+	// interval does not cover: values left out, or too few rounds. Its verdict is set if the points
+	// are not linear, which means that a robust slope lies outside the interval.
 	Slopes figure.Set
-	// Fit is how many more sandboxes the node can hold. It is limited by available memory,
-	// with the interval of Total's slope, and by the process limit. It is unknown if
-	// either is unknown or with fewer than 3 rounds. Reasons gives the cause, or which
-	// of the two limits applies.
+	// Fit is how many more sandboxes the node can hold. Two limits apply: available memory, divided
+	// by the slope of total with its interval, and the process limit. Fit is unknown if either limit
+	// is unknown, or with fewer than 3 rounds. Its reasons state why it is unknown, or which limit
+	// applies.
 	Fit figure.Figure
 }
 
@@ -116,7 +116,7 @@ type RuntimeClass struct {
 	Handler string
 	Memory  int64    // bytes, rounded up according to Rule
 	CPU     int64    // milli-CPUs
-	Open    bool     // including the residual, a sandbox may exceed Memory
+	Open    bool     // a sandbox may exceed Memory if the residual is included
 	Rule    []string // the rule as text, with the figures used
 	YAML    string
 	Not     string // why YAML is empty; "" if it is not
@@ -146,7 +146,7 @@ const (
 	NotShown  Answer = "not shown"
 )
 
-// enough returns the answer of a comparison, or NotShown if nothing was comparable.
+// enough converts the result of a comparison to an answer. It returns NotShown if shown is false.
 func enough(shown, it bool) Answer {
 	switch {
 	case !shown:

@@ -66,7 +66,7 @@ func podFixedKind(key string) option.Kind[*PodFixed] {
 	}
 }
 
-// Declare declares both.
+// Declare declares CPU and memory.
 func (p *PodFixed) Declare(s *option.Set) {
 	option.Var(s, &p.CPU, "cpu", "250m, 0.25 or 1", terms.MilliCPU)
 	option.Var(s, &p.Memory, "memory", "160Mi, 1Gi, 128M (10^6) or bytes", terms.Memory)

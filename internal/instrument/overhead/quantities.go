@@ -2,9 +2,9 @@ package overhead
 
 import "github.com/tare-bench/tare/internal/core/figure"
 
-// Quantities are the figures of the instrument. Those of a phase have the labels target,
-// phase and sandboxes, the others target. Those from role-memory to over-time are of the
-// ledger of one round.
+// Quantities lists the figures of the instrument. Figures of a phase have the labels
+// target, phase and sandboxes; other figures have the label target. The quantities from
+// role-memory to over-time come from the ledger of one round.
 var Quantities = figure.Catalogue{Experiment: Name, Quantities: []figure.Quantity{
 	{Name: "memory", Unit: figure.Bytes, Better: figure.Less, Headline: true, Is: "of all roles except others, without page cache, over the rounds of a phase", More: "; the verdict states whether it was read completely, the reasons state the load inside"},
 	{Name: "residual", Unit: figure.Bytes, Headline: true, Is: "unexplained change of the node's memory, over the rounds of a phase"},

@@ -11,10 +11,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// perSandbox are the quantities with a slope, their columns, and how they are taken from a
-// ledger. Memory is that of all roles except others, without page cache; total is memory plus
-// uncharged, in one line. Others are processes without a row; the count is of those that share
-// something with a sandbox.
+// perSandbox lists the quantities with a slope, their column titles, and their values in a ledger.
+// Memory covers all roles except others, without page cache. Total is memory plus uncharged. The
+// memory of others is that of all processes without a row; the number of others counts only those
+// that share something with a sandbox.
 var perSandbox = []struct {
 	of, title string // without a title it is in no table
 	unit      figure.Unit
@@ -141,8 +141,8 @@ const roomRounds = 3
 // node that was not configured for fewer.
 const leastTasks = 32768
 
-// room sets how many more sandboxes fit. One limit is the memory available before them,
-// less the line's fixed part; the other is the node's process limit. Memory includes
+// room sets how many more sandboxes fit. One limit is the memory that was available before the
+// sandboxes, less the fixed part of the line. The other is the node's process limit. Memory includes
 // uncharged kernel memory. If the slope may be 0, the result is unknown.
 func (s *Scaling) room(available, byTasks float64, limited bool) {
 	m := s.slope("total")

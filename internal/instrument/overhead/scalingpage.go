@@ -112,7 +112,7 @@ func oneMore(v *Judgement) *page.Section {
 }
 
 // warnings returns what the intervals of slopes do not cover: one note per target and
-// warning, with its slopes.
+// warning, with the slopes concerned.
 func warnings(scaling []Scaling) (notes []string) {
 	for c := range ledger.Each(scaling) {
 		of := map[string][]string{}

@@ -113,7 +113,7 @@ func (j *Judgement) fewestIdle() (found *Table) {
 }
 
 // outsidePod returns the part of a target's sum that is not charged to pod groups. It
-// excludes the memory of their processes and their kernel memory.
+// subtracts the memory of processes in pod groups, and the kernel memory of these groups.
 func outsidePod(l *ledger.Ledger) int64 {
 	out := l.Sum
 	for _, p := range l.Places {

@@ -52,8 +52,8 @@ func someMiB(bytes int64) page.Cell {
 	return orDot(bytes != 0, page.MiB(bytes))
 }
 
-// difference formats the deviation. It adds percent of truth if truth is at least least:
-// for tiny values the percentage means nothing.
+// difference formats the deviation of measured from truth. It adds the percentage only if
+// truth is at least least: for tiny values a percentage means nothing.
 func difference(measured, truth, least float64, show func(float64) string) page.Cell {
 	c := page.Words(page.Signed(measured-truth, show))
 	if truth >= least && stat.Finite(measured) {

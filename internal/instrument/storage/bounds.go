@@ -8,15 +8,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Requirements for imported cells that bound other cells.
+// Minimum extent of a cell whose rates serve as bounds of other cells.
 const (
 	longRun  = 30.0     // s; long enough to outlast a cache
 	largeRun = 32 << 30 // bytes; large enough to exceed a cache
 	largeSet = 4 << 30  // bytes of files for random I/O; more than the caches of controllers
 )
 
-// memorySpeed is a rate of sequential requests, per second, that no device reaches: 5 µs
-// per request is less than the fastest devices take, including the kernel's path.
+// memorySpeed is a rate of sequential requests, per second, that no device reaches. It
+// allows 5 µs per request; the fastest devices take longer, including the kernel's path.
 const memorySpeed = 200_000
 
 // bound is the maximum that a device delivers in one direction.
@@ -28,7 +28,7 @@ type bound struct {
 	inFlight  float64 // concurrent requests; 0 means as many as the device accepts
 	device    string  // the measured device; "" if unknown
 	from      string  // source, as text
-	figure    float64 // of the cell that is compared with it
+	figure    float64 // figure of the cell that is compared with the bound
 }
 
 func (b *bound) factor() float64 { return b.figure / b.value }
@@ -49,8 +49,9 @@ func timesText(factor float64) string {
 }
 
 // findBounds sets the bounds of each volume: the ceilings measured on the host, or
-// substitutes for them. Direct I/O of the host counts if it ran longer or moved more than
-// a cache can hold. Without host figures, targets that share its kernel count.
+// substitutes for them. Direct I/O of the host is a substitute if it lasted longer or
+// moved more than a cache can hold. Without figures of the host, those of targets that
+// share its kernel are used.
 func (j *Judgement) findBounds() {
 	j.bounds = map[string][]bound{}
 	for volume, cells := range j.nearDevice() {
@@ -91,9 +92,9 @@ func (j *Judgement) nearDevice() map[string][]*Cell {
 }
 
 // bounds returns the bounds of the cell's volume and device. Imported results without a
-// place are assumed to be from the machine's own storage. So are root file systems and
-// host directories. An engine's root file systems may be on another device than the run's
-// directories. They then have no bounds.
+// volume are assumed to come from the machine's own storage, so their bounds also apply
+// to root file systems and host directories. An engine's root file systems may be on
+// another device than the run's directories. They have no bounds then.
 func (w *Cell) bounds() []bound {
 	all, volume := w.judge.bounds[w.table.Volume], w.table.Volume
 	if all == nil && (volume == record.VolumeRootfs || volume == record.VolumeBind) {
@@ -133,7 +134,7 @@ func (w *Cell) steady() bool {
 	return t.Cache == record.CacheDirect || once
 }
 
-// bound returns the bound that a steady cell shows.
+// bound returns the bound that follows from a steady cell.
 func (w *Cell) bound() bound {
 	e, t := &w.facts, w.table
 	d := reading
@@ -150,9 +151,10 @@ func (w *Cell) bound() bound {
 	return b
 }
 
-// nearest returns the bound that a figure exceeds most or comes nearest to, or nil. If a
-// figure has several bounds, the loosest counts. Bandwidth bounds all jobs; IOPS bounds
-// only random ones, because sequential requests can be merged.
+// nearest returns the bound with the highest ratio of figure to bound, or nil if no
+// figure has a bound. If a figure has several bounds, the loosest counts. Bandwidth
+// bounds all jobs; IOPS bounds only random ones, because sequential requests can be
+// merged.
 func (w *Cell) nearest(e *evidence) *bound {
 	bounds := w.bounds()
 	var out *bound
@@ -171,8 +173,8 @@ func (w *Cell) nearest(e *evidence) *bound {
 	return out
 }
 
-// loosest returns the largest bound of a figure, for as many concurrent requests as the
-// job has. With n times as many, at most n times the rate is possible.
+// loosest returns the largest bound of a figure, scaled to the job's number of concurrent
+// requests. With n times as many requests, the rate can be at most n times as high.
 func (t *Table) loosest(bounds []bound, d int, iops bool) *bound {
 	var out *bound
 	for _, b := range bounds {

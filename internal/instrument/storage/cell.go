@@ -176,8 +176,8 @@ func about(quantity string, labels figure.Labels, values stat.Rounds) figure.Fig
 	return f
 }
 
-// besideJob is how much longer than the job the process may run, as a share of the job.
-// Above that, counters over the life of the process are not attributed to the job.
+// besideJob is the maximum time that the tool's process may run beyond the job, as a share of the
+// job. Above that, counters over the life of the process are not attributed to the job.
 const besideJob = 0.1
 
 // cpu returns the mean CPU usage of the workload and of the rest of the target in a round,
@@ -300,8 +300,8 @@ func (c *Cell) primary() *figure.Figure { return c.Of(c.table.primary) }
 // ratio returns the primary figure divided by that of the base in the same round.
 func (c *Cell) ratio() *figure.Figure { return c.Of(c.table.primary + "-ratio") }
 
-// lone returns the latency of the only direction, or the combined latency if the tool
-// reports one.
+// lone returns the latency of the only direction. If the tool reports a combined latency, lone
+// returns that.
 func lone(c *record.Reported) record.Latency {
 	switch r, w := moves(&c.Read), moves(&c.Write); {
 	case r && !w:

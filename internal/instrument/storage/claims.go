@@ -47,9 +47,10 @@ func (w *Cell) beyond(e *evidence) []string {
 	return because
 }
 
-// reference returns the cell that shows the storage's performance in the same job: the
-// host's. For a target with its own kernel it may be the fastest of those that share the
-// host's kernel. It returns nil if there is none or it is the cell itself.
+// reference returns the cell of the same job that shows what the storage can deliver.
+// That is the host's cell. Without one, a target with its own kernel is compared with the
+// fastest target that shares the host's kernel. reference returns nil if there is no such
+// cell besides w.
 func (w *Cell) reference() *Cell {
 	var best *Cell
 	for _, c := range w.table.Cells {
@@ -84,8 +85,9 @@ func (w *Cell) ahead(e *evidence, reference *Cell) (text string, ok bool) {
 	return fmt.Sprintf("%s inside are %s the %s of %s in the same job", print(mine), timesText(mine/theirs), print(theirs), reference.Target), true
 }
 
-// unseen returns the verdict of a cell without device readings that nothing contradicts. It
-// depends on whether the record has anything that could.
+// unseen returns the verdict of a cell without device readings that nothing contradicts.
+// The verdict depends on whether the record contains anything that could contradict the
+// cell.
 func (w *Cell) unseen(e *evidence) (Verdict, []string) {
 	const nothing = "there are no device readings, and nothing in the record contradicts it"
 	switch b := w.nearest(e); {

@@ -11,12 +11,12 @@ import (
 // Tolerances for the time that a tool reports. They are wide: readings include some time
 // around the job, and tools exclude their start and end.
 const (
-	longerFactor = 1.1  // factor of the lifetime of the tool's process; longerSlack is added
+	longerFactor = 1.1  // maximum duration, as a factor of the lifetime of the tool's process; longerSlack is added
 	longerSlack  = 0.1  // s
-	busyFactor   = 1.5  // factor of the tool's time, for the device's busy time; busySlack is added
+	busyFactor   = 1.5  // maximum busy time of the device, as a factor of the tool's time; busySlack is added
 	busySlack    = 0.2  // s
-	busyBytes    = 1.25 // factor of the claimed bytes, up to which the device's busy time counts as the job's
-	openFactor   = 1.5  // factor of the job's concurrent requests
+	busyBytes    = 1.25 // maximum bytes at the device, as a factor of the claimed bytes, for its busy time to count as the job's
+	openFactor   = 1.5  // maximum mean of open requests, as a factor of the job's concurrent requests
 )
 
 // contradicted returns why the tool's time cannot be true in most rounds, or nil.
@@ -24,13 +24,13 @@ func (w *Cell) contradicted(rounds []*record.Cell) []string {
 	return inMost(rounds, w.contradiction)
 }
 
-// writtenLater returns how the kernel wrote to the device after the tool's time, in most
-// rounds, or nil.
+// writtenLater returns a message if in most rounds the device was busy for longer than the tool's
+// time, because the kernel wrote to it later. Otherwise it returns nil.
 func (w *Cell) writtenLater(rounds []*record.Cell) []string {
 	return inMost(rounds, w.busyLonger)
 }
 
-// inMost returns the first result of why if most rounds have one, or nil.
+// inMost returns the first result of why if it has a result for most rounds, or nil.
 func inMost(rounds []*record.Cell, why func(*record.Cell) string) []string {
 	var first string
 	n := 0
@@ -75,8 +75,8 @@ func (w *Cell) contradiction(c *record.Cell) string {
 	return ""
 }
 
-// busyLonger returns how much longer than the tool's time the device was busy with its bytes,
-// or "".
+// busyLonger returns a message if the device was busy with the tool's bytes for longer than the
+// tool's time, or "".
 func (w *Cell) busyLonger(c *record.Cell) string {
 	ran, lived, d := secondsOf(c), float64(c.Ended-c.Begun)/1e9, deviceOf(c)
 	bytes := float64(c.Reported.Read.Bytes + c.Reported.Write.Bytes)

@@ -50,7 +50,7 @@ type evidence struct {
 	requests  amount // answered by the device; 0 if not counted
 	name      string // of the device
 	own       amount // charged to the sandbox's own cgroups
-	outside   amount // without loading the tool
+	outside   amount // moved by processes outside the sandbox, less what loading the tool moved
 	loading   amount // bytes read to load the tool
 	fetched   amount // read by the job's own processes because of page cache misses
 	flushed   amount

@@ -157,8 +157,8 @@ func storageAdvice(f *record.Failure) string {
 	return cmp.Or(advice[f.Kind], finding.Advice(f))
 }
 
-// disbelieved adds a finding per verdict with the cells whose figures are not those of
-// the device. Only the first cell has its reason; the others have their own.
+// disbelieved adds a finding per verdict with the cells whose figures are not those of the device.
+// The finding gives the reason of the first cell only; the job tables have the reasons of all cells.
 func (j *Judgement) disbelieved(add func(record.Finding)) {
 	measured := j.measured()
 	for _, d := range disbelieved {

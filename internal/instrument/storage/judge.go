@@ -32,9 +32,9 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return j, nil
 }
 
-// onceCells removes duplicate cells, as [finding.Once] does. Two imported cells with one
-// number are two runs, unless they have the same source. They are renumbered in the order
-// in which they were found.
+// onceCells removes duplicate cells, as [finding.Once] does. Imported cells with the same
+// round number are different runs unless they have the same source. They get new round
+// numbers in the order in which they were found.
 func onceCells(rec *record.Record) *record.Record {
 	type key struct {
 		target, volume, cache, job, tool string

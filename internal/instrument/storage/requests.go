@@ -41,8 +41,9 @@ func (t *Table) most() float64 {
 }
 
 // least returns the minimum of device requests per direct I/O, or 0 if unknown. A thread
-// waits for an I/O before the next, so only concurrent ones can be merged. They also have
-// to be adjacent. Random I/Os in large files are not. Splitting only adds requests.
+// issues an I/O only after its previous one, so only concurrent I/Os can be merged. They
+// also have to be adjacent, which random I/Os in large files are not. Splitting an I/O
+// only adds requests.
 func (t *Table) least() float64 {
 	n := t.most()
 	switch {
@@ -54,9 +55,9 @@ func (t *Table) least() float64 {
 	return 1 / n
 }
 
-// joined returns why a direct job did not reach the device unchanged, or "". Either the
-// device had far fewer requests than direct I/O can cause. Or it had fewer requests than
-// the job made, and the page cache grew by the moved bytes.
+// joined returns why a direct job did not reach the device unchanged, or "". One sign is
+// that the device had far fewer requests than direct I/O can cause. The other is that it
+// had fewer requests than the job made, while the page cache grew by the moved bytes.
 func (w *Cell) joined(e *evidence) string {
 	least := w.table.least()
 	for d := range directionCount {

@@ -167,8 +167,8 @@ func missingFigures(j *Judgement, varied *varied) (items []page.Item) {
 	return items
 }
 
-// longestReason is the maximum length of a reason in the summary. The job's table has all
-// of it.
+// longestReason is the maximum length of a reason in the summary. The job's table shows the full
+// reason.
 const longestReason = 160
 
 // varied lists the parts of the tables' names that differ. Equal parts are in the title only.

@@ -173,10 +173,10 @@ func (w *Cell) ofCache(e *evidence, d int, part float64) (Verdict, []string) {
 	return HostCache, append(because, facts...)
 }
 
-// whose divides the bytes that the device did not see between host memory and
-// guest memory. Bytes that processes outside the sandbox moved by system calls
-// had left the sandbox's memory. The same holds for bytes that the host flushed
-// after the job. facts are the reasons as text.
+// whose attributes the missing bytes, which the device did not see, to memory of the host
+// and of the guest. Bytes that processes outside the sandbox moved by system calls had
+// left the sandbox's memory. The same holds for bytes that the host flushed after the
+// job. facts are the reasons as text.
 func (w *Cell) whose(e *evidence, d int, missing float64) (hosts, guests float64, facts []string) {
 	verb := [directionCount]string{"read", "wrote"}[d]
 	if !e.outside.unknown && hasGuest(w.info) {
@@ -262,8 +262,8 @@ func (w *Cell) figure() string {
 }
 
 // shared returns the bytes that the device moved for other users, and a text about them.
-// Bytes charged to the sandbox's own cgroups do not count. They come from readahead, or
-// from writing a whole block for a part of it.
+// Bytes charged to the sandbox's own cgroups do not count as those of others: they come
+// from readahead, or from writing a whole block although only part of it changed.
 func (e *evidence) shared() (bytes float64, text string) {
 	if e.device.unknown {
 		return 0, ""

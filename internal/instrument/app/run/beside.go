@@ -21,8 +21,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// shared is a session with further sessions of the same target for its neighbours.
-// Their directories, lanes and names differ.
+// shared combines the session of the service with the sessions of its neighbours on the
+// same target. Each session has its own directories, lanes and names.
 type shared struct {
 	subject.Session
 	rooms []*room // one per neighbour of the plan
@@ -30,8 +30,8 @@ type shared struct {
 
 func (s *shared) Unwrap() subject.Session { return s.Session }
 
-// room is the session and lane of a neighbour. Neighbours that use the probe share
-// one. It is nil if the target cannot host the neighbour.
+// room is the session and lane of a neighbour. Neighbours that use the probe share a
+// room. A nil room means that the target cannot host the neighbour.
 type room struct {
 	subject.Session
 	lane int
@@ -171,8 +171,8 @@ func (v *visit) disturb(ctx context.Context, n app.Neighbour, most time.Duration
 	return x, nil
 }
 
-// layOut lets fio write its file and waits until that is done. The file's size does not
-// show it, because fio sets the size first.
+// layOut makes fio write its file and waits until the file is complete. The size of the
+// file does not show completion, because fio sets the size first.
 func (v *visit) layOut(ctx context.Context, executor subject.Executor, lane int, args []string) error {
 	bounded, cancel := context.WithTimeout(ctx, v.options.Plan.Timeout)
 	defer cancel()
@@ -186,8 +186,8 @@ func (v *visit) layOut(ctx context.Context, executor subject.Executor, lane int,
 	return nil
 }
 
-// work returns a neighbour's commands, which end only after the given time. The probe
-// spins on one CPU.
+// work returns a neighbour's commands. They would run for at least the given time. A spin
+// neighbour has one command per CPU.
 func (v *visit) work(n app.Neighbour, most time.Duration) (all [][]string) {
 	switch {
 	case n.Pattern != "":

@@ -211,7 +211,8 @@ func used(begin, end *record.Reading) *int64 {
 	return &sum
 }
 
-// those returns the reading with only the lanes that match.
+// those returns a copy of the edge's reading, reduced to the lanes for which lane returns
+// true.
 func those(e *snapshot.Edge, lane func(int) bool) *record.Reading {
 	r := e.Reading
 	r.Processes = slices.DeleteFunc(slices.Clone(r.Processes), func(p record.Process) bool { return !lane(p.Lane) })
@@ -225,8 +226,8 @@ func isService(lane int) bool    { return lane <= serving }
 func isNeighbours(lane int) bool { return lane > serving }
 
 // press starts measuring the pressure of the sandboxes' cgroups. The returned function
-// sets the pressure since then in the window, or the reason if it is unknown. Its
-// argument is the elapsed time in ns.
+// ends the measurement: it stores the pressure in the window, or the reason why it is
+// unknown. took is the elapsed time in ns.
 func (v *visit) press(own, beside []subject.Sandbox) func(took int64) {
 	type reading struct {
 		pid   int

@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fill starts sandboxes in bursts of at most a quarter of what fits. Usage that appears
-// late is then still noticed in time.
+// fill starts sandboxes until there are as many as requested, in bursts of at most a
+// quarter of what fits. Usage that appears late can then still be noticed in time.
 func (v *visit) fill(ctx context.Context, to int, b *record.Batch) error {
 	for v.there < to && v.end.Why == "" && ctx.Err() == nil {
 		fit, by := v.guard.fits()

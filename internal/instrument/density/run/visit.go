@@ -218,7 +218,7 @@ func (v *visit) ended(ctx context.Context) bool {
 	v.there, v.broken = v.there-len(over), append(v.broken, over...)
 	first.Detail = fmt.Sprintf("%d of %d: %s", len(over), len(whole), first.Detail)
 	if why := v.end.Why; why != record.EndTripped && why != record.EndFailure {
-		v.end.Why = "" // the earlier end was not really reached
+		v.end.Why = "" // sandboxes that ended do not count, so the earlier end was not reached
 	}
 	v.failed(ctx, first)
 	return true

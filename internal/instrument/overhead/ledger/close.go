@@ -170,8 +170,8 @@ func (m Memory) minus(n Memory) Memory {
 // exited before they were read do not count: that is normal on any node.
 func unread(p *record.Problems) int { return p.Denied + p.Broken }
 
-// everyLane returns false if a sandbox has neither a process nor a group. It also
-// returns false if a daemon may have been replaced while the reading before was taken.
+// everyLane reports whether every sandbox has a process or a group. It also returns false
+// if a daemon may have been replaced while the reading before was taken.
 func (b *books) everyLane() bool {
 	lanes := map[int]bool{}
 	vanished := b.before.Problems.Gone+b.before.Problems.Reused > 0

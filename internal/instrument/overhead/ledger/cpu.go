@@ -127,7 +127,7 @@ func (b *books) lost(unknown map[record.Role]bool) {
 		r := b.row(role)
 		r.rule(fmt.Sprintf("%d processes that exited in the phase are not included", n))
 		if role == record.RoleVMM || role == record.RoleDaemon {
-			unknown[role] = true // the main process of the role: the remaining ones are no substitute
+			unknown[role] = true // the main process of the role has exited, and the remaining ones do not replace it
 		}
 	}
 }
@@ -211,7 +211,7 @@ func (b *books) waited(ns map[record.Role]int64) {
 		for n := 0; up != nil && gone(up) && n < len(parents); n++ {
 			up = parents[up.PPid]
 		}
-		if up != nil { // its time before the phase is in the clock of up, too
+		if up != nil { // the clock of up also contains p's time before the phase
 			sum -= p.CPU + p.Waited
 		}
 	}

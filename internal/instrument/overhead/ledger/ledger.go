@@ -24,7 +24,7 @@ import "github.com/tare-bench/tare/record"
 // kinds are not.
 type Memory struct {
 	Anon, Shmem, Kernel, Swap, Huge int64
-	Cache                           int64 // page cache: PSS of mapped file pages for a process; charged but not mapped by the target in the row RoleCache
+	Cache                           int64 // page cache. Of a process: PSS of mapped file pages. In the row RoleCache: charged, but not mapped by the target
 }
 
 // Sum returns the memory that is not reclaimable: Anon + Shmem + Kernel + Huge.
@@ -91,7 +91,7 @@ type Ledger struct {
 	Uncharged   int64  // change of the node's kernel memory that is charged to no target
 	Node        int64  // change of record.Host.Used since before the sandboxes
 	Others      int64  // the part of Node that other processes changed by
-	OthersNode  int64  // the same from node counters: change of anonymous memory less the target's; equals Others if unread
+	OthersNode  int64  // Others by the node's counters: change of anonymous memory, less the target's; equals Others if they were not read
 	Related     int    // other processes that share something with a sandbox; all other processes if not recorded
 	Residual    int64  // Node − Others − Uncharged − Sum
 	ResidualBy  Memory // the residual by kind, as far as the node's counters have kinds

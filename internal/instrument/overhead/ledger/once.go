@@ -36,8 +36,8 @@ func (b *books) once() {
 	}
 }
 
-// has returns the memory of a process at the phase's end, without what is counted
-// with another process.
+// has returns the memory of a process at the phase's end, without huge pages that are
+// counted with another process.
 func (b *books) has(p *record.Process) Memory {
 	m := has(p)
 	m.Huge -= b.twice[p]
@@ -48,11 +48,11 @@ func (b *books) has(p *record.Process) Memory {
 // unseen. The kernel updates charges in batches of some pages per CPU.
 const unseenBound = 1 << 20
 
-// unseen adds anonymous memory that the sandboxes' own groups are charged for and
-// none of their processes has. The process has moved or exited and left it there,
-// or was not recognized. Groups and processes of a sandbox are summed, see shared.
-// The sum includes processes in shared groups. Their memory may have been charged
-// before they moved, so the amount is a minimum.
+// unseen adds anonymous memory that the sandboxes' own groups are charged for, but that
+// none of their processes has. The process that used it has moved or exited, or was not
+// recognized. Groups and processes of a sandbox are summed, see shared. The sum includes
+// processes in shared groups. Their memory may have been charged before they moved, so
+// the amount is a minimum.
 func (b *books) unseen() {
 	charged, _ := b.byLane(func(m *Memory) int64 { return m.Anon }, func(p *record.Process) int64 { return p.PSSAnon })
 	for _, n := range charged {
@@ -103,8 +103,8 @@ func (b *books) laneOf(lane int) int {
 }
 
 // elsewhere returns how much of a sandbox's shared memory the daemon or other sandboxes
-// map. They have it in their own rows. It is at most the group's mapped memory less what
-// the sandbox's own processes map.
+// map. That memory is in their rows. The result is at most the group's mapped memory less
+// what the sandbox's own processes map.
 func (b *books) elsewhere(lane int) int64 {
 	var others, own, files, mapped int64
 	for p := range Each(b.end.Processes) {

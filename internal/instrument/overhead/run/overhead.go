@@ -40,9 +40,9 @@ type Meter interface {
 	// Settle waits until the node's memory stops changing, for at most the given
 	// time. It reports whether memory settled.
 	Settle(ctx context.Context, most time.Duration) bool
-	// Read reads the node, the sandboxes and the target's daemons: their processes,
-	// usage and cgroups. Without memory it omits PSS, which is expensive to read.
-	// The caller sets what only the schedule knows, such as round and phase.
+	// Read reads the node, the sandboxes and the target's daemons: their processes, usage
+	// and cgroups. Without memory it omits PSS, which is expensive to read. The caller
+	// fills in what only the schedule knows, such as round and phase.
 	Read(ctx context.Context, boxes []subject.Sandbox, daemons []int, memory bool) record.Reading
 	// Watch samples the groups and daemons of a reading, and the node, until stop
 	// is called.
@@ -50,7 +50,7 @@ type Meter interface {
 	// Left returns the remaining own groups of the sandboxes: those of a reading,
 	// and any whose name contains one of the ids.
 	Left(of *record.Reading, ids []string) []string
-	// LeftBeside returns remaining processes and mounts that bear one of the ids. It
+	// LeftBeside returns remaining processes and mounts that contain one of the ids. It
 	// looks in the mount namespaces of tare and of the daemons of a reading.
 	LeftBeside(of *record.Reading, ids []string) *record.LeftBeside
 	// Around reads the groups at these paths, without missing ones.
@@ -81,7 +81,7 @@ type schedule struct {
 	rest    run.Patience // until the node's memory stops changing
 	phases  []overhead.Phase
 	silent  map[string]bool     // targets without engine statistics
-	skipped map[[2]string]bool  // targets and phases that were skipped for them
+	skipped map[[2]string]bool  // phases that were skipped, by target and phase
 	takes   map[string]int64    // the most memory seen per sandbox of a target, in bytes
 	around  map[string][]string // the parent groups of the target's sandboxes
 }

@@ -68,8 +68,8 @@ func (v *visit) idle(ctx context.Context, p overhead.Phase) error {
 	return v.store(ctx, w, v.close(ctx, p, w, nil))
 }
 
-// watched holds the readings of a phase. end is nil if the phase was interrupted: it
-// was not watched long enough.
+// watched holds the readings of a phase. end is nil if the phase was interrupted before
+// it had been watched long enough.
 type watched struct {
 	begin  record.Reading
 	stop   func() record.Series
@@ -248,10 +248,11 @@ func (v *visit) known(ctx context.Context, p overhead.Phase, lead, after time.Du
 	return w, short, err
 }
 
-// stood reports whether the loads ran during the whole measurement. The duration is
-// the longest time that one did not. It uses the durations that the loads report,
-// since their clocks may differ from the node's. It counts them back from the time
-// when the end was seen here, which is later than the actual end.
+// stood returns a failure unless the loads ran during the whole measurement. The returned
+// duration is the largest part of the measurement that a load missed. It is based on the
+// durations that the loads report, since their clocks may differ from the node's. These
+// are counted back from the time when the end was seen here, which is later than the
+// actual end.
 func stood(l *command, p overhead.Phase, span [2]int64, work *record.Work) (*record.Failure, time.Duration) {
 	var most time.Duration
 	var failure *record.Failure

@@ -50,8 +50,8 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 	return nil
 }
 
-// restOfPlaces records the places of targets whose jobs all failed before the test of
-// O_DIRECT.
+// restOfPlaces records the places that are not recorded yet. They are of targets whose
+// jobs all failed before the test of O_DIRECT.
 func (s *stage) restOfPlaces() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.looked)) {
@@ -89,8 +89,8 @@ func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileS
 // directBlock is the size of the read that tests O_DIRECT, in bytes.
 const directBlock = 4096
 
-// tryDirect adds to the place how the file system handles O_DIRECT. The place is
-// recorded only then: if a job failed before, the next job tries again.
+// tryDirect adds to the place how the file system handles O_DIRECT, and records the
+// place. If a job failed before this test, the next job tries again.
 func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
 	name := v.Target.Info.Name
 	if v.looked[name] == nil {

@@ -21,7 +21,7 @@ type stage struct {
 	pairs  []storage.Pair
 	needs  int64                    // bytes that the largest job needs
 	placed map[string]bool          // targets whose places are recorded
-	looked map[string]*record.Place // the places of the other targets
+	looked map[string]*record.Place // places that are not recorded yet, by target
 	laid   []tool.File              // files on a volume that outlives sandboxes, by their paths in sandboxes
 }
 

@@ -214,8 +214,8 @@ var ddOperand = storage.Pattern(`([a-z]+)=["']?([^\s"']+)`)
 // ddLike matches dd's last line in English, even if it is truncated.
 var ddLike = storage.Pattern(`^\d+ bytes .*(?:copied,|transferred in) `)
 
-// ddEnd parses dd's last line and the two lines before. The direction is only in the
-// command, which may have several results, as in a loop.
+// ddEnd parses dd's last line and up to two lines before it. Only the command shows the direction. A
+// command may have several results, as in a loop.
 func (f *finder) ddEnd() int {
 	l := f.Lines[f.at]
 	if len(l.Text) <= maxDDWords {
@@ -231,7 +231,7 @@ func (f *finder) ddEnd() int {
 	for from > max(0, f.at-2) && ddRecordLine().MatchString(f.Lines[from-1].Text) {
 		from--
 	}
-	if f.ddAt != 0 && f.ddAt != from { // other lines are between it and the last result of the command
+	if f.ddAt != 0 && f.ddAt != from { // other lines separate this result from the command's last one
 		f.dd = ""
 	}
 	f.ddAt = f.at + 1

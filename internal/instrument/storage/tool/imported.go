@@ -145,11 +145,11 @@ func (g *Imported) take(c record.Cell) {
 }
 
 // jobs names the jobs, and sets the plan with each job once. Some outputs, such as fio's
-// text, lack the size. They belong to the job of the same kind with a size, if there is
-// exactly one.
+// text, lack the size. Such an output belongs to the job of the same kind with a known
+// size, if there is exactly one.
 func (g *Imported) jobs() {
 	g.Plan = storage.Options{Title: "imported results", Whom: terms.Whom{Targets: []string{}}, Volumes: []string{}, Cache: []string{}, Jobs: []storage.Job{}, Scale: 1}
-	sized := map[string][]string{} // by what else there is to a job
+	sized := map[string][]string{} // known sizes by kind of job
 	g.each(func(o *output) {
 		if kind, size := o.kind(); size != "" && !slices.Contains(sized[kind], size) {
 			sized[kind] = append(sized[kind], size)

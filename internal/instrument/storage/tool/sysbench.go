@@ -129,7 +129,8 @@ func (s *sysbenchText) requests(to *record.Flow, n float64) error {
 	return nil
 }
 
-// agree tolerates a total time with four decimals, measured slightly later than the rate.
+// agree reports whether a printed and a computed rate agree. It tolerates that the total
+// time has only four decimals and is measured slightly later than the rate.
 func (s *sysbenchText) agree(printed, computed float64) bool {
 	return near(printed, computed, 0.05+0.0005/s.said["time"], 0.02)
 }
@@ -147,7 +148,7 @@ func (s *sysbenchText) rated(c *record.Reported) error {
 			}
 		}
 		rate, moved := s.said[side.requests], s.said[side.amounts]*(1<<20)
-		// Both have two decimals, and blocks at the end of a file may be short.
+		// Both values have two decimals, and blocks at the end of a file may be short.
 		if !near(moved, rate*block, 0.01, 0.01*(1<<20)+0.01*block) {
 			return fmt.Errorf("%g requests a second of %.0f bytes are not %.2f MiB/s: it contradicts itself", rate, block, moved/(1<<20))
 		}
@@ -159,11 +160,11 @@ func (s *sysbenchText) rated(c *record.Reported) error {
 	return nil
 }
 
-// interval returns the time that the rates were divided by, or 0 if unknown. Events are
-// reads, writes and the syncs in between. Syncs at the end, of every file by every
-// thread, count as syncs but not as events. The interval is close to the total time. It
-// is far shorter if threads waited for a CPU before they began. It is slightly longer if
-// the counting thread had to wait at the end.
+// interval returns the time that the rates were divided by, or 0 if unknown. It follows
+// from the number of events: reads, writes and the syncs in between. Syncs at the end, of
+// every file by every thread, count as syncs but not as events. The interval is close to
+// the total time. It is far shorter if threads waited for a CPU before they began. It is
+// slightly longer if the counting thread had to wait at the end.
 func (s *sysbenchText) interval() float64 {
 	events, rate := s.said["events"], s.said["reads/s"]+s.said["writes/s"]+s.said["fsyncs/s"]
 	all := s.said["threads"] * s.said["files"]

@@ -18,7 +18,8 @@ var sysbenchDoing = map[string]string{
 	"random read": storage.RWRandRead, "random write": storage.RWRandWrite, "random r/w": storage.RWRandRW,
 }
 
-// sysbenchSyncs are the lines about syncs other than after a number of writes.
+// sysbenchSyncs are the lines about syncs at the end of the test or after each write.
+// Syncs after a number of writes have other lines.
 var sysbenchSyncs = map[string]string{
 	"Calling fsync() at the end of test, Enabled.": "sync end",
 	"Calling fsync() after each write operation.":  "sync each",
@@ -59,7 +60,8 @@ var (
 	sbFlags   = storage.Pattern(`^Extra file open flags: (.{1,60})$`)
 	sbDoing   = storage.Pattern(`^Doing (.{1,40}) test$`)
 	sbFsync   = sbForm(`fsync: +IOPS={n}`)
-	// sbNamed has the name of its figure: rates of 1.0, and latencies in ms.
+	// sbNamed captures the name of a figure and its value: rates of 1.0, and latencies in
+	// ms.
 	sbNamed   = sbForm(`(?:(reads/s|writes/s|fsyncs/s|read, MiB/s|written, MiB/s|min|avg|max|sum)|(?:approx\. +)?(50|95|99)(?:th)? percentile): +{n}(?:ms)?`)
 	sbBin     = storage.Pattern(`^([0-9.]{1,20}) \|\** +([0-9]{1,18})$`)
 	sbWritten = storage.Pattern(`^([0-9]{1,18}) bytes written in ([0-9.]{1,20}) seconds \(([0-9.]{1,20}) Mi?[Bb]/sec\)\.?$`)

@@ -42,8 +42,8 @@ type Volume struct {
 type On struct {
 	Device string // name in /proc/diskstats; "" if there is none
 	Type   string // host file system type; "" if there is none
-	// Answers is the device that serves the requests, see [disk.Below]. Memory and Unknown are the reasons
-	// if there is none.
+	// Answers is the device that serves the requests, see [disk.Below]. If there is none, Memory or
+	// Unknown has the reason.
 	Answers, Memory, Unknown string
 }
 
