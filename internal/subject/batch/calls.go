@@ -38,9 +38,9 @@ func (f *Refusal) Error() string { return f.Detail }
 type Calls struct {
 	// Settle is as in [Batch].
 	Settle func(ctx context.Context, samples []record.Sample)
-	// Warm, if set, runs just before the release and is not timed. It opens connections and
-	// refills caches that the garbage collection before it emptied. Its error fails the whole
-	// batch.
+	// Warm, if set, runs just before the release and is not timed. A garbage collection precedes
+	// it, so Warm opens connections and refills the caches that the collection emptied. Its error
+	// fails the whole batch.
 	Warm func(ctx context.Context) error
 
 	edges
@@ -102,15 +102,15 @@ func (b *Calls) do(i int, waiting chan<- struct{}) {
 	b.answers <- a
 }
 
-// Start implements subject.Batch. It has to be called to end the goroutines; once ctx has ended it
-// makes no calls.
+// Start implements subject.Batch. Callers must always call it, since it ends the goroutines. It
+// makes no calls if ctx has ended.
 func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	defer b.watch.close()
 	if err := ctx.Err(); err != nil {
 		close(b.gate)
 		return 0, nil, err
 	}
-	// Without this the collector would run while a hundred lanes compete for the CPUs.
+	// Without this the garbage collector could run while a hundred lanes compete for the CPUs.
 	runtime.GC()
 	percent := debug.SetGCPercent(-1)
 	collectAgain := sync.OnceFunc(func() { debug.SetGCPercent(percent) })
@@ -127,8 +127,9 @@ func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(ctx, b.patience)
 	defer cancel()
-	// The calls of a batch have to be made before the engine starts working on them. From then on
-	// tare has ordinary priority, like any client; a single call always has.
+	// tare has raised priority until all calls of the batch are sent, so that the engine's work
+	// on the first ones does not delay the last. After that it has ordinary priority, like any
+	// client. A single call needs no raised priority.
 	calm := func() {}
 	if len(b.calls) > 1 {
 		calm = sync.OnceFunc(urgent())
@@ -156,8 +157,8 @@ func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	return released, samples, nil
 }
 
-// collect waits for all calls, and calls calm once all have been made. A call that does not return
-// after its cancellation is abandoned.
+// collect waits for all calls to return. Once all have been sent, it calls calm. A call that
+// does not return after its cancellation is abandoned.
 func (b *Calls) collect(ctx context.Context, calm func()) []record.Sample {
 	samples := make([]record.Sample, len(b.calls))
 	answered := make([]bool, len(b.calls))
@@ -211,8 +212,9 @@ func (b *Calls) OwnCPU() int64 { return b.own.Nanoseconds() }
 // cut bounds foreign error text.
 func cut(text string) string { return subject.Cut(strings.TrimSpace(text), 1024) }
 
-// FirstFromLog sets the workload's own stamp from its log, and fails without one. A stamp before the
-// call or after the reading of the log is not by the host's clock; it is kept as the guest's.
+// FirstFromLog sets the time of the workload's first instruction from its log. It returns a
+// failure if the log has none. A time before the call or after the log was read is not on the
+// host's clock, so it is stored as guest time.
 func FirstFromLog(s *record.Sample, ns int64, found bool) *record.Failure {
 	switch {
 	case !found:

@@ -1,6 +1,6 @@
-// Package batch turns results of lanes into samples. Targets that are driven by commands or by
-// system calls share it: armed orders on a pool of lanes become a [subject.Batch], and each
-// result a sample or a failure, by the same rules.
+// Package batch turns results of lanes into samples. Targets that run commands or system calls
+// share it. It turns armed orders on a pool of lanes into a [subject.Batch], and each result
+// into a sample or a failure by the same rules.
 package batch
 
 import (
@@ -29,15 +29,16 @@ type Task struct {
 	// Seen is called first with every result, failed or not, to record what has to be cleaned up.
 	// May be nil.
 	Seen func(r *lane.Result)
-	// Confirm checks after the release that the operation did what it reported; it may add stamps.
-	// It is called for lanes without a failure, one after the other, and is not timed. May be nil.
+	// Confirm checks after the release that the operation did what it reported. It may add
+	// timestamps. It is called for each lane without a failure, one at a time, and is not timed.
+	// May be nil.
 	Confirm func(ctx context.Context, r *lane.Result, s *record.Sample) *record.Failure
 }
 
 // Batch implements subject.Batch on a pool of lanes.
 type Batch struct {
-	// Settle, if set, checks all lanes together after the release and before Confirm, where one
-	// query covers them all. It may add stamps and failures. It is not timed.
+	// Settle, if set, runs after the release and before Confirm, and checks all lanes with one
+	// query. It may add timestamps and failures. It is not timed.
 	Settle func(ctx context.Context, samples []record.Sample)
 
 	edges
@@ -57,7 +58,7 @@ func call(f func()) {
 	}
 }
 
-// PrepareOrders arms the tasks: their lanes wait at the gate.
+// PrepareOrders arms the tasks. Their lanes then wait for the release.
 func PrepareOrders(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	lanes := make([]int, len(tasks))
 	orders := make([]lane.Order, len(tasks))
@@ -71,8 +72,8 @@ func PrepareOrders(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	return &Batch{armed: armed, tasks: tasks}, nil
 }
 
-// Start implements subject.Batch. It has to be called to release the lanes; once ctx has ended
-// it starts nothing.
+// Start implements subject.Batch. Callers must always call it, since it releases the lanes. It
+// starts nothing if ctx has ended.
 func (b *Batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, errors.Join(err, b.armed.Disarm())
@@ -108,8 +109,8 @@ func (b *Batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	return released, samples, nil
 }
 
-// unconfirmed turns failures from interrupted checks into interruptions: an interrupted check proves
-// nothing.
+// unconfirmed replaces failures with interruptions if the checks were interrupted: an
+// interrupted check proves nothing.
 func unconfirmed(ctx context.Context, samples []record.Sample) {
 	if ctx.Err() == nil {
 		return
@@ -136,8 +137,8 @@ func sample(t *Task, r *lane.Result) record.Sample {
 	return s
 }
 
-// setFirst sets the workload's own stamp if its clock is the host's. The order confirms that:
-// the stamp cannot be before the call or after the arrival of the line.
+// setFirst sets the time of the workload's first instruction if its clock is the host's. That
+// time must lie between the call and the arrival of the probe's line.
 func setFirst(t *Task, r *lane.Result, s *record.Sample) {
 	ns, ok := r.ProbeTime(t.Order.Token)
 	if !ok {
@@ -186,8 +187,8 @@ func Exited(status unix.WaitStatus) *record.Failure {
 	return &record.Failure{Kind: record.FailExit, Exit: status.ExitStatus(), Detail: fmt.Sprintf("exit status %d", status.ExitStatus())}
 }
 
-// CheckEnd returns the failure of a workload that did not end as expected after a signal, as far as a
-// lane saw the end.
+// CheckEnd returns the failure of a workload that did not end as expected after a signal. It
+// returns nil if the lane did not see the end.
 func CheckEnd(r *lane.Result, sent unix.Signal) *record.Failure {
 	switch {
 	case !r.WorkloadKnown:
@@ -227,7 +228,7 @@ func kindOf(e *lane.Error) string {
 	return record.FailError
 }
 
-// describe adds the command. The floor's orders are not command lines.
+// describe adds the command line to a failure. The floor's orders have none.
 func describe(f *record.Failure, o lane.Order) *record.Failure {
 	if f != nil && f.Command == "" && (o.Kind == lane.Exec || o.Kind == lane.Spawn) {
 		f.Command = o.String()

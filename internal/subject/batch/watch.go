@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// watch stamps the exits of processes that are not tare's children, with a pidfd each and one
-// thread that waits for all.
+// watch records when processes exit that are not tare's children. Each has a pidfd, and one
+// thread waits for all of them.
 type watch struct {
 	epoll, wake int            // wake is an eventfd that stops the wait
 	fds         []int          // all open descriptors
@@ -23,7 +23,7 @@ type watch struct {
 	ended       chan struct{}  // closed at the end of the wait
 }
 
-// newWatch watches those pids that are not 0. A process that has already ended gets no stamp.
+// newWatch watches all pids except 0. A process that has already ended gets no timestamp.
 func newWatch(pids []int) (*watch, error) {
 	w := &watch{exits: make([]atomic.Int64, len(pids)), ended: make(chan struct{})}
 	if !slices.ContainsFunc(pids, func(pid int) bool { return pid > 0 }) {
@@ -67,7 +67,8 @@ func (w *watch) open(pids []int) (left int, err error) {
 	return left, err
 }
 
-// add watches a descriptor for one event: an exited process stays readable.
+// add watches a descriptor for one event only, since the pidfd of an exited process stays
+// readable.
 func (w *watch) add(fd, i int) error {
 	w.fds = append(w.fds, fd)
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(i)}))
@@ -92,7 +93,8 @@ func (w *watch) wait(left int) {
 	}
 }
 
-// stamp writes the exits into the samples. It waits shortly for an exit after the engine's reply.
+// stamp writes the exit times into the samples. It waits briefly for exits that follow the
+// engine's reply.
 func (w *watch) stamp(samples []record.Sample, calls []Call) {
 	select {
 	case <-w.ended:

@@ -14,20 +14,21 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// Detaching is a command that starts another one and ends before it, as `runc exec --detach`
-// does. The other one inherits its output.
+// Detaching is a command that starts a second one and ends before it, as `runc exec --detach`
+// does. The second command inherits its output.
 type Detaching struct {
 	Command
-	// Timeout bounds the start of the other command.
+	// Timeout bounds the start of the second command.
 	Timeout time.Duration
-	// Started returns the process of the other command after the first has succeeded. zombie reports
-	// whether a process has ended and waits to be reaped by tare; its cgroup is unknown then.
+	// Started returns the pid of the second command after the first has succeeded. zombie reports
+	// whether a process has ended but is not reaped by tare yet. The cgroup of such a process is
+	// unknown.
 	Started func(zombie func(pid int) bool) (pid int, err error)
 }
 
-// RunDetaching runs both commands and waits for the end of the second. That has to be left an
-// orphan: tare is a subreaper during the call and adopts it. So its end is known without a
-// runtime process that waits for it. ctx is as in Run.
+// RunDetaching runs both commands and waits for the end of the second. The first command must
+// leave the second as an orphan. tare is a subreaper during the call and adopts it, so no
+// runtime process has to wait for its end. ctx is as in Run.
 func RunDetaching(ctx context.Context, d Detaching) (subject.Executed, error) {
 	release, err := reap()
 	if err != nil {
@@ -48,8 +49,9 @@ func RunDetaching(ctx context.Context, d Detaching) (subject.Executed, error) {
 	return ended, err
 }
 
-// detach returns the process that the command left behind. The end of the run does not
-// interrupt it: it takes milliseconds, and only then it is known what has to be ended.
+// detach starts the first command and returns the pid of the process that it left behind. The
+// end of the run does not interrupt detach. It takes milliseconds, and the process that has to
+// be killed is known only afterwards.
 func (d *Detaching) detach(std *stdio) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
 	defer cancel()

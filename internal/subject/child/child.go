@@ -31,7 +31,8 @@ type Command struct {
 	Enter func() error
 	// Group is the cgroup v2 of the command; nil for tare's.
 	Group *os.File
-	// End, if set, ends the command at the end of ctx. What remains after some seconds is killed.
+	// End, if set, is called when ctx ends, to end the command. Processes that remain after the
+	// grace period are killed.
 	End func()
 	// Begun is called with the command's pid. May be nil.
 	Begun func(pid int)
@@ -53,7 +54,7 @@ func (c *Command) String() string {
 // with tare.
 func Run(ctx context.Context, c Command) (subject.Executed, error) {
 	if c.Enter == nil {
-		// The signal is sent at the end of the thread that started the command.
+		// The kernel sends the signal when the thread that started the command ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
@@ -95,7 +96,7 @@ func Ask(ctx context.Context, args []string) (subject.Executed, error) {
 }
 
 // start starts the command and closes tare's copies of its pipe ends. bound means that the
-// command is killed at the end of this thread, and so of tare.
+// kernel kills the command when this thread ends, and so also when tare ends.
 func (c *Command) start(std *stdio, bound bool) (pid int, err error) {
 	defer std.started()
 	attr := &os.ProcAttr{
@@ -135,9 +136,9 @@ const blockSize = 512
 // grace is the time for End to take effect.
 const grace = 5 * time.Second
 
-// attend waits for the end of a child, which is killed at the end of ctx, and returns its exit
-// code, 128+n for signal n. Unless leaves is set, it kills the rest of its process group, which
-// no other process can join: each command has its own session.
+// attend waits for the end of a child and returns its exit code, 128+n for signal n. It kills
+// the child when ctx ends. Unless leaves is set, it also kills the rest of the child's process
+// group. No other process can join that group, since each command has its own session.
 func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu, fetched int64)) (code int, err error) {
 	var lock sync.Mutex
 	reaped := false
@@ -147,7 +148,7 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 		if reaped {
 			return // its pid may be reused
 		}
-		// The number of a group is not reused while the child is in it.
+		// A process group id is not reused while the child is in the group.
 		if group, err := unix.Getpgid(pid); err == nil && (all || !leaves) && group > 1 && group != unix.Getpgrp() {
 			_ = unix.Kill(-group, unix.SIGKILL)
 		}
@@ -190,7 +191,7 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 	return code, nil
 }
 
-// AwaitExit waits for the end of a child without reaping it.
+// AwaitExit waits for a child to exit and does not reap it.
 func AwaitExit(pid int) error {
 	return retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// stdio has the standard input, output and error of a command.
+// stdio holds a command's standard input, output and error.
 type stdio struct {
 	null     *os.File
 	out, err pipe
@@ -42,8 +42,8 @@ func (s *stdio) started() {
 	}
 }
 
-// late is how long to wait for output after a command's end, if a process that it left behind
-// has the pipes open.
+// late is how long to wait for output after a command has ended, while a process that it left
+// behind holds the pipes open.
 const late = time.Second
 
 // close returns the output.
@@ -52,7 +52,8 @@ func (s *stdio) close() (output, stderr string) {
 	return s.out.close(deadline), s.err.close(deadline)
 }
 
-// pipe is read until it is closed, so that writers do not block; the beginning is kept.
+// pipe reads until the writers close it, so that they never block. It keeps only the beginning
+// of the output.
 type pipe struct {
 	r, w *os.File
 	kept cli.Kept

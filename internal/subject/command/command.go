@@ -1,7 +1,7 @@
 // Package command weighs a command that starts something: the time from the call to its exit.
 //
-// It is the user's command. What it leaves behind, such as a container in the background,
-// stays; only the process group of a command that timed out is killed.
+// tare leaves alone whatever the user's command leaves behind, such as a container in the
+// background. It kills only the process group of a command that timed out.
 package command
 
 import (
@@ -125,7 +125,7 @@ func (s *start) Start(ctx context.Context) (int64, []record.Sample, error) {
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	sample, err := s.run(bounded)
-	switch { // by the command's own end: its output may arrive after the time-out
+	switch { // decided by the command's own end, since its output may arrive after the time-out
 	case errors.Is(err, errEnded) && ctx.Err() != nil:
 		sample.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was interrupted"}
 	case errors.Is(err, errEnded):

@@ -17,19 +17,19 @@ const maxSaid = 8 << 10
 // output reads the output of a command, and of processes that it leaves running, until all have
 // closed it or close is called.
 //
-// It is a pipe whose writing end can be read, too, so there is always a reader: processes that
-// the command leaves running are not killed by SIGPIPE when tare stops reading or ends. From
-// the command's end on the pipe does not block ([letGo]): unread, it takes 64 KiB and refuses
-// the rest, and writers neither end nor hang. The alternatives are worse: a file would grow
-// unseen; RLIMIT_FSIZE would limit all files of the command; a sealed memfd would refuse output
-// of the command itself.
+// It is a pipe whose writing end is also readable, so the pipe always has a reader. Processes
+// that the command leaves running therefore get no SIGPIPE when tare stops reading or ends. Once
+// the command has ended, the pipe does not block ([letGo]). When nobody reads it, it accepts 64
+// KiB and refuses the rest, so writers are neither killed nor blocked. The alternatives are
+// worse: a file would grow unseen; RLIMIT_FSIZE would limit all files of the command; a sealed
+// memfd would refuse output of the command itself.
 type output struct {
 	pipe *os.File
 	kept cli.Kept
 	done chan struct{} // closed when no process has the pipe open
 }
 
-// listen starts to read what is written to in, the command's end.
+// listen starts to read the output. in is the end of the pipe that the command writes to.
 func listen() (_ *output, in *os.File, err error) {
 	pipe, w, err := os.Pipe()
 	if err != nil {
@@ -51,14 +51,14 @@ func listen() (_ *output, in *os.File, err error) {
 	return o, os.NewFile(uintptr(fd), "output"), nil
 }
 
-// letGo closes tare's copy of the command's end.
+// letGo makes the command's end of the pipe non-blocking and closes tare's copy of it.
 func letGo(in *os.File) {
 	_ = unix.SetNonblock(int(in.Fd()), true) // in all processes that have it
 	in.Close()
 }
 
-// head returns the beginning of the output, when all processes have closed it or the limit is
-// over: processes that the command left running may never end.
+// head returns the beginning of the output. It waits until all processes have closed the output,
+// but at most for limit: processes that the command left running may never end.
 func (o *output) head(limit time.Duration) string {
 	select {
 	case <-o.done:

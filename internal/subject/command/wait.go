@@ -19,11 +19,11 @@ var errEnded = errors.New("ended by tare")
 // grace is the time from SIGTERM to SIGKILL of a process group.
 const grace = 5 * time.Second
 
-// wait waits for the command's end and returns its time. At the end of ctx the command's
-// process group gets SIGTERM, and SIGKILL five seconds later, whether or not the command itself
-// has ended; the error is errEnded then.
+// wait waits for the command to end and returns the time of its end. When ctx ends, the
+// command's process group gets SIGTERM, and SIGKILL five seconds later, even if the command
+// itself has ended by then. The error is then errEnded.
 //
-// The command is reaped after that: until then its number, which is the group's, is not reused.
+// The command is reaped last: until then its pid, which is also the group's id, is not reused.
 func wait(ctx context.Context, p *os.Process) (state *os.ProcessState, returned int64, err error) {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -50,8 +50,8 @@ func end(group int) {
 	_ = unix.Kill(-group, unix.SIGKILL)
 }
 
-// alive reports whether a process of a group is running. The group's leader stays until it is
-// reaped, so signal 0 does not show it.
+// alive reports whether any process of a group is running. Signal 0 cannot tell, since it also
+// succeeds for a leader that has ended but is not reaped.
 func alive(group int) bool {
 	for _, pid := range procs.All() {
 		if s, err := procs.StatOf(pid); err == nil && s.Group == group && !s.Ended() {

@@ -16,10 +16,10 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// creation returns the call that makes a new container. It does what client.NewContainer with
-// client.WithNewSnapshot does, but reads the image before. Its lease, which protects the new
-// snapshot from collection until the record refers to it, has the container's name instead of a
-// random one.
+// creation returns the call that makes a new container. It does the same as client.NewContainer
+// with client.WithNewSnapshot, but reads the image in advance. A lease protects the new snapshot
+// from garbage collection until the container record refers to it. The lease has the container's
+// name instead of a random one.
 func (d *driver) creation(ctx context.Context, id string, place engine.Place) (func(ctx context.Context) error, *container, error) {
 	c := &container{id: id}
 	d.containers[id] = c
@@ -61,8 +61,8 @@ func (d *driver) creation(ctx context.Context, id string, place engine.Place) (f
 	}, c, nil
 }
 
-// stop returns the call that ends a container's process by the image's stop signal and waits for
-// its exit. The wait begins here, before the exit can happen.
+// stop returns the call that sends the image's stop signal to a container's process and waits
+// for its exit. stop itself subscribes to the exit, so the exit cannot be missed.
 func stop(waiting context.Context, c *container, signal syscall.Signal) (func(ctx context.Context) error, error) {
 	exits, err := c.task.Wait(waiting)
 	if err != nil {

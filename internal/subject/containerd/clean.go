@@ -67,8 +67,9 @@ func leftOf(ctx context.Context, c *client.Client, runID string) (leftovers, err
 	return left, nil
 }
 
-// PodsOf returns the ids of a run's pods and their containers by pod name, from the records of CRI's
-// namespace. CRI does not list those whose call is unanswered.
+// PodsOf returns the ids of a run's pods and of their containers, by pod name. It reads
+// containerd's records in CRI's namespace, because CRI itself does not list pods and containers
+// whose creation is still in progress.
 func PodsOf(ctx context.Context, c *client.Client, runID string) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -91,8 +92,8 @@ func PodsOf(ctx context.Context, c *client.Client, runID string) (map[string][]s
 	return found, nil
 }
 
-// List implements engine.Driver. It lists all names of the run's objects, also of a snapshot whose
-// container was never made.
+// List implements engine.Driver. It lists the names of all objects of the run, including
+// snapshots whose container was never created.
 func (d *driver) List(ctx context.Context) ([]string, error) {
 	left, err := leftOf(ctx, d.client, d.env.RunID)
 	all := slices.Concat(left.containers, left.leases)
@@ -137,7 +138,8 @@ func removeError(what string, err error) error {
 }
 
 // removeContainer kills a container's processes and removes its task and record. A task can be
-// deleted only once it has stopped, and one that is being made only afterwards.
+// deleted only after it has stopped. A task that is still being created can be deleted only
+// after its creation.
 func removeContainer(ctx context.Context, c *client.Client, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
@@ -161,9 +163,9 @@ func removeContainer(ctx context.Context, c *client.Client, id string) error {
 	return removeError("container "+id, c.ContainerService().Delete(ctx, id))
 }
 
-// awaitStop waits, up to patience, until a killed task has stopped. Kata's shim replies to the kill
-// earlier. If the task is deleted before it has stopped, the shim leaves the sandbox's folders and
-// network namespace behind.
+// awaitStop waits, up to patience, until a killed task has stopped. Kata's shim replies to the
+// kill before the task has stopped. If the task is deleted too early, the shim leaves the
+// sandbox's folders and network namespace behind.
 func awaitStop(ctx context.Context, service tasks.TasksClient, id string, began time.Time) {
 	for time.Since(began) < patience && ctx.Err() == nil {
 		reply, err := service.Get(ctx, &tasks.GetRequest{ContainerID: id})
@@ -174,8 +176,8 @@ func awaitStop(ctx context.Context, service tasks.TasksClient, id string, began 
 	}
 }
 
-// removeNamespace removes a namespace that a run made, if it is empty. Otherwise its last user
-// removes it.
+// removeNamespace removes a namespace that a run made if the namespace is empty. Otherwise
+// another run still uses it and removes it later.
 func removeNamespace(ctx context.Context, c *client.Client, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -214,8 +216,8 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 	return removeError("image "+ref, d.client.ImageService().Delete(ctx, ref))
 }
 
-// RemoveLeases lists the leases of a killed run on images in the client's namespace. Unless dryRun, it
-// deletes them, and what only they protect.
+// RemoveLeases lists the image leases of a killed run in the client's namespace. Unless dryRun
+// is set, it deletes them and the content that only they protect.
 func RemoveLeases(ctx context.Context, c *client.Client, runID string, dryRun bool) (found []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()

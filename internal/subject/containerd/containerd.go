@@ -72,7 +72,7 @@ func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subjec
 		return nil, engine.Unavailable(name, "", "%v", err)
 	}
 	if kata.Is(t.runtime.shim) {
-		// A shim other than runc's gets no options, so no configuration file either.
+		// Shims other than runc's get no options from tare, and so no configuration file.
 		t.kata = KataFacts(ctx, t.at.socket, t.runtime.program, "")
 	}
 	return t, nil
@@ -95,8 +95,9 @@ func (t *Target) ask(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// snapshotter returns the namespace's default snapshotter and its folder, "" if it does not report
-// one, as a proxy. It is an error if it does not work.
+// snapshotter returns the namespace's default snapshotter and its folder. The folder is "" if
+// the snapshotter does not report one; a proxy does not. A snapshotter that does not work is an
+// error.
 func snapshotter(ctx context.Context, c *client.Client) (name, root string, err error) {
 	labels, err := c.NamespaceService().Labels(ctx, c.DefaultNamespace())
 	if err != nil && !errdefs.IsNotFound(err) {

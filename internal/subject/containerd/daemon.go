@@ -15,8 +15,9 @@ import (
 	"github.com/tare-bench/tare/internal/subject/oci"
 )
 
-// Daemon is a process that tare trusts to name programs which tare executes as root: it is root in
-// tare's own user namespace. Any user can listen on a socket with their own program and PATH.
+// Daemon is a process that is trusted to name programs that tare executes as root. It runs as
+// root in tare's own user namespace. Other daemons are not trusted, since any user can listen on
+// a socket with a program and a PATH of their own.
 type Daemon struct {
 	Pid int
 
@@ -71,7 +72,8 @@ func (d *Daemon) shares(kind string) bool {
 	return err == nil && other == nil && own == its
 }
 
-// File returns the path of one of its files in /proc, which child processes can open too.
+// File returns the path of one of the daemon's files in /proc. Child processes can open that
+// path, too.
 func (d *Daemon) File(name string) string {
 	return fmt.Sprintf("/proc/%d/fd/%d/%s", os.Getpid(), d.dir.Fd(), name)
 }
@@ -112,9 +114,9 @@ func (s search) look(program string) string {
 	return ""
 }
 
-// executable returns the path by which tare may execute a program that the daemon calls by path. In
-// another mount namespace that path may be a different file, so the program that tare finds must be
-// the same file. "" means that it must not be executed.
+// executable returns the path under which tare may execute a program that the daemon calls by
+// path. In the daemon's mount namespace that path may name another file, so executable checks
+// that tare finds the same file. It returns "" if tare must not execute the program.
 func (s search) executable(path string) string {
 	if s.root == "" {
 		return path
@@ -131,8 +133,9 @@ func (s search) executable(path string) string {
 	return mine
 }
 
-// RuntimeVersion returns the version of the OCI runtime that the daemon behind a socket calls by a
-// path or by a name on its PATH; "" if it must not be executed or does not report one.
+// RuntimeVersion returns the version of an OCI runtime. called is the path or name by which the
+// daemon behind the socket calls the runtime. The version is "" if tare must not execute the
+// runtime or if the runtime reports none.
 func RuntimeVersion(ctx context.Context, socket, called string) string {
 	d, err := DaemonOf(socket)
 	if err != nil || called == "" {

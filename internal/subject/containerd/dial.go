@@ -67,7 +67,7 @@ func Connect(ctx context.Context, socket, namespace string) (*client.Client, err
 	return c, nil
 }
 
-// adviceFor returns the step that makes a socket answer.
+// adviceFor returns advice on how to get a socket to answer.
 func adviceFor(err error) string {
 	return engine.SocketAdvice(err, engine.Starting("containerd", "containerd", "containerd")+", or give its socket with --containerd-address", "check containerd with: ctr version")
 }
@@ -82,8 +82,9 @@ func supported(text string) bool {
 	return err != nil || v.AtLeast(oldest)
 }
 
-// searchOf returns where the daemon finds its shims, and they their runtimes. For a daemon that is
-// not trusted it is tare's own PATH. letGo releases it.
+// searchOf returns the search path on which the daemon finds its shims and the shims find their
+// runtimes. For a daemon that is not trusted it is tare's own PATH. letGo releases the search
+// path.
 func searchOf(socket string) (in search, letGo func()) {
 	d, err := DaemonOf(socket)
 	if err != nil {

@@ -55,8 +55,8 @@ type execution struct {
 	exits    <-chan client.ExitStatus
 }
 
-// run runs the command and returns its exit code. The calls are not bound to ctx: an abandoned call
-// might succeed later and leave a process that is never ended.
+// run runs the command and returns its exit code. The calls are not bound to ctx: an abandoned
+// call might succeed later and leave a process that is never killed.
 func (e *execution) run(ctx context.Context, s *session, args []string) (exit int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -143,7 +143,7 @@ func (e *execution) remove(ctx context.Context, s *session) error {
 		_ = io.Close()
 	}
 	timeout := patience
-	if e.guest { // the runc shim of runsc waits for the output as long as the command runs in the sandbox
+	if e.guest { // with runsc, the runc shim waits for output until the command in the sandbox has ended
 		timeout = 2 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)

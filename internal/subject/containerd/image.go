@@ -18,7 +18,8 @@ import (
 // importing bounds the import of an image of a few MB.
 const importing = time.Minute
 
-// leaseTime is the time after which containerd itself removes what a lost run left.
+// leaseTime is the time after which containerd itself removes the remains of a run that was
+// lost.
 const leaseTime = 24 * time.Hour
 
 // Image is an imported image in one namespace, with a lease that protects it from removal by others.
@@ -34,8 +35,9 @@ type Image struct {
 // imports makes the names of leases unique in this process.
 var imports atomic.Int64
 
-// Import loads an image into the client's namespace and unpacks it for a snapshotter. It uses what
-// already exists, after a check. A loaded image has the run's id; [Image.Release] removes it.
+// Import loads an image into the client's namespace and unpacks it for a snapshotter. It reuses
+// existing content after a check. An image that it loads is labelled with the run's id, and
+// [Image.Release] removes it.
 func Import(ctx context.Context, c *client.Client, img *image.Image, snapshotter, runID string) (*Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, importing)
 	defer cancel()

@@ -10,10 +10,10 @@ import (
 	"github.com/tare-bench/tare/internal/subject/kata"
 )
 
-// KataFacts returns the facts about Kata below the daemon behind a socket. shim is the program that
-// the daemon starts, a path or a name on its PATH; config is the configuration file that it passes to
-// the shim, "" for none. The default file depends on the daemon's environment and mounts, not on
-// tare's.
+// KataFacts returns facts about the Kata installation that the daemon behind a socket uses. shim
+// is the program that the daemon starts, a path or a name on its PATH; config is the
+// configuration file that it passes to the shim, "" for none. The default file depends on the
+// daemon's environment and mounts, not on tare's.
 func KataFacts(ctx context.Context, socket, shim, config string) map[string]string {
 	named := "not reported by the engine"
 	if config != "" {
@@ -38,8 +38,9 @@ func KataFacts(ctx context.Context, socket, shim, config string) map[string]stri
 	return kata.Shim{Config: config, Environ: inherited, Program: shim}.Facts(ctx)
 }
 
-// NoShim returns the folders in which the daemon behind a socket does not find a shim: its PATH and
-// the folder of its own program. It returns "" if the shim exists, or if that is unknown.
+// NoShim returns the folders that the daemon behind a socket searched in vain for a shim: its
+// PATH and the folder of its own program. It returns "" if the shim exists or if that is
+// unknown.
 func NoShim(socket, shim string) string {
 	d, err := DaemonOf(socket)
 	if err != nil {

@@ -59,8 +59,9 @@ func ShimProgram(shim string) string {
 	return "containerd-shim-" + strings.Join(words[max(0, len(words)-2):], "-")
 }
 
-// withBinary adds the OCI runtime that the runc shim calls. It queries the version, which detects
-// other programs, but runs the daemon's default runtime only if tare may execute it.
+// withBinary adds the OCI runtime that the runc shim calls. It queries the runtime's version,
+// which also shows whether the program is a runtime at all. It runs the daemon's default runtime
+// only if tare may execute it.
 func (r runtime) withBinary(ctx context.Context, name, called string, in search) (runtime, error) {
 	program := called
 	if called == "" || called == "runc" {

@@ -68,7 +68,7 @@ type driver struct {
 	done       context.CancelFunc
 }
 
-// container is what a lane holds in addition to engine.Session's state.
+// container is the state of a lane's container in addition to that in engine.Session.
 type container struct {
 	id      string
 	address string // in the network that tare made for it; "" for none
@@ -115,7 +115,8 @@ func (d *driver) warm(ctx context.Context, _ int) error {
 	})
 }
 
-// Import implements engine.Driver. The lease keeps the image, unless tare clean removed the run.
+// Import implements engine.Driver. The lease protects the image from removal, except by tare
+// clean.
 func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -23,8 +23,8 @@ import (
 const specVersion = "1.0.2"
 
 // spec returns the spec of a container: containerd's default, the run's limits, and a cgroup
-// below the run's own, by which the container can be found. It also returns the process, a
-// template for execs.
+// below the run's own, by which the container can be found. It also returns the spec's process,
+// which is the template for execs.
 func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeurl.Any, *specs.Process, error) {
 	opts := []oci.SpecOpts{
 		oci.WithProcessArgs(append([]string{probe.Name}, d.env.Workload.Args(id)...)...),

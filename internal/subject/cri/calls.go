@@ -94,12 +94,12 @@ func (d *driver) podFor(op subject.Op, name string) (*held, error) {
 	return h, nil
 }
 
-// engineTasks is added to the task limit of a pod with a user's program: the engine runs tasks
-// of its own in the pod's cgroup. CRI has no such limit, so the pod's cgroup has it, as with a
-// kubelet.
+// engineTasks is added to the task limit of a pod with a user's program, since the engine runs
+// tasks of its own in the pod's cgroup. CRI has no field for a task limit, so tare sets it on
+// the pod's cgroup, as a kubelet does.
 const engineTasks = 32
 
-// newPod makes the parts of a pod that tare makes itself: its cgroup and its tmpfs.
+// newPod creates the parts of a pod that the engine does not: its cgroup and its tmpfs.
 func (d *driver) newPod(name string) error {
 	d.held[name] = &held{config: d.podConfig(name)}
 	limits := d.env.Limits.Pod()
@@ -121,8 +121,8 @@ func (d *driver) runPod(h *held) func(ctx context.Context) error {
 	}
 }
 
-// requested returns the handler for a request. isulad's default is not among its handlers: in
-// all versions only an empty name selects it.
+// requested returns the handler name for a request. isulad's default is not among its handlers,
+// so in all versions only an empty name selects it.
 func (t *Target) requested() string {
 	if t.engineName == isuladEngine && t.handler == t.facts.standard {
 		return ""
@@ -172,8 +172,8 @@ func callError(ctx context.Context, name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// ended returns why a context ended, nil if it has not. The server also knows the deadline and
-// may report it before the timer here fires.
+// ended returns why a context ended, or nil if it has not ended. It also checks the deadline
+// itself, because the server knows it too and may report it before the timer here fires.
 func ended(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
 		return context.DeadlineExceeded

@@ -74,8 +74,8 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 	}), d.removeUnanswered(ctx, names))
 }
 
-// worst returns nil if the removal succeeded. A failed stop may be the reason for a failed
-// removal.
+// worst returns nil if the removal succeeded or nothing was there. Otherwise it returns both
+// errors, since a failed stop may be the reason for a failed removal.
 func worst(doing string, remove, stop error) error {
 	if remove == nil || status.Code(remove) == codes.NotFound {
 		return nil
@@ -83,8 +83,9 @@ func worst(doing string, remove, stop error) error {
 	return fmt.Errorf("%s: %w", doing, errors.Join(remove, stop))
 }
 
-// reclaim repeats abandoned calls to CRI-O, as a kubelet does. CRI-O keeps what it made for
-// them, without listing it, for a minute or two, and returns it for the same request.
+// reclaim repeats abandoned calls to CRI-O, as a kubelet does. CRI-O keeps the pod or container
+// of an abandoned call for a minute or two without listing it, and returns it if the same
+// request is repeated.
 func (d *driver) reclaim(ctx context.Context, names []string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
@@ -110,9 +111,9 @@ func (d *driver) reclaim(ctx context.Context, names []string) {
 	})
 }
 
-// insist repeats a call until it is answered. While CRI-O is still working on the first
-// request, it answers a repeated one only when that times out, and gives the result to the
-// next. Its own clock may end a call slightly before ours.
+// insist repeats a call until it is answered. While CRI-O is still working on the first request,
+// a repeated request gets no answer until it times out. The next repetition then gets the
+// result. CRI-O's clock may end a call slightly before ours.
 func insist(ctx context.Context, do func(ctx context.Context) error) {
 	const one = time.Second
 	for ctx.Err() == nil {
@@ -126,9 +127,9 @@ func insist(ctx context.Context, do func(ctx context.Context) error) {
 	}
 }
 
-// Images implements engine.Cleaned. The pause image has the same name for all runs. It counts
-// as this run's if tare made it, no other run has an image here, and the only pods left are
-// tare's.
+// Images implements engine.Cleaned. The pause image has the same name in all runs. It is listed
+// for this run only if tare made it, no other run has an image on the engine, and all remaining
+// pods are tare's.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	list, err := ask(ctx, "ListImages", d.conn.images.ListImages, &api.ListImagesRequest{})
 	if err != nil {
@@ -192,8 +193,8 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	return found, errors.Join(errs...)
 }
 
-// leases lists, and removes unless dryRun, the leases of a run that was killed while it
-// imported an image into containerd.
+// leases lists the leases of a run that was killed while it imported an image into containerd.
+// Unless dryRun is set, it removes them.
 func (t *Target) leases(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := containerd.Connect(ctx, t.socket, criNamespace)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package cri weighs pods and their containers through the Container Runtime Interface v1 of
-// containerd, CRI-O, iSulad, and Docker with cri-dockerd. Each operation is the one call of
-// that name; run is the three calls that crictl run makes.
+// containerd, CRI-O, iSulad, and Docker with cri-dockerd. Each operation is the CRI call of the
+// same name, except for run, which is the three calls that crictl run makes.
 package cri
 
 import (

@@ -19,8 +19,8 @@ import (
 // NewCommand returns the same target as New, driven by crictl: each operation is a process that
 // connects, calls and prints. Preparation and checks use the API and are not timed.
 //
-// The command in e is crictl's if it is called crictl, else the engine's own, which loads
-// images.
+// The command in e is used as crictl if it is called crictl. Otherwise it is the engine's own
+// command line, which loads images.
 func NewCommand(ctx context.Context, name, engineName, handler string, e subject.Engine) (subject.Target, error) {
 	crictl := subject.Engine{Env: e.Env}
 	if strings.HasPrefix(filepath.Base(e.Command), "crictl") {
@@ -81,8 +81,8 @@ func (t *Target) shown(op subject.Op) []string {
 	return t.command.Line(append([]string{"--timeout", "TIME"}, t.verb(op, &held{pod: "POD", container: "ID"}, "pod.json", "container.json")...)...)
 }
 
-// line returns the command line of an operation on a lane. It writes the files for crictl: the
-// same messages as for the API, as JSON.
+// line returns the command line of an operation on a lane. It also writes the files that crictl
+// reads, which hold the same messages as the API calls, as JSON.
 func (d *driver) line(op subject.Op, name string, place engine.Place) ([]string, error) {
 	h, err := d.podFor(op, name)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *driver) line(op subject.Op, name string, place engine.Place) ([]string,
 	}
 	pod, container := d.files(name)
 	if op == subject.RunPod || op == subject.Run {
-		h.abandoned = true // until it is listed
+		h.abandoned = true // until the engine lists it
 		err = writeJSON(pod, h.config)
 	}
 	if err == nil && (op == subject.Create || op == subject.Run) {
@@ -124,8 +124,8 @@ func writeJSON(file string, message any) error {
 	return nil
 }
 
-// adopt takes the ids of pods and containers that crictl made from the lists: they have the
-// run's label and a lane's name.
+// adopt finds the pods and containers that crictl made in the engine's lists and stores their
+// ids. They have the run's label and the name of a lane.
 func (d *driver) adopt(pods []*api.PodSandbox, containers []*api.Container) {
 	if d.command == nil {
 		return

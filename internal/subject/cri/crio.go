@@ -59,7 +59,7 @@ func (f *facts) fromCRIO(ctx context.Context, socket string) error {
 	for name, r := range c.Runtime.Runtimes {
 		f.handlers[name] = handler{kind: r.Type, path: r.Path, shim: cmp.Or(r.Path, name), config: r.Config, configKnown: r.Type == "vm"}
 	}
-	// /info has the values in use where the configuration leaves them open.
+	// /info reports the values in use for settings that the configuration does not set.
 	var info struct {
 		Driver  string `json:"storage_driver"`
 		Root    string `json:"storage_root"`

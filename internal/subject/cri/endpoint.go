@@ -53,7 +53,7 @@ var servers = []service{
 	{dockerdEngine, "/var/run/cri-dockerd.sock", "docker", "start cri-dockerd", ""},
 }
 
-// serviceThat returns the first engine for which is holds.
+// serviceThat returns the first engine that satisfies is.
 func serviceThat(is func(service) bool) (s service, found bool) {
 	if i := slices.IndexFunc(servers, is); i >= 0 {
 		return servers[i], true

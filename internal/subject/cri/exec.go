@@ -19,17 +19,17 @@ import (
 // exceeds the engine's own limit (containerd: 16 MiB in total) is an error.
 const answerSize = 2*16<<20 + 1<<20
 
-// giveUp is how much longer than ctx an engine may take to end a command: its timeout has
-// whole seconds.
+// giveUp is how long after the end of ctx an engine may still take to end a command. The
+// engine's timeout is in whole seconds.
 const giveUp = 4 * time.Second
 
 // Exec implements subject.Executor by ExecSync. For a missing command some engines return an
 // error and others the exit code 127 or 255.
 //
-// The call is not bound to ctx: engines continue the command of an abandoned call, and CRI has
-// no call to end it. At the end of ctx all processes in the container except the first are
-// killed, so commands that share a lane end together. Inside a guest only the engine's timeout
-// ends a command.
+// The call is not bound to ctx: after an abandoned call engines keep the command running, and
+// CRI has no call to end it. At the end of ctx all processes in the container except the first
+// are killed, so commands that share a lane end together. Inside a guest only the engine's
+// timeout ends a command.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	c, err := s.Inside(n, args)
 	h := s.held[c.Name]
@@ -94,8 +94,8 @@ func (c *connection) execute(ctx context.Context, in engine.State, guest bool, a
 	return nil, errors.Join(early, fmt.Errorf("the engine did not end it within %v: it may run until its container is removed", giveUp))
 }
 
-// seconds returns the rest of ctx plus one second, so that ctx ends first; 0, no timeout, if ctx
-// has no deadline.
+// seconds returns the remaining time of ctx plus one second, so that ctx ends first. It returns
+// 0, which means no timeout, if ctx has no deadline.
 func seconds(ctx context.Context) int64 {
 	end, ok := ctx.Deadline()
 	if !ok {

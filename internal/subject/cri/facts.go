@@ -22,7 +22,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/isula"
 )
 
-// facts are the parts of an engine's configuration that it reports; others are zero.
+// facts is the part of an engine's configuration that the engine reports. Unreported settings
+// are zero.
 type facts struct {
 	handlers      map[string]handler
 	standard      string // the default handler
@@ -51,8 +52,8 @@ type handler struct {
 	sandboxer   string // "podsandbox" or "shim"; "" if unknown
 }
 
-// storage is where the engine stores layers. For CRI-O, which shares it with skopeo and podman,
-// it has the options too.
+// storage is where the engine stores layers. CRI-O shares its storage with skopeo and podman, so
+// for CRI-O it includes the storage options.
 type storage struct {
 	driver, root, runroot string
 	options               []string
@@ -103,8 +104,8 @@ func (c *connection) ask(ctx context.Context, engineName string) (facts, error) 
 	return f, err
 }
 
-// layersRoot returns the folder of containers' layers, "" if the engine does not report it: the
-// root of containerd's snapshotter, iSulad's or docker's.
+// layersRoot returns the folder with the layers of containers: the root of containerd's
+// snapshotter, of iSulad or of docker. It returns "" if the engine does not report it.
 func (c *connection) layersRoot(ctx context.Context) string {
 	reply, _ := ask(ctx, "ImageFsInfo", c.images.ImageFsInfo, &api.ImageFsInfoRequest{})
 	for _, fs := range slices.Concat(reply.GetContainerFilesystems(), reply.GetImageFilesystems()) { // the former since CRI of Kubernetes 1.29
@@ -167,9 +168,9 @@ func (f *facts) fromContainerd(text string) {
 	}
 }
 
-// fromDump reads the image settings of containerd 2, which are not in Status, from `containerd
-// config dump`, with defaults filled in. It returns without facts if the daemon's files are not
-// accessible.
+// fromDump reads the image settings of containerd 2 from `containerd config dump`, which fills
+// in the defaults. Status does not have these settings. If the daemon's files are not
+// accessible, fromDump sets nothing.
 func (f *facts) fromDump(ctx context.Context, socket string) {
 	d, err := containerd.DaemonOf(socket)
 	if err != nil {
@@ -195,13 +196,13 @@ func (f *facts) fromDump(ctx context.Context, socket string) {
 	}
 }
 
-// argument returns the value of a daemon's flag, or other.
+// argument returns the value of a daemon's flag, or other if the flag is not set.
 func argument(pid int, other string, flags ...string) string {
 	return cmp.Or(procs.Flag(procs.ArgsOf(pid), flags...), other)
 }
 
 // fromIsulad reads isulad's configuration file, since its Status has no configuration. A handler
-// that is not in its list of CRI runtimes is the name of a runtime.
+// that is not in isulad's list of CRI runtimes is itself the name of a runtime.
 func (f *facts) fromIsulad(socket string) {
 	f.hides = isuladHides
 	config := isula.ConfigOf(socket)

@@ -35,8 +35,9 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	return made, err
 }
 
-// give loads an image into the engine unless it is there, and waits until CRI lists it. CRI
-// itself can only pull. may returns an error if the image must not be loaded.
+// give loads an image into the engine if the engine lacks it, and waits until CRI lists it. It
+// uses the engine's own means, since CRI can only pull. may returns an error if the image must
+// not be loaded.
 func (d *driver) give(ctx context.Context, img *image.Image, may func(ctx context.Context) error) (id string, made bool, err error) {
 	if id, err = d.conn.find(ctx, img.Ref); err != nil || id != "" {
 		return id, false, err
@@ -68,8 +69,8 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 		}
 		ref = id
 	}
-	// CRI-O refuses while its last container is still being removed, which may outlast the
-	// call for that.
+	// CRI-O refuses to remove the image while its last container is still being removed. That may
+	// take longer than the call that removes the container.
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		_, err := d.conn.images.RemoveImage(ctx, &api.RemoveImageRequest{Image: &api.ImageSpec{Image: ref}})
 		switch {
@@ -81,8 +82,8 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 	}
 }
 
-// untag removes a name of an image in containerd, whose CRI would remove the image with all its
-// names. It returns the image's id if that was the last name, else "".
+// untag removes one name of an image in containerd. containerd's CRI would remove the image with
+// all its names. untag returns the image's id if that was the last name, else "".
 func (d *driver) untag(ctx context.Context, ref string) (id string, err error) {
 	if id, err = d.conn.find(ctx, ref); err != nil || id == "" {
 		return "", err
@@ -123,8 +124,8 @@ func (d *driver) holdPause(ctx context.Context) (err error) {
 	return err
 }
 
-// givePause loads the pause image. It returns made for one that another run made, so that the
-// last run removes it.
+// givePause loads the pause image. made is also true if another run of tare loaded it earlier,
+// so that the last run removes it.
 func (d *driver) givePause(ctx context.Context) (made bool, err error) {
 	id, made, err := d.give(ctx, d.pause, func(ctx context.Context) error { return d.conn.mayMakePause(ctx, d.name, d.pause.Ref) })
 	return made || sameID(id, d.pause), err
@@ -139,8 +140,8 @@ func (d *driver) dropPause(ctx context.Context) error {
 	return errors.Join(err, d.stays)
 }
 
-// mayMakePause returns a *subject.Unavailable if pods of others could get tare's pause image
-// under the name of the engine's own.
+// mayMakePause returns a *subject.Unavailable if other users' pods could get tare's pause image,
+// which has the name of the engine's own.
 func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
 	advice := fmt.Sprintf("pull the engine's pause image first: crictl --runtime-endpoint unix://%s pull %s", c.socket, ref)
 	if kubelet(c.socket) {
@@ -159,7 +160,8 @@ func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
 	return nil
 }
 
-// withoutPause returns nil if the engine has a pinned image, which is its pause image.
+// withoutPause handles engines that do not report the name of their pause image. It returns nil
+// if the engine has a pinned image, because that is its pause image.
 func (d *driver) withoutPause(ctx context.Context) error {
 	list, err := ask(ctx, "ListImages", d.conn.images.ListImages, &api.ListImagesRequest{})
 	if err != nil || slices.ContainsFunc(list.Images, func(i *api.Image) bool { return i.Pinned }) {

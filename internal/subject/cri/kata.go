@@ -33,7 +33,7 @@ func (t *Target) askKata(ctx context.Context) error {
 	return nil
 }
 
-// options are the options of a handler in containerd's configuration. Invalid ones become
+// options are the options of a handler in containerd's configuration. Invalid options count as
 // unknown and do not affect the rest of the status.
 type options struct {
 	values map[string]any

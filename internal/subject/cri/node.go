@@ -16,15 +16,16 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// Node is the engine of this machine as a cluster's node: a kubelet makes the pods, and Node
-// reads their states and loads the image.
+// Node is this machine's engine in its role as the engine of a cluster node. A kubelet makes the
+// pods; Node reads their states and loads the image.
 type Node struct{ *driver }
 
 // uidLabel is the label with a pod's uid that a kubelet sets on pods and containers.
 const uidLabel = "io.kubernetes.pod.uid"
 
-// OpenNode connects to the engine that a node reports, such as "containerd://2.1.0", at e's
-// address or the default one. The engine is the node's only if [Node.Has] one of its pods.
+// OpenNode connects to an engine of the kind that a node reports, such as "containerd://2.1.0",
+// at e's address or the default one. It may be another engine of that kind: it is the node's
+// only if [Node.Has] finds one of the node's pods.
 func OpenNode(ctx context.Context, says string, e subject.Engine, env subject.Env) (*Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -115,9 +116,9 @@ func (n *Node) Complete(ctx context.Context, boxes []subject.Sandbox) error {
 	return nil
 }
 
-// podGroup returns the cgroup that a kubelet made for the pod with a uid, as a path from the root
-// of the hierarchies. It searches by name, for either driver: the pod's processes may be in
-// other cgroups, as Kata's are.
+// podGroup returns the cgroup that a kubelet made for the pod with a uid, as a path from the
+// root of the hierarchies. It searches for the name that either cgroup driver gives it. It does
+// not start from the pod's processes, which may be in other cgroups, as with Kata.
 func podGroup(hs []cgroup.Hierarchy, uid string) (string, error) {
 	if uid == "" {
 		return "", errors.New("the engine does not report the uid of a pod")

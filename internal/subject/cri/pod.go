@@ -10,15 +10,15 @@ import (
 // stopTimeout is the time (s) from SIGTERM to SIGKILL.
 const stopTimeout = 10
 
-// held is a pod with or without a container. A lane gets a new one with each pod and each
-// container: an abandoned call may still write to the old one.
+// held is a lane's pod, with or without a container. Each new pod or container on a lane gets a
+// new held, because an abandoned call may still write to the old one.
 type held struct {
 	config    *api.PodSandboxConfig
 	pod       string // id
 	container string // id
 	request   *api.ContainerConfig
-	// abandoned means that the call for the pod or the container was abandoned: the engine may
-	// have made it, or make it later.
+	// abandoned means that the call that creates the pod or the container was abandoned. The
+	// engine may have created it, or may still do so.
 	abandoned bool
 }
 
@@ -31,7 +31,7 @@ func (d *driver) podConfig(name string) *api.PodSandboxConfig {
 		// Without Linux, cri-dockerd gives the pod a network interface.
 		Linux: &api.LinuxPodSandboxConfig{
 			CgroupParent: d.cgroupParent(name),
-			// As a kubelet sets them since 1.22: they are the size of a VM, and no limit
+			// A kubelet sets these since 1.22. They determine the size of a VM and limit nothing
 			// otherwise.
 			Resources: resources(d.env.Limits),
 			Overhead:  resources(d.env.Limits.Overhead()),
@@ -48,10 +48,10 @@ func unconfined() *api.SecurityProfile {
 	return &api.SecurityProfile{ProfileType: api.SecurityProfile_Unconfined}
 }
 
-// cgroupParent returns the parent of a pod's cgroups. With the cgroupfs driver it is a group of
-// its own below the run's, so that all of it can be removed. With systemd it is an existing
-// slice: systemd removes the units of pods, but not slices that were made for them. If the
-// driver is unknown, the engine's default applies.
+// cgroupParent returns the parent of a pod's cgroups. With the cgroupfs driver it is a separate
+// group below the run's, so that the whole group can be removed. With systemd it is an existing
+// slice, because systemd removes the units of pods but not slices that were made for them. If
+// the driver is unknown, the engine's default applies.
 func (d *driver) cgroupParent(pod string) string {
 	switch d.facts.cgroups {
 	case "cgroupfs":
@@ -98,7 +98,7 @@ func (d *driver) containerConfig(name string, place engine.Place) *api.Container
 	c := &api.ContainerConfig{
 		Mounts:   d.mounts(name, place.Folder),
 		Metadata: &api.ContainerMetadata{Name: name},
-		// By id as a kubelet does, without a look-up by name.
+		// A kubelet also refers to the image by id, which saves a look-up by name.
 		Image:   &api.ImageSpec{Image: d.imageID, UserSpecifiedImage: d.probe.Ref},
 		Args:    d.env.Workload.Args(name),
 		Labels:  map[string]string{engine.RunLabel: d.env.RunID},

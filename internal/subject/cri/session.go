@@ -60,12 +60,12 @@ type driver struct {
 	imageID string       // the engine's id of probe
 	pause   *image.Image // nil if the engine needs none
 	letGo   func(remove func() error) error
-	// ground has the pods' cgroups: like a kubelet (cgroup_parent=/kubepods/…/podUID) tare
-	// makes one per pod, in which the engine makes those of the containers.
+	// ground holds the pods' cgroups. Like a kubelet (cgroup_parent=/kubepods/…/podUID), tare
+	// makes one cgroup per pod, and the engine makes the containers' cgroups in it.
 	ground  *engine.Ground
 	tmpfses *tmpfses
 	held    map[string]*held // by name
-	stays   error            // why the pause image was not removed
+	stays   error            // reason why the pause image was not removed
 }
 
 func (d *driver) open(ctx context.Context) error {
@@ -125,8 +125,8 @@ func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 	return s.Session.Prepare(ctx, op, lanes)
 }
 
-// Look implements engine.Driver. It lists all pods and all containers, since engines report an
-// unknown one differently.
+// Look implements engine.Driver. It lists all pods and containers instead of querying single
+// ones, because engines differ in how they report an unknown one.
 func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -183,8 +183,9 @@ func (d *driver) address(ctx context.Context, pod string) (string, error) {
 	return reply.GetStatus().GetNetwork().GetIp(), err
 }
 
-// holds reports whether a lane holds that pod, and that container: another may have its name. It
-// is true for any pod when cleaning up, and for a lane with an abandoned call.
+// holds reports whether a lane's pod and container have these ids, since a foreign pod may have
+// the same name. It is always true when cleaning up, and also true for a pod that an abandoned
+// call on the lane may have made.
 func (d *driver) holds(name, pod, container string) bool {
 	h := d.held[name]
 	return d.held == nil || h != nil && (h.pod == pod || h.abandoned && h.pod == "") && (container == "" || h.container == container)
@@ -217,8 +218,9 @@ func (d *driver) withContainer(ctx context.Context, s engine.State, c *api.Conta
 	return s, nil
 }
 
-// exitUnseen are the exit codes that engines report for an exit that they did not see: containerd
-// (container_start.go and restart.go of its CRI) and CRI-O. The workload exits with neither.
+// exitUnseen are the exit codes that containerd (container_start.go and restart.go of its CRI)
+// and CRI-O report for an exit that they did not observe. The workload itself never exits with
+// either.
 var exitUnseen = []int{128, 255}
 
 // Output implements engine.Driver.

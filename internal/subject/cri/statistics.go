@@ -23,11 +23,11 @@ const (
 // 1.7, CRI-O 1.23), ListPodSandboxStats. Memory is the working set, usage without
 // inactive_file, as both commands show it.
 //
-// With a stats_collection_period CRI-O's figures may be that many seconds old. Without one, its
-// default, and with containerd, the cgroups are read for the reply. With the cgroupfs driver
-// CRI-O (1.34, internal/config/cgmgr) takes a pod's group for a systemd slice, fails, logs that
-// and reports no pods. With systemd the pods are in system.slice (cgroupParent), whose figures
-// are not theirs.
+// With a stats_collection_period CRI-O's figures may be that many seconds old. The default is no
+// period: then, and with containerd, the cgroups are read for each reply. With the cgroupfs
+// driver CRI-O (1.34, internal/config/cgmgr) mistakes a pod's cgroup for a systemd slice, logs
+// an error and reports no pods. With the systemd driver the pods are in system.slice (see
+// cgroupParent), whose figures are not the pods' own.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	containers, errOne := s.Session.Statistics(ctx)
 	if s.facts.cgroups == "systemd" {

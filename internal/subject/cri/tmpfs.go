@@ -18,14 +18,15 @@ import (
 // with the medium Memory in Kubernetes, each is mounted on the host for one pod and bound into
 // its containers. Its pages are charged to the container that writes them.
 //
-// The folders have the names of a kubelet's, because of Kata: it replaces such a folder by a
-// tmpfs inside its guest. Other runtimes with a guest kernel share it like any folder.
+// The folders are named like a kubelet's, because Kata recognises such a folder and replaces it
+// with a tmpfs inside its guest. Other runtimes with a guest kernel share the folder like any
+// other.
 //
-// They are mounted in the engine's mount namespace, which may not be tare's. tare clean unmounts
-// what an interrupted run left below its folder. A mount in another namespace disappears with
-// the folder that it is on (since Linux 3.18).
+// They are mounted in the engine's mount namespace, which may differ from tare's. tare clean
+// unmounts those that an interrupted run left below its folder. A mount in another namespace
+// disappears with the folder that it is on (since Linux 3.18).
 //
-// Nil has none.
+// A nil *tmpfses has no mounts.
 type tmpfses struct {
 	dir    string   // the session's; each pod has a folder in it
 	source string   // has the run's id, for the list of mounts
@@ -33,10 +34,12 @@ type tmpfses struct {
 	space  *os.File // the engine's mount namespace
 }
 
-// emptyDirs is the last but one element of a kubelet's emptyDir path, by which Kata knows it.
+// emptyDirs is the last but one element of a kubelet's emptyDir path. Kata recognises an
+// emptyDir by it.
 const emptyDirs = "kubernetes.io~empty-dir"
 
-// openTmpfses mounts one as a trial. It returns nil if the workload has no tmpfs.
+// openTmpfses prepares the tmpfs mounts of a session and mounts one as a trial. It returns nil
+// if the workload has no tmpfs.
 func openTmpfses(env subject.Env, socket string) (*tmpfses, error) {
 	if env.Workload.Tmpfs == 0 {
 		return nil, nil

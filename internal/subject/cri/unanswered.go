@@ -21,8 +21,9 @@ const isuladHides = 8 * time.Second
 // CallsHiddenFor implements engine.CallHider.
 func (d *driver) CallsHiddenFor() time.Duration { return d.facts.hides }
 
-// unanswered returns what an engine made for abandoned calls, or is still making, and CRI does
-// not list: ids by lane names. It queries the engine only after an abandoned call.
+// unanswered returns the ids, by lane name, of pods and containers that an engine made or is
+// still making for abandoned calls and that CRI does not list. It queries the engine only after
+// an abandoned call.
 func (d *driver) unanswered(ctx context.Context) (map[string][]string, error) {
 	abandoned := d.held == nil || d.command != nil
 	for _, h := range d.held {
@@ -44,8 +45,8 @@ func (d *driver) unanswered(ctx context.Context) (map[string][]string, error) {
 	return containerd.PodsOf(ctx, c, d.env.RunID)
 }
 
-// isulaPods reads isulad's own list. It calls a CRI container k8s_NAME_POD_NAMESPACE_UID_ATTEMPT,
-// and a pod's own container k8s_POD_….
+// isulaPods reads isulad's own list of containers. isulad names a CRI container
+// k8s_NAME_POD_NAMESPACE_UID_ATTEMPT, and a pod's own container k8s_POD_….
 func (d *driver) isulaPods(ctx context.Context) (map[string][]string, error) {
 	list, err := d.isula(ctx, "ps", "-a", "--format", "{{.Names}}")
 	if err != nil {
@@ -74,8 +75,8 @@ func (t *Target) isula(ctx context.Context, verb string, rest ...string) (string
 	return t.run(ctx, "isula", slices.Concat([]string{verb, "-H", "unix://" + t.socket}, rest)...)
 }
 
-// removeUnanswered removes what only isulad's own list has: as a pod, which releases its network,
-// and if CRI does not know it as one, as a container.
+// removeUnanswered removes pods that only isulad's own list has. It removes each through CRI as
+// a pod, which releases its network, and then as a container, in case CRI does not know the pod.
 func (d *driver) removeUnanswered(ctx context.Context, names []string) error {
 	if d.engineName != isuladEngine {
 		return nil // other engines remove it themselves, or list it later
