@@ -33,7 +33,7 @@ func emulated(rec *record.Record) string {
 	return "EMULATED VM, no KVM: " + strings.Join(slow, ", ")
 }
 
-// Identity identifies the run in one line, for pages that show little more than the answer.
+// Identity identifies the run in one line: its experiment, rounds, machine, run ID and outcome.
 func Identity(rec *record.Record, rounds int) string {
 	env := &rec.Header.Environment
 	return Dotted(emulated(rec), Known(rec.Header.Experiment), Amount(rounds, "round"), "Linux "+Known(env.Kernel), Amount(env.CPUs, "CPU"), "run "+Known(rec.Header.RunID), Outcome(rec))
