@@ -57,7 +57,7 @@ func (c *collector) look() (*View, error) {
 
 // A description (attach points, pins, holders and memory) needs a walk over all
 // processes. These constants limit how often descriptions are refreshed, and the share of
-// the time that this takes: at most 1/describeShare.
+// the time that this takes: at most 1/describeShare, or 1/changedShare.
 const (
 	describeEvery = 10 * time.Second
 	describeShare = 1000
