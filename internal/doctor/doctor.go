@@ -98,8 +98,8 @@ type subject struct {
 	config          map[string]string // of the kernel; see builtWithout
 }
 
-// elevate returns the command that gives tare more privileges. For root there is no such
-// command, because the parent of this process withheld the privileges.
+// elevate returns the command that gives tare more privileges. It returns "" for root, because
+// then the parent of this process withheld the privileges.
 func (s *subject) elevate() string {
 	if s.uid != 0 {
 		return "sudo tare doctor"

@@ -56,7 +56,7 @@ func until(t *testing.T, person *os.File, text string) string {
 }
 
 // sheet returns a view that shows whether it has the size of the test, and the number of
-// readings. It sends pressed keys to told. The texts for successive numbers have no
+// readings. It sends pressed keys to `told`. The texts for successive numbers have no
 // letter in common, because unchanged text is not redrawn. The key q quits, p panics and
 // n requests a reading.
 func sheet(told chan<- string, read func(context.Context) (int, error)) *Watch[int] {

@@ -40,7 +40,7 @@ var kubeletName = regexp.MustCompile(`^k8s_[^_]+_([^_]+)_([^_]+)_[^_]+_\d+$`)
 
 // engineName returns the engine's name of a sandbox: NAMESPACE/POD, or a container's name, from
 // the arguments of conmon or from the bundle, in which a shim runs. It returns "" if unknown.
-// A process in a pid namespace of its own is no engine's: a container can start a program with
+// A process in a pid namespace of its own does not belong to an engine: a container can start a program with
 // the name of a shim.
 func (c *collector) engineName(b *box) string {
 	for _, m := range b.members {

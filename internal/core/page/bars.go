@@ -46,7 +46,7 @@ const (
 	mostBar  = 40
 )
 
-// barred returns the table with a column of bars after each column that has a Beside. The bars
+// barred returns the table with a column of bars after each column that has a `Beside`. The bars
 // fill the width that is left.
 func (t *Table) barred(columns int) *Table {
 	n := 0

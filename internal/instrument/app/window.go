@@ -35,7 +35,7 @@ type Window struct {
 	CPUPartly bool             `json:"cpu_partly,omitempty"`          // the usage of some role is unknown and not in Seen
 	BesideCPU *int64           `json:"beside_cpu,omitempty" is:"cpu"` // CPU time of the neighbour's sandbox, ns; nil: unknown
 	Seen      *record.Observed `json:"seen,omitempty"`                // state of the node; CPU by role is of the workload's sandbox and its target
-	// Own is the pressure of the workload's cgroups, and Beside that of the neighbour's
+	// Own is the pressure of the workload's cgroups, and `Beside` that of the neighbour's
 	// cgroups. If one is unknown, Unpressed or UnpressedBeside has the reason.
 	Own             *Pressure       `json:"own,omitempty"`
 	Beside          *Pressure       `json:"beside,omitempty"`

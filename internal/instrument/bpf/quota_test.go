@@ -58,7 +58,7 @@ func quotaOf(limit float64, rounds ...[]held) *weighing {
 	return w
 }
 
-// The programs of the points in shared are charged to the limit of 1 CPU. Those in beside
+// The programs of the points in shared are charged to the limit of 1 CPU. Those in `beside`
 // are not.
 var (
 	shared = []held{{usage: 0.6, ticks: 0.6, bpf: 0.01}, {heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 0.9}}

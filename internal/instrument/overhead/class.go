@@ -69,8 +69,8 @@ func (j *judging) openIn(target, phase string) (out open) {
 }
 
 // overrules reports whether o takes precedence over another round of the same phase. A
-// round whose residual exceeds its uncertainty precedes one whose residual does not. Of
-// several such rounds, the largest upper bound counts. Among the other rounds, the
+// round whose residual exceeds its uncertainty precedes one whose residual does not. If
+// there are several, the largest upper bound counts. Among the other rounds, the
 // smallest upper bound counts, because it limits what all of them have in common.
 func (o open) overrules(other open) bool {
 	beyond := o.residual > o.uncertainty

@@ -19,7 +19,7 @@ const maxSaid = 8 << 10
 //
 // It is a pipe whose writing end is also readable, so the pipe always has a reader. Processes
 // that the command leaves running therefore get no SIGPIPE when tare stops reading or ends. Once
-// the command has ended, the pipe does not block ([letGo]). When nobody reads it, it accepts 64
+// the command has ended, the pipe does not block ([letGo]). Without a reader it accepts 64
 // KiB and refuses the rest, so writers are neither killed nor blocked. The alternatives are
 // worse: a file would grow unseen; RLIMIT_FSIZE would limit all files of the command; a sealed
 // memfd would refuse output of the command itself.

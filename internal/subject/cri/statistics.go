@@ -23,8 +23,8 @@ const (
 // 1.7, CRI-O 1.23), ListPodSandboxStats. Memory is the working set, usage without
 // inactive_file, as both commands show it.
 //
-// With a stats_collection_period CRI-O's figures may be that many seconds old. The default is no
-// period: then, and with containerd, the cgroups are read for each reply. With the cgroupfs
+// With a stats_collection_period CRI-O's figures may be that many seconds old. There is no period by
+// default. Then, and with containerd, the cgroups are read for each reply. With the cgroupfs
 // driver CRI-O (1.34, internal/config/cgmgr) mistakes a pod's cgroup for a systemd slice, logs
 // an error and reports no pods. With the systemd driver the pods are in system.slice (see
 // cgroupParent), whose figures are not the pods' own.

@@ -307,7 +307,7 @@ func TestContainerLedger(t *testing.T) {
 			other := process(77, 1, record.RoleWorkload, "/d", 0, 20*mib, 0)
 			e.Processes[1].PSSShmem, e.Processes = 20*mib, append(e.Processes, other)
 		}, says{"workload shmem": 40 * mib}},
-		// Of the additional 9 MiB, 5 MiB may be the shim's, charged to the same cgroup.
+		// 5 of the additional 9 MiB may be the shim's, which is charged to the same cgroup.
 		{"charged memory without a process has its row", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 9 * mib }, says{"unseen anon": 4 * mib, "unseen rules": 1}},
 		{"little charged memory without a process is the kernel's delay", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 6 * mib }, says{"unseen anon": nil}},
 		{"charged memory without a process may be of an exited process", func(_, _, e *record.Reading) {

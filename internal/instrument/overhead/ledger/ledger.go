@@ -24,7 +24,7 @@ import "github.com/tare-bench/tare/record"
 // kinds are not.
 type Memory struct {
 	Anon, Shmem, Kernel, Swap, Huge int64
-	Cache                           int64 // page cache. Of a process: PSS of mapped file pages. In the row RoleCache: charged, but not mapped by the target
+	Cache                           int64 // page cache. In rows of processes: PSS of mapped file pages. In the row RoleCache: charged, but not mapped by the target
 }
 
 // Sum returns the memory that is not reclaimable: Anon + Shmem + Kernel + Huge.
