@@ -50,11 +50,7 @@ func (s *shown) watch(c *collector) *live.Watch[*View] {
 
 // press handles a key.
 func (s *screen) press(k tea.Key) (next time.Duration, ended bool) {
-	name := k.Keystroke()
-	if k.Text != "" && k.Text != " " { // "G" instead of the name of the key
-		name = k.Text
-	}
-	switch name {
+	switch live.KeyName(k) {
 	case "q", "esc", "ctrl+c":
 		return -1, true
 	case "<", "left":

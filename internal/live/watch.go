@@ -45,6 +45,14 @@ func (w *Watch[V]) Run(ctx context.Context, out io.Writer) error {
 	return l.err
 }
 
+// KeyName returns the text of a key, such as "G", or its name in bubbletea, such as "pgup".
+func KeyName(k tea.Key) string {
+	if k.Text != "" && k.Text != " " {
+		return k.Text
+	}
+	return k.Keystroke()
+}
+
 // loop is a watch as a bubbletea model.
 type loop[V any] struct {
 	*Watch[V]

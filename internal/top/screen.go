@@ -151,10 +151,7 @@ func by(order Sort) func(*screen) { return func(s *screen) { s.order(order) } }
 
 // press handles a key.
 func (s *screen) press(k tea.Key) (next time.Duration, ended bool) {
-	name := k.Keystroke()
-	if k.Text != "" && k.Text != " " { // "G" instead of the name of the key
-		name = k.Text
-	}
+	name := live.KeyName(k)
 	s.next = -1
 	what := keys[name]
 	switch {
