@@ -152,7 +152,7 @@ func (s *app) newRecord(path string, write func(w *record.Writer, at string) err
 		defer os.RemoveAll(dir)
 		at = filepath.Join(dir, filepath.Base(path))
 	}
-	w, err := s.create(at)
+	w, err := s.lines().Create(at)
 	if err != nil {
 		return err
 	}

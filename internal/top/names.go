@@ -1,7 +1,6 @@
 package top
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,7 +25,10 @@ const (
 func (c *collector) nameSandboxes() {
 	names := map[string]string{}
 	for _, b := range c.boxes {
-		name := cmp.Or(c.names[b.key], c.engineName(b))
+		name := c.names[b.key]
+		if name == "" {
+			name = c.engineName(b)
+		}
 		if name != "" {
 			names[b.key], b.Name = name, name[:min(len(name), longestName)]
 		}
@@ -40,8 +42,8 @@ var kubeletName = regexp.MustCompile(`^k8s_[^_]+_([^_]+)_([^_]+)_[^_]+_\d+$`)
 
 // engineName returns the engine's name of a sandbox: NAMESPACE/POD, or a container's name, from
 // the arguments of conmon or from the bundle, in which a shim runs. It returns "" if unknown.
-// A process in a pid namespace of its own does not belong to an engine: a container can start a program with
-// the name of a shim.
+// A process in a pid namespace of its own does not belong to an engine: a container can start
+// a program with the name of a shim.
 func (c *collector) engineName(b *box) string {
 	for _, m := range b.members {
 		if len(m.NSpid) > 1 {
