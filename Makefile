@@ -89,11 +89,14 @@ test-beside: ## tests of TIER next to busy loops, disk writers and BPF programs;
 PROOFS = $(shell grep -rl --include='*_test.go' '^//go:build prove$$' internal record)
 
 prove: ## tests that need a quiet machine: ratios, tight bounds, thousands of simulated runs; takes minutes
-	TARE_REQUIRE=all $(GOTESTSUM) --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
+	TARE_REQUIRE=all $(GOTESTSUM) --format testname -- -tags prove,$(TAGS) -p 1 -count=1 -timeout=60m $(TESTARGS) \
 	-run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $(PROOFS) | cut -c6- | paste -sd '|'))$$" $(sort $(addprefix ./,$(dir $(PROOFS))))
 
-torture: ## release tests: kills, faulty runtimes, malicious records and daemons; takes up to an hour
-	TARE_REQUIRE=all $(GO) test -tags torture -run '^TestTorture$$' -count=1 -timeout=120m -v ./internal/cli | grep -v '^ *=== '
+GUARANTEES = $(shell grep -oh 'Test[A-Z][A-Za-z0-9]*' SECURITY.md | sort -u | paste -sd '|')
+
+torture: ## release tests: SECURITY.md's guarantees, kills, faulty runtimes and daemons; takes an hour
+	TARE_REQUIRE=all $(GOTESTSUM) --format testname --format-hide-empty-pkg -- -tags torture,$(TAGS) -p 1 -count=1 -timeout=120m $(TESTARGS) \
+	-run '^(TestTorture|$(GUARANTEES))$$' ./internal/... ./record
 
 PROSE = README.md CONTRIBUTING.md SECURITY.md docs/*.md $$(find cmd internal published record -name '*.go' -not -path '*/testdata/*')
 

@@ -33,30 +33,10 @@ func TestTorture(t *testing.T) {
 	t.Run("daemons", daemonsThatDoNotAnswer)
 	t.Run("bare", func(t *testing.T) { endings(t, bare(), nil) })
 	if torturing {
-		for name, test := range hands() {
-			t.Run(name, test)
-		}
 		t.Run("engines", func(t *testing.T) {
 			m := withEngines(t)
 			endings(t, m.behind(), &m)
 		})
-	}
-}
-
-// hands lists tests of interference by other users and programs, of full disks and of
-// umasks. make test runs them separately.
-func hands() map[string]func(*testing.T) {
-	return map[string]func(*testing.T){
-		"folders of another user":          TestFoldersBelowAFolderOfAnotherUserAreRefused,
-		"concurrently created file":        TestConcurrentlyCreatedFileIsKept,
-		"output over existing files":       TestOutputKeepsForeignFiles,
-		"killed join and redact":           TestKilledJoinOrRedactLeavesNoOutputFile,
-		"a label during a run":             TestLabelDuringRunIsRefused,
-		"a label on a full disk":           TestLabelOnFullDiskLeavesRecordUnchanged,
-		"a run on a full disk":             TestFullDiskEndsTheRunAndKeepsResults,
-		"a document on a full disk":        TestDocumentOnFullDiskLeavesNothing,
-		"an image with a user and a umask": TestImageWithUserRunsUnderAnyUmask,
-		"a token of another user":          TestTokenFileOfAnotherUserIsRefused,
 	}
 }
 
