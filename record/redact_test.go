@@ -141,7 +141,7 @@ func TestLastLabelAfterTheEndCounts(t *testing.T) {
 			must.OK(t, w.Write(line))
 			check.Error(t, standard().AddLabels(path, []Label{{Key: "commit", Value: "0"}}), "a run still writes this record; label it when")
 		}
-		// As if a process were starting.
+		// Hold a copy of the descriptor, as a process does that is being started.
 		held := must.Get(syscall.Dup(int(w.file.Fd())))(t)
 		must.OK(t, w.Close())
 		defer syscall.Close(held)
@@ -171,7 +171,7 @@ func TestJoinedRecordsAreReadSeparately(t *testing.T) {
 	}
 	for _, out := range []string{"/j.jsonl", "/j.jsonl.zst"} {
 		w := must.Get(Create(dir + out))(t)
-		for _, name := range []string{"whole", "cut", "bare", "late", "long"} { // bare lacks nothing but the last newline
+		for _, name := range []string{"whole", "cut", "bare", "late", "long"} { // bare lacks only its last newline
 			if broken, err := w.Join(dir + "/" + name); err != nil || broken != (name == "cut" || name == "long") {
 				t.Fatalf("%s: broken %v, %v", name, broken, err)
 			}

@@ -43,7 +43,7 @@ func (c *Cargo) derive(ctx context.Context, img v1.Image, w *setting.Workload) e
 	if err != nil {
 		return err
 	}
-	own := w.Image == "" // it has the probe
+	own := w.Image == "" // tare's own image, which has the probe
 	if seen.probe && !own {
 		return fmt.Errorf("it already has a file %s, where tare puts its probe", probe.Name)
 	}

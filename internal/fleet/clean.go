@@ -73,7 +73,7 @@ type Leftover struct {
 	Objects []string // as kind/name
 	Leased  bool     // a Lease shows that the run is dead; else its state is unknown
 	client  *kube.Client
-	remove  []func(context.Context) error // that of the Lease is the last
+	remove  []func(context.Context) error // the Lease comes last
 }
 
 // Leftovers finds the remaining objects of dead runs in a namespace: Jobs, pods, ConfigMaps and

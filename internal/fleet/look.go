@@ -148,7 +148,7 @@ func (f *Fleet) judge(s sight) outlook {
 // unmade interprets a sight without a pod.
 func (f *Fleet) unmade(s sight) outlook {
 	if s.job == nil {
-		return outlook{why: "its Job was deleted", within: f.patience} // or a restarted API server has not read it yet
+		return outlook{why: "its Job was deleted", within: f.patience} // a restarted API server may not have read it yet
 	}
 	if why := failure(s.job); why != "" {
 		return outlook{why: why}

@@ -14,9 +14,9 @@ import (
 
 // Reachable is a session whose containers can be polled from outside.
 type Reachable interface {
-	// Reach returns where the container on a lane can be reached, as far as it is known: partly
-	// when the operation is prepared, fully when it is done. It makes no calls, and any
-	// goroutine may call it at any time.
+	// Reach returns where the container on a lane can be reached. It is partly known when the
+	// operation is prepared, and fully when it is done. Reach makes no calls, and any goroutine
+	// may call it at any time.
 	Reach(lane int) Reached
 	// Ended returns how the first process on a lane ended.
 	Ended(ctx context.Context, lane int) Ended
@@ -24,8 +24,8 @@ type Reachable interface {
 
 // Reached is where a container can be reached from this machine.
 type Reached struct {
-	// Pid is a process in the container's namespaces, 0 if unknown yet. Host means that the
-	// container has none: its ports and files are the machine's.
+	// Pid is a process in the container's namespaces, 0 if not known yet. Host means that the
+	// container has no namespaces of its own: its ports and files are the machine's.
 	Pid  int
 	Host bool
 	// Own reports whether a process is the container's. It verifies a pid from a runtime or an
@@ -38,13 +38,14 @@ type Reached struct {
 	// reached, such as the engine; 0 for tare's network.
 	Address string
 	Near    int
-	// Sharing is a process that shares the container's network, for an unknown Pid: the engine,
-	// for pods in the host's network. 0 for none.
+	// Sharing is a process that shares the container's network, for use if Pid is unknown; 0
+	// for none. For pods in the host's network it is the engine.
 	Sharing int
 	// Log is the file of its output; "" for none. Plain means that it has no engine's format.
 	Log   string
 	Plain bool
-	// Why is why it cannot be reached over the network, with advice; "" if it can.
+	// Why is the reason why the container cannot be reached over the network, with advice; ""
+	// if it can.
 	Why string
 }
 
@@ -110,8 +111,8 @@ func As[T any](s Session) (more T, ok bool) {
 	return more, false
 }
 
-// Asked returns the URL of the workload on a lane, for a plan's URL without a host, and the
-// network namespace in which it is valid, see [Reached.Network].
+// Asked returns the URL of the workload on a lane. plan is a URL without a host. It also
+// returns the network namespace in which the URL is valid, see [Reached.Network].
 func Asked(s Session, lane int, plan string) (address string, namespace *os.File, err error) {
 	u, err := url.Parse(plan)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package subject defines what can be weighed: the host, the floor, a bare OCI runtime, a
+// Package subject defines what can be measured: the host, the floor, a bare OCI runtime, a
 // runtime behind an engine.
 //
 // A target prepares its operations and checks that they took effect. It knows nothing of
@@ -58,7 +58,7 @@ const CPUPeriod = setting.CPUPeriod
 // DefaultLimits are the limits by default.
 var DefaultLimits = setting.DefaultLimits
 
-// Target is something that can be weighed.
+// Target is something that can be measured.
 type Target interface {
 	// Info describes the target. It is complete before Open.
 	Info() record.Target
@@ -106,7 +106,7 @@ type Batch interface {
 // ErrUnsupported is wrapped by errors for what the machine or the target cannot do.
 var ErrUnsupported = errors.New("unsupported")
 
-// Unavailable is the error of a target that cannot be weighed.
+// Unavailable is the error of a target that cannot be measured.
 type Unavailable struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
@@ -122,8 +122,8 @@ func (u *Unavailable) Error() string {
 
 // Metered is a batch that knows the cost of measuring.
 type Metered interface {
-	// OwnCPU returns the CPU time (ns) of tare's processes from the release to the end of the
-	// last lane, without that of the operations where it can be separated.
+	// OwnCPU returns the CPU time (ns) of tare's processes from the release to the end of the last
+	// lane. It excludes the CPU time of the operations if that can be separated.
 	OwnCPU() int64
 }
 
@@ -137,7 +137,7 @@ type Hooks interface {
 // HelperProcesses is a session whose target has processes that serve one or more containers:
 // daemons, shims, monitors, a VMM. They are metered around every batch.
 type HelperProcesses interface {
-	// Processes returns the current ones. It is called while nothing is released.
+	// Processes returns the current helper processes. It is called while no operation runs.
 	Processes(ctx context.Context) []Process
 }
 

@@ -79,7 +79,7 @@ func (w *Workload) Signal() unix.Signal {
 
 // Refuser is a target that does not support every user's program.
 type Refuser interface {
-	// Refuses returns why it cannot be weighed with w; nil if it can.
+	// Refuses returns why it cannot be measured with w; nil if it can.
 	Refuses(w *setting.Workload) *Unavailable
 }
 

@@ -389,7 +389,7 @@ func (m *measured) like(o *overNodes) (kinds stat.Kinds) {
 	return kinds
 }
 
-// few returns the maximum number of nodes that may share a distinguishing fact.
+// few returns how many nodes may share a fact that still counts as unusual.
 func (m *measured) few() int { return max(1, len(m.names)/10) }
 
 // unlike returns the circumstances, findings and failures of a node that at most m.few() nodes

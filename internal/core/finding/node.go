@@ -60,8 +60,9 @@ type Rounds struct {
 	Shares []float64
 }
 
-// Above adds a finding if the shares exceed a bound in one of three ways: in the median, by a
-// factor of four in one round, or in a tenth of the rounds and at least two.
+// Above adds a finding if the shares exceed a bound. They do so in one of three ways: the
+// median exceeds it, one round exceeds it by a factor of four, or a tenth of the rounds and at
+// least two exceed it.
 func (l *List) Above(code string, of Rounds, bound float64, what, advice string) {
 	n, above := len(of.Shares), 0
 	for _, v := range of.Shares {

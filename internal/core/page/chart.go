@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// WithRounds ends the caption of a chart of medians.
+// WithRounds is the end of the caption of a chart of medians.
 const WithRounds = ": medians with their 95 % intervals, every round as a dot."
 
 // Add appends an estimate. In a chart of intervals it also appends every round. It skips

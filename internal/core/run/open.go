@@ -41,7 +41,7 @@ func (r *Run[S]) OpenEach(ctx context.Context, open Opener[S], not func(name str
 			return nil
 		}
 		err := r.openOne(ctx, i, open)
-		if err == nil || ctx.Err() != nil { // or interrupted
+		if err == nil || ctx.Err() != nil { // an interruption is not a failure to open
 			continue
 		}
 		if err := not(r.Record.Targets[i].Name, err); err != nil {

@@ -77,8 +77,8 @@ var uniformDip = []struct {
 	{100, 0.0591}, {200, 0.0427}, {500, 0.0275}, {2000, 0.0140}, {10000, 0.0063},
 }
 
-// perDecade is the largest rise of the quantile of √n·dip if the tail shrinks to a tenth:
-// simulations of 10 to 200 values gave 0.05 to 0.095, down to a tail of 0.00003.
+// perDecade is the largest rise of the quantile of √n·dip when the tail probability shrinks
+// to a tenth. Simulations of 10 to 200 values gave 0.05 to 0.095, down to a tail of 0.00003.
 const perDecade = 0.095
 
 // criticalDip interpolates √n·dip, which tends to a constant, as diptest does.

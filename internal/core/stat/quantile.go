@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Quantile returns the smallest value that is not exceeded by at least the share q (0 to 1) of
-// the sorted values. This is the nearest rank, definition 1 of Hyndman and Fan, Sample Quantiles
-// in Statistical Packages, The American Statistician 50 (1996) 361–365. It does not interpolate,
-// so a p99 is a measured value. The exception is q = 0.5: it returns the median of [Summary],
-// which averages the two middle values of an even number.
+// Quantile returns the smallest value that at least the share q (0 to 1) of the sorted values do
+// not exceed. This is the nearest rank, definition 1 of Hyndman and Fan, Sample Quantiles in
+// Statistical Packages, The American Statistician 50 (1996) 361–365. It does not interpolate, so
+// a p99 is a measured value. The exception is q = 0.5: it returns the median of [Summary], which
+// averages the two middle values of an even number.
 //
 // The values must be finite and ascending. It is NaN without values and for a NaN q.
 func Quantile(sorted []float64, q float64) float64 {

@@ -30,7 +30,7 @@ const Alpha = 0.05
 const StopConfidence = 0.99
 
 // worthSaying is the smallest relative shift that [SteadinessOf] and [Bimodal] report. With
-// enough rounds, a shift of a thousandth is significant on any machine.
+// enough rounds even a shift of a thousandth would be significant.
 const worthSaying = 0.05
 
 // findingAlpha is the level of [SteadinessOf] and [Bimodal] for all rows tested together.

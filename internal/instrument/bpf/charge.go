@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The thresholds for a charge to prove that it includes programs.
+// Thresholds above which the charge of a cgroup proves that it includes the programs' time.
 const (
 	quotaMostly = 2.0  // minimum ratio of the charge to the clients' own work
 	quotaHeld   = 0.10 // minimum share of periods with exhausted quota

@@ -89,7 +89,7 @@ func (j *judging) rowsThat(words func(r *Row, where string) string) (all []strin
 	return all
 }
 
-// when returns the formatted text if is is true, else "".
+// when returns the formatted text if the condition holds, else "".
 func when(is bool, format string, of ...any) string {
 	if !is {
 		return ""
@@ -213,7 +213,7 @@ func (j *judging) misbooked(add adding) {
 	for i := range j.b.Quota.Steps {
 		switch f, less := j.b.Quota.Steps[i].misbooked(j.b.Plan.CPUs); {
 		case f == nil:
-		case less && j.b.Quota.Verdict == QuotaBeside: // they are not charged to it at all
+		case less && j.b.Quota.Verdict == QuotaBeside: // expected: the programs are not charged to the cgroup at all
 		case less:
 			below = append(below, fmt.Sprintf("%sthe programs ran for %s, and the cgroup was charged %s", with(f), cpus(f.own), cpus(f.usage)))
 		default:

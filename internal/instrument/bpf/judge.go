@@ -49,8 +49,8 @@ type measured struct {
 	cool       *record.Point
 }
 
-// apart returns a with the fields cleared that do not identify a point. Statistics pair
-// two points; address and seconds may differ between phases.
+// apart returns a copy of a without the fields that may differ within a point: with and
+// without statistics, the address and the seconds.
 func apart(a record.Asked) record.Asked {
 	a.Statistics, a.URL, a.Seconds = false, "", 0
 	return a

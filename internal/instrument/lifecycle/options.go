@@ -36,8 +36,8 @@ type Options struct {
 	figure.Comparing
 }
 
-// mostComparisons is the number of comparisons in a table for which the default rounds
-// suffice, each on its own: 21 targets in 5 operations.
+// mostComparisons is the largest number of comparisons in a table for which the default
+// number of rounds is enough to show each difference: 21 targets in 5 operations.
 const mostComparisons = 100
 
 // Defaults returns the default options.

@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// engineFlags are the flags for access to engines. Unset flags default to the behavior of the engines'
-// own command lines.
+// engineFlags are the flags for reaching engines. Unset flags default to the behavior of the
+// engines' own command lines.
 type engineFlags struct {
 	settings  []string // of ofOne
 	network   string
@@ -119,7 +119,7 @@ func (w *Whom) criEndpoint(ctx context.Context, s string) (name, address string,
 	return name, s, nil
 }
 
-// Reach declares the access to engines for commands that measure nothing.
+// Reach declares the settings for reaching engines, for commands that measure nothing.
 type Reach struct{ Whom }
 
 // Declare declares the engine flags.

@@ -72,8 +72,9 @@ func CheckLoad(s string) error {
 	return nil
 }
 
-// LoadCommand splits the command of exec:/PROGRAM ARG… as a shell would split quoted words, without
-// using a shell. is reports whether the load is a command. words is nil if a quote is not closed.
+// LoadCommand splits the command of exec:/PROGRAM ARG… into words. Words may be quoted as for a
+// shell, but no shell runs. is reports whether the load is a command. words is nil if a quote is
+// not closed.
 func LoadCommand(s string) (words []string, is bool) {
 	rest, is := strings.CutPrefix(s, loadExec)
 	if !is {

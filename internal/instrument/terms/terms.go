@@ -91,7 +91,7 @@ const (
 	MissingSkip Missing = "skip" // measure the others and report the missing target
 )
 
-// Whom selects the targets and the access to them.
+// Whom selects the targets, and the settings for reaching their engines.
 type Whom struct {
 	Targets []string // names, or name=path for a runtime; empty: all that are found
 	Missing Missing  // empty: MissingFail
@@ -176,9 +176,9 @@ func (w *Whom) CheckWhom() (all option.FieldErrors, names []string) {
 	return append(all, w.Engines.check()...), names
 }
 
-// Engines has the access to engines, by the name of an engine ("docker",
-// "cri+containerd") or a target ("docker/runc"). Settings of a target take precedence
-// over those of its engine.
+// Engines holds the settings for reaching and driving engines, keyed by the name of an
+// engine ("docker", "cri+containerd") or a target ("docker/runc"). Settings of a target
+// take precedence over those of its engine.
 type Engines map[string]setting.Engine
 
 // Of returns the settings for a target.

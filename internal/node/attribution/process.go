@@ -64,7 +64,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 	} else {
 		out.CPU = int64(st.Ticks) * procs.Tick
 	}
-	if out.Ended = st.Ended(); m.Kernel || out.Ended { // they have no memory
+	if out.Ended = st.Ended(); m.Kernel || out.Ended { // kernel threads and zombies have no memory
 		out.Read = true
 		return nil
 	}

@@ -68,7 +68,7 @@ func (at *attachments) walkNamespaces() (problems []string) {
 		seen[st.Ino] = true
 		ns, err := netns.GetFromPath(place)
 		if err != nil {
-			continue // it was removed
+			continue // the namespace was removed
 		}
 		more, err := at.walkNamespace(ns, fmt.Sprintf(" of network namespace %d", st.Ino), until)
 		_ = ns.Close()

@@ -41,7 +41,7 @@ func (m *Meter) listMaps(l *Listing) error {
 	})
 }
 
-// there reports whether a map still exists.
+// there reports whether the map still exists in the kernel.
 func (m *Meter) there(id uint32) bool {
 	next, err := m.scratch.nextID(unix.BPF_MAP_GET_NEXT_ID, id-1)
 	return err == nil && next == id

@@ -9,9 +9,9 @@ import (
 )
 
 // PIDsLeft returns how many more processes and threads the pids controller allows in the
-// given groups. limit is the limit of the groups or their ancestors that leaves least, and
-// file is where it is set. ok is false without a limit. hs may be a container's view of the
-// hierarchies.
+// given groups. The groups and their ancestors can have limits. The one that leaves the
+// fewest counts: limit is its value, and file is where it is set. ok is false without a
+// limit. hs may be a container's view of the hierarchies.
 func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit int64, file string, ok bool) {
 	files := [2]string{"pids.max", "pids.current"}
 	return leftOf(root, hs, in, "pids", map[int][2]string{1: files, 2: files})
@@ -23,9 +23,9 @@ func MemoryLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limi
 	return leftOf(root, hs, in, "memory", map[int][2]string{1: {"memory.limit_in_bytes", "memory.usage_in_bytes"}, 2: {"memory.max", "memory.current"}})
 }
 
-// leftOf reads limit and usage of a group and its ancestors, and returns the limit that
-// leaves least. files maps the cgroup version to the files of limit and usage. In a
-// container the mount is the container's group, which may have a limit. The root of a
+// leftOf reads limit and usage of a group and its ancestors, and returns the limit with the
+// smallest rest. files maps the cgroup version to the names of the files of limit and usage.
+// In a container the mount is the container's group, which may have a limit. The root of a
 // hierarchy has none.
 func leftOf(root machine.Root, hs []Hierarchy, in *procs.Groups, controller string, files map[int][2]string) (left, limit int64, file string, ok bool) {
 	h, group := find(hs, in, controller)
@@ -63,11 +63,11 @@ func pageCache(root machine.Root, dir string, version int) (bytes int64) {
 	return bytes
 }
 
-// PIDsRefused returns how often the kernel refused to create a process or thread. own counts
-// the given group, and above its parent, such as a pod's group. limit is that of the group,
-// or else of the parent. Without a limit all results are 0. Before Linux 6.11 the kernel
-// counts a refusal in the group that tried. Since then it counts in the group with the
-// limit, including the refusals of other children.
+// PIDsRefused returns how often the kernel refused to create a process or thread. own is the
+// count of the given group, above that of its parent, such as a pod's group. limit is the
+// limit of the group, or else of the parent. Without a limit all results are 0. Before Linux
+// 6.11 the kernel counts a refusal in the group that tried. Since then it counts in the
+// group with the limit, including the refusals of other children.
 func PIDsRefused(root machine.Root, hs []Hierarchy, in *procs.Groups) (own, above, limit int64) {
 	h, group := find(hs, in, "pids")
 	for up, dir := range h.Upwards(group) {

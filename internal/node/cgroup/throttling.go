@@ -34,8 +34,9 @@ func (t *Throttling) Begin(pids []int) {
 	}
 }
 
-// End returns the cgroups of processes and their ancestors that were throttled since Begin
-// or since they were made. made reports whether a group was made after Begin.
+// End returns the cgroups that were throttled since Begin, or since they were made if that
+// was later. It covers the cgroups of processes and their ancestors. made reports whether a
+// group was made after Begin.
 func (t *Throttling) End(pids []int, made func(group string) bool) (held []record.Throttled) {
 	const most = 64 // maximum for one start in a record
 	now := t.read(pids)

@@ -107,8 +107,8 @@ func (d *Disks) unknown(stats []byte) []byte {
 	return nil
 }
 
-// isPartition reports whether a name is that of a partition of the disk: the name of the
-// disk and a number, with a "p" between them if the disk's name ends in a digit (sda1,
+// isPartition reports whether name is the name of a partition of disk. That is the name of
+// the disk and a number, with a "p" between them if the disk's name ends in a digit (sda1,
 // nvme0n1p1).
 func isPartition(name, disk []byte) bool {
 	number, ok := bytes.CutPrefix(name, disk)

@@ -170,8 +170,8 @@ func TestFastFindsNewDisks(t *testing.T) {
 	root := node1().make(t)
 	f := must.Get(OpenFast(root))(t)
 	defer f.Close()
-	// The name of another disk is a prefix of this name. This disk is still not a
-	// partition.
+	// The name sdaa begins with the name of another disk, but it is not a partition of that
+	// disk.
 	more := diskstats + " 65 0 sdaa 1 0 10 0 1 0 20 0 0 0 0\n 66 0 odd 1 0 10 0 1 0 20 0 0 0 0\n"
 	must.OK(t, errors.Join(os.MkdirAll(string(root)+"/sys/block/sdaa", 0o755), os.WriteFile(string(root)+"/proc/diskstats", []byte(more), 0)))
 	var got Tick

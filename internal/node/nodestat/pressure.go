@@ -68,8 +68,8 @@ func GroupPressure(root machine.Root, pid int) (cpu, memory, io int64, err error
 
 var errNoGroupPressure = errors.New("the kernel counts it in groups of cgroup v2 only, and the workload is in the root group")
 
-// since returns the shares, 0 to 1, of the elapsed ns in which some task waited. ok is false
-// if a counter went backwards or no time passed.
+// since returns the shares, 0 to 1, of the elapsed time (ns) in which some task waited. ok is
+// false if a counter went backwards or no time passed.
 func (p pressure) since(before pressure, elapsed int64) (shares [3]float64, ok bool) {
 	for i := range p {
 		if elapsed <= 0 || p[i] < before[i] {

@@ -22,7 +22,7 @@ func (d Dir) Descriptors(look func(fd string, target []byte) bool) (seen int, er
 		for _, fd := range names {
 			seen++
 			n, err := unix.Readlinkat(folder, fd, target[:])
-			if err == nil && !look(fd, target[:n]) { // else it was closed
+			if err == nil && !look(fd, target[:n]) { // on an error the descriptor was closed
 				return seen, nil
 			}
 		}

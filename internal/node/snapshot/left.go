@@ -61,7 +61,7 @@ func named(root machine.Root, h machine.Hierarchy, ids []string) []string {
 	seen := 0
 	_ = filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
-			return nil // it was removed during the walk
+			return nil // the group was removed during the walk
 		}
 		if seen++; seen > maxFolders {
 			return fs.SkipAll

@@ -22,7 +22,7 @@ import (
 // Kind is the kind of an event.
 type Kind uint8
 
-// What can happen.
+// The kinds of events.
 const (
 	Fork Kind = iota + 1 // a process, not a thread, was born
 	Exec                 // a process executed a program
@@ -210,8 +210,8 @@ func (t *Tracer) Lost() int64 {
 	return sum
 }
 
-// CPU returns the CPU time of tracing since Open: of the reading thread, and of the BPF
-// programs on all CPUs between their first and last reading of the clock. It does not
+// CPU returns the CPU time of tracing since Open. It includes the reading thread, and the
+// BPF programs on all CPUs between their first and last reading of the clock. It does not
 // include Open, Take and Close, nor the kernel's entry to and exit from a program, some tens
 // of ns each. The kernel's BPF statistics show twice as much, because they include that time
 // and their own cost.

@@ -36,8 +36,8 @@ func variable(e subject.Engine, name string) string {
 	return os.Getenv(name)
 }
 
-// find returns the address that the docker command would use: as given, DOCKER_HOST, the context,
-// the default.
+// find returns the address that the docker command would use: the given one, else DOCKER_HOST,
+// the context's, or the default.
 func find(e subject.Engine) (address, error) {
 	host, context := flags(e.Args)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// maxConnections is the number of idle connections that are kept: more than lanes in practice.
+// maxConnections is the number of idle connections to keep. In practice there are fewer lanes.
 const maxConnections = 512
 
 // connection is Docker's client on a transport that keeps one connection per lane.
@@ -113,7 +113,7 @@ func connect(a address) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Scheme and host as in the client's requests: the connection pool goes by them.
+	// Use the scheme and host of the client's requests: they are the key of the connection pool.
 	c.ping = &url.URL{Scheme: scheme, Host: at.Host, Path: strings.TrimSuffix(at.Path, "/") + "/_ping"}
 	return c, nil
 }

@@ -1,4 +1,4 @@
-// Package docker weighs runtimes under Docker: each runtime that a daemon has registered, through
+// Package docker measures runtimes under Docker: each runtime that a daemon has registered, through
 // the Engine API or the docker command.
 //
 // With the API each operation is one request of Docker's Go client; run is two. All lanes share one
@@ -69,8 +69,8 @@ type Target struct {
 	ulimits []*container.Ulimit // explicit limits; nil for the daemon's defaults
 }
 
-// New returns a runtime of a daemon as a target; "" is the daemon's default runtime. If it cannot be
-// weighed, the error is a *subject.Unavailable.
+// New returns a runtime of a daemon as a target; "" is the daemon's default runtime. If it cannot
+// be measured, the error is a *subject.Unavailable.
 func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
 	t := &Target{name: name, runtime: runtime, via: via, engine: e, network: cmp.Or(e.Network, subject.NetworkNone)}
 	if !slices.Contains([]string{subject.NetworkNone, subject.NetworkBridge, subject.NetworkHost}, t.network) {

@@ -92,8 +92,8 @@ func (d *driver) Output(ctx context.Context, containers []engine.State) (string,
 	return strings.Join(said, ""), err
 }
 
-// log returns up to 64 KiB of a container's output. If the log driver keeps nothing readable,
-// Docker answers 501, before 20.10 500 with that text.
+// log returns up to 64 KiB of a container's output. If the log driver keeps no readable log, Docker
+// answers 501; before 20.10 it answered 500 with the text that is compared here.
 func (d *driver) log(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -133,8 +133,8 @@ func (d *driver) list(ctx context.Context) (map[string]container.Summary, error)
 	return out, nil
 }
 
-// List implements engine.Driver. A container has the run's label and one of its names; others with
-// the same name are left alone.
+// List implements engine.Driver. It returns containers that have both the run's label and one of
+// the run's names.
 func (d *driver) List(ctx context.Context) ([]string, error) {
 	found, err := d.list(ctx)
 	return slices.Collect(maps.Keys(found)), err

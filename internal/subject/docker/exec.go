@@ -24,8 +24,9 @@ import (
 const execEnd = 5 * time.Second
 
 // Exec implements subject.Executor through the API, also if the docker command drives the
-// operations. The API cannot end a command. At the end of ctx tare kills its processes if they are
-// on this machine; else the command runs as long as its container, and the error says so.
+// operations. The API cannot end a command. At the end of ctx tare kills the command's processes
+// if they are on this machine. Otherwise the command runs as long as its container, and the error
+// says so.
 func (s *session) Exec(ctx context.Context, lane int, args []string) (subject.Executed, error) {
 	x := subject.Executed{Exit: -1}
 	c, err := s.Inside(lane, args)
@@ -54,7 +55,7 @@ func (s *session) exec(ctx context.Context, c engine.State, args []string, x *su
 	if err = s.plain(err); ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if err != nil { // it may be running
+	if err != nil { // the command may be running
 		return errors.Join(err, s.EndExec(c, func() bool { return s.hasEnded(context.WithoutCancel(ctx), made.ID) }))
 	}
 	e, err := s.execEnded(ctx, made.ID)

@@ -155,8 +155,8 @@ func (t *Target) notes() []string {
 	return notes
 }
 
-// logNote describes the effect of the daemon's log driver on the check that the workload ran, which
-// needs its line in the container's log.
+// logNote describes how the daemon's log driver affects the check that the workload ran. That check
+// needs the workload's line in the container's log.
 func logNote(info system.Info, api string) string {
 	without := "the first instruction has no stamp, and only the container's state shows that it runs"
 	switch d := info.LoggingDriver; {

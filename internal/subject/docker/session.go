@@ -32,7 +32,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		Closed: func(context.Context) error { t.http.CloseIdleConnections(); return nil },
 	}
 	if t.podman {
-		o.Monitored, o.Runtime = true, "" // it reports every runtime as "oci"
+		o.Monitored, o.Runtime = true, "" // Podman's service reports every runtime as "oci"
 	}
 	if t.command != nil {
 		o.Program = *t.command
@@ -106,7 +106,7 @@ func (d *driver) making(name string, place engine.Place) []string {
 	return append(append(line, engine.LimitFlags(d.env.Limits)...), place.Flags(place.Tmpfs...)...)
 }
 
-// call returns an operation as a function, through the API.
+// call returns a function that performs an operation through the API.
 func (d *driver) call(_ context.Context, op subject.Op, c engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
 	at := "/v" + d.ClientVersion() + "/containers"
 	start := func(ctx context.Context, id string) error {

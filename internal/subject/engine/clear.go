@@ -59,7 +59,7 @@ func (f *Flight) Clear(ctx context.Context, e Driver, names []string, mine func(
 			if err != nil {
 				return nil, err
 			}
-			if busy { // its containers are listed later
+			if busy { // containers of these processes are listed later
 				since = time.Time{}
 				break
 			}

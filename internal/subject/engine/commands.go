@@ -31,8 +31,8 @@ type Commands struct {
 	// Making returns the options for create and run.
 	Making  func(name string, place Place) []string
 	Inspect []string // the verb that prints containers in Docker's form
-	// Logs returns the output of containers that is in no file, for up to a hundred
-	// containers; nil if all output is in files.
+	// Logs returns the output of up to a hundred containers, as far as it is not in files.
+	// It is nil if all output is in files.
 	Logs    func(ctx context.Context, names []string) (string, error)
 	OfRun   []string // options of ps that select the run's containers
 	Removal []string // the verb that removes containers by force

@@ -63,13 +63,13 @@ func SocketAdvice(err error, missing, other string) string {
 	return other
 }
 
-// Unavailable returns the error of a target that cannot be weighed, with advice.
+// Unavailable returns the error of a target that cannot be measured, with advice.
 func Unavailable(name, advice, format string, arguments ...any) error {
 	return &subject.Unavailable{Name: name, Reason: fmt.Sprintf(format, arguments...), Advice: advice}
 }
 
-// Failed prefixes errors with the target's name, where they leave its package. It returns
-// nil if there are none.
+// Failed joins errors and prefixes them with the target's name, for callers in other packages. It
+// returns nil if there are none.
 func Failed(target, doing string, errs ...error) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("target %s: %s: %w", target, doing, err)

@@ -67,7 +67,7 @@ func (s *Session) EndExec(c State, ended func() bool) error {
 	killed := 0
 	for began, last := time.Now(), time.Now(); time.Since(began) < execEnd; time.Sleep(20 * time.Millisecond) {
 		if s.o.Guest {
-			// its processes are in a guest kernel
+			// A command's processes in a guest kernel cannot be killed from here.
 		} else if n := KillCommands(c.ID, c.Pid); n > 0 {
 			killed, last = killed+n, time.Now()
 		}

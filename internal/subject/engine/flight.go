@@ -55,9 +55,9 @@ func (f *Flight) add(ids ...string) {
 	}
 }
 
-// unique reports whether no unrelated program has the id among its arguments by chance: a
-// name of a run, or an engine's id (64 hexadecimal digits or a UUID). An id such as "1" would
-// match, and kill, foreign processes.
+// unique reports whether an id is so specific that no unrelated program has it among its
+// arguments by chance: a name of a run, or an engine's id (64 hexadecimal digits or a UUID).
+// An id such as "1" would match, and kill, foreign processes.
 func unique(id string) bool {
 	const shortest = 16
 	return strings.HasPrefix(id, "tare-") && strings.Count(id, "-") >= 2 || len(id) >= shortest
@@ -142,7 +142,7 @@ const (
 )
 
 // underWay reports whether processes are still running, after a short wait for their end. It
-// kills those that exceed the time limit; those that survive that are the error.
+// kills those that exceed the time limit. The error names processes that survive that.
 func (f *Flight) underWay(ctx context.Context) (bool, error) {
 	all := f.processes()
 	if len(all) == 0 {

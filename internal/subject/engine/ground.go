@@ -11,9 +11,9 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// Ground is the part of the machine that tare chooses for containers or pods: a cgroup each
-// below the run's own, so that they can be found when all other records are lost, and a log
-// file each. A nil Ground has neither.
+// Ground is the part of the machine that tare chooses for containers or pods: a cgroup and
+// a log file for each. The cgroups are below the run's own, so that they can be found when
+// all other records are lost. A nil Ground has neither.
 type Ground struct {
 	hs   []cgroup.Hierarchy
 	path string // the target's cgroup, from the root of the hierarchies; "" if the engine chooses cgroups

@@ -12,9 +12,9 @@ import (
 	"github.com/tare-bench/tare/internal/probe/image"
 )
 
-// imageAnswer bounds a question about an image, imagePatience its load, imageEnds the rest
-// of a load after the run was interrupted, and imageComes the search for the image of an
-// abandoned load.
+// Time limits. imageAnswer is for a question about an image, and imagePatience for its load.
+// imageEnds is for the rest of a load after the run was interrupted. imageComes is for the
+// search for the image of an abandoned load.
 const (
 	imageAnswer   = time.Minute
 	imagePatience = 4 * time.Minute

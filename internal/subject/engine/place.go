@@ -10,8 +10,9 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// Places says where the containers of a session keep the files of their workload: a folder of
-// the host, a tmpfs, a device, or their root file system. Docker, podman and isula share it.
+// Places describes where the containers of a session keep the files of their workload. That
+// is a folder of the host, a tmpfs, a device, or their root file system. Docker, podman and
+// isula share it.
 type Places struct {
 	*Volumes
 	all Place // of every lane, without its folder
@@ -85,9 +86,9 @@ func (p Place) Flags(tmpfs ...string) []string {
 	return line
 }
 
-// Elsewhere returns the error of a workload that needs a folder or device of this machine on
-// an engine of another one. called is the kind of engine ("daemon"), why the reason for
-// considering it remote; "" means that it is local.
+// Elsewhere returns the error of a workload that needs a folder or device of this machine if
+// its engine is on another machine. called is the kind of engine ("daemon"). why is the
+// reason for considering it remote; "" means that it is local.
 func Elsewhere(w subject.Workload, called, why string) error {
 	var errs []error
 	for _, need := range []struct{ path, one, all string }{{w.Volume, "volume", "folders"}, {w.Device, "device", "devices"}, {mounted(w), "mount", "folders"}} {

@@ -16,9 +16,9 @@ type Rlimit struct {
 	Limit int64  // hard and soft
 }
 
-// Lowered returns the limits that containers need explicitly, if the process that starts
-// podman's runtimes may not raise its own: that process's hard limits. Podman gives a
-// container 1048576 files and processes unless containers.conf or its caller says otherwise.
+// Lowered returns the limits to set on containers if the process that starts podman's
+// runtimes cannot raise its own limits: that process's hard limits. Otherwise podman
+// requests 1048576 files and processes, unless containers.conf or its caller says otherwise.
 // It returns nil if the process may raise limits, or if that is unknown.
 func Lowered(pid int) []Rlimit {
 	status, err := procs.StatusOf(pid)

@@ -56,11 +56,11 @@ type Options struct {
 	// Pods means that a lane holds a pod, with or without a container. The pod begins with
 	// run or runp and ends with rmp.
 	Pods bool
-	// Lag is the delay between the engine's reply that a container ended and its state
-	// saying so.
+	// Lag is how long the engine may report a container as running after its reply that the
+	// container has ended.
 	Lag time.Duration
-	// Call returns an operation as a call of the engine's API, and its printed form. Warm
-	// opens connections for that many calls.
+	// Call returns a function that performs an operation through the engine's API, and the
+	// call as text. Warm opens connections for that many calls.
 	Call func(ctx context.Context, op subject.Op, c State, place Place) (do func(context.Context) error, shown string, err error)
 	Warm func(ctx context.Context, calls int) error
 	// Stamp adds observations of the containers to the samples of calls, and the output of
@@ -254,8 +254,8 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 	return b, nil
 }
 
-// hold returns the container for an operation on a lane: a new one with only a name for
-// operations that create one, else the last known state.
+// hold returns the container for an operation on a lane. For operations that create one it is
+// a new container with only a name, else the existing one in its last known state.
 func (s *Session) hold(op subject.Op, n int) (State, error) {
 	c := &s.lanes[n]
 	if slices.Contains(subject.PodOps, op) && !s.o.Pods {
@@ -360,7 +360,7 @@ func (s *Session) unknown(names []string, err error) error {
 // lists, also late ones. Its error names those whose removal could not be confirmed.
 func (s *Session) Close(ctx context.Context) error {
 	var errs []error
-	if s.letGo != nil { // or nothing was made
+	if s.letGo != nil { // nil: Open made nothing
 		held := slices.Collect(maps.Keys(s.late))
 		for _, c := range s.Held() {
 			held = append(held, c.Name)

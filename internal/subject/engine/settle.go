@@ -26,7 +26,8 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 	var names []string
 	for i := range samples {
 		if f := samples[i].Failure; f != nil {
-			// One that exited with an error is over.
+			// If the command exited with an error, the engine no longer works on the
+			// container.
 			if f.Kind != record.FailExit || f.Exit > 128 {
 				s.late[s.lanes[samples[i].Lane].name] = true
 			}
@@ -92,15 +93,15 @@ func (s *Session) verifyAll(ctx context.Context, op subject.Op, names []string, 
 	}
 }
 
-// stateLags reports whether containers that were reported as ended may only not be recorded
-// as such yet.
+// stateLags reports whether a contradicted end may be a mere delay: the engine reported that a
+// container ended, but may not have recorded it yet.
 func stateLags(op subject.Op, done []*record.Sample) bool {
 	return (op == subject.Stop || op == subject.Remove || op == subject.StopPod) &&
 		slices.ContainsFunc(done, func(x *record.Sample) bool { return x.Failure != nil && x.Failure.Kind == record.FailState })
 }
 
-// endUnnoticed reports whether a process has ended that the engine still considers running. It
-// will report the exit status later.
+// endUnnoticed reports whether the process of some container has ended while the engine still
+// considers it running. The engine will report its exit status later.
 func (s *Session) endUnnoticed(op subject.Op, done []*record.Sample) bool {
 	return (op == subject.Start || op == subject.Run) && slices.ContainsFunc(done, func(x *record.Sample) bool {
 		c := &s.lanes[x.Lane].known
@@ -108,8 +109,8 @@ func (s *Session) endUnnoticed(op subject.Op, done []*record.Sample) bool {
 	})
 }
 
-// markInterrupted replaces the failures that were concluded from interrupted queries, which
-// prove nothing about the container.
+// markInterrupted replaces failures that follow from interrupted queries, since these prove
+// nothing about the container.
 func (s *Session) markInterrupted(run context.Context, done []*record.Sample) {
 	for _, sample := range done {
 		if f := sample.Failure; f != nil && run.Err() != nil {

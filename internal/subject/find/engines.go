@@ -17,7 +17,7 @@ type engine struct {
 	ways     []string // interfaces, the default first; empty: only one
 	new      func(ctx context.Context, name, runtime, way string, e subject.Engine) (subject.Target, error)
 	runtimes func(ctx context.Context, e subject.Engine) ([]string, error) // its default first
-	named    bool                                                          // shared with others: weighed only by name
+	named    bool                                                          // shared with others: measured only if named
 }
 
 // split parses ENGINE[+WAY][/RUNTIME]. A name without a slash has to be exactly an engine's.
@@ -45,8 +45,8 @@ func (e *engine) usual() string {
 	return e.ways[0]
 }
 
-// behind returns the name of a runtime behind the engine, with a way. The default runtime may
-// have no name.
+// behind returns the target name of a runtime behind the engine, with a way unless that is
+// the default. The default runtime may have no name.
 func (e *engine) behind(way, runtime string) string {
 	name := e.name
 	if way != e.usual() {
@@ -67,8 +67,9 @@ func (e *engine) wanted(s Settings) []string {
 	return out
 }
 
-// expand returns the names of targets for a user's name: with the engine's default runtime if
-// it names none, and one per way if the settings select several and the name none.
+// expand returns the target names for a name that the user gave. Without a runtime in the
+// name it uses the engine's default one. Without a way in the name it returns one target for
+// each way that the settings select.
 func expand(ctx context.Context, name string, s Settings) (names []string, isEngine bool, err error) {
 	before, runtime, slash := strings.Cut(name, "/")
 	if before == criPrefix+"cli" {
@@ -89,7 +90,7 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 	if runtime == "" {
 		found, err := e.runtimes(ctx, s.engine(name))
 		if err != nil || len(found) == 0 {
-			return []string{name}, true, nil // one returns the reason
+			return []string{name}, true, nil // the target itself returns the reason
 		}
 		runtime = found[0]
 	}
@@ -102,8 +103,8 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 	return names, true, nil
 }
 
-// crictl returns the targets of cri+cli: one per available CRI endpoint, with that runtime or
-// the default; if none is available, one per known endpoint, each with its reason.
+// crictl returns the targets of cri+cli, one per available CRI endpoint, with that runtime or
+// the default. If none is available, it returns one per known endpoint, each with its reason.
 func crictl(ctx context.Context, runtime string, s Settings) (names []string) {
 	var known []string
 	for i := range engines {

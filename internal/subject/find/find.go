@@ -20,7 +20,7 @@ import (
 // Found is the result for a name: a target, or the reason for having none.
 type Found struct {
 	Name   string
-	Target subject.Target // nil if it cannot be weighed
+	Target subject.Target // nil if it cannot be measured
 	Why    *subject.Unavailable
 }
 
@@ -56,7 +56,7 @@ func All(ctx context.Context, s Settings, look bool) []Found {
 
 // Named finds the targets of the given names: host, floor, a runtime's name, NAME=PATH for a
 // runtime elsewhere, or ENGINE/RUNTIME. An invalid name is an error. A target that cannot be
-// weighed here has its reason.
+// measured here has its reason.
 func Named(ctx context.Context, names []string, s Settings) ([]Found, error) {
 	var out []Found
 	for _, arg := range names {

@@ -1,4 +1,4 @@
-// Package floor weighs a container made with system calls only: new mount, PID, network, IPC
+// Package floor measures a container made with system calls only: new mount, PID, network, IPC
 // and UTS namespaces, a cgroup with the same limits, pivot_root into the same root file system,
 // exec. No runtime can be faster. The lane makes the calls (internal/lane/src/floor.h); the
 // workload is the only program that is started.
@@ -28,8 +28,8 @@ import (
 // Name is the target's name.
 const Name = "floor"
 
-// controllers returns the controllers of containers' limits, and cpuacct, which counts CPU
-// time, where it is separate.
+// controllers returns the cgroup controllers that the limits of containers need. It adds
+// cpuacct, which counts CPU time, if that is a separate controller.
 func controllers(hs []cgroup.Hierarchy) []string {
 	names := []string{"memory", "pids", "cpu"}
 	for _, h := range hs {

@@ -1,4 +1,4 @@
-// Package host weighs the workload as a plain process, the zero of every scale. There is
+// Package host measures the workload as a plain process, the zero of every scale. There is
 // nothing to create or remove, so its operations are start, stop and run, which equals start.
 package host
 

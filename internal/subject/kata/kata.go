@@ -91,8 +91,8 @@ type config struct {
 	} `toml:"agent"`
 }
 
-// factory configures sources of VMs other than booting: clones of a template, or a cache of
-// booted VMs, which a server of Kata holds for the Go runtime
+// factory configures sources of VMs other than booting. They are clones of a template, or a cache
+// of booted VMs, which a server of Kata holds for the Go runtime
 // (src/runtime/pkg/katautils/config.go; docs/how-to/what-is-vm-templating…, what-is-vm-cache…).
 type factory struct {
 	Template     bool   `toml:"enable_template"`
@@ -107,8 +107,8 @@ const (
 	cacheEndpoint = "/var/run/kata-containers/cache.sock"
 )
 
-// facts returns the active settings, and whether the template or cache exists. Without it, VMs are
-// booted.
+// facts adds the active settings to into, and whether the template or cache exists. If it does not,
+// VMs are booted.
 func (f *factory) facts(into map[string]string) {
 	into["enable_template"], into["vm_cache_number"] = strconv.FormatBool(f.Template), strconv.FormatInt(f.Cached, 10)
 	there := func(key, path, file string) {

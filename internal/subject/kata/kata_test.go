@@ -70,7 +70,7 @@ func TestFactsOfConfigurations(t *testing.T) {
 	}
 }
 
-// MADE is an existing folder.
+// MADE in a case stands for an existing folder.
 func TestFactsOfFactories(t *testing.T) {
 	t.Parallel()
 	made := t.TempDir()

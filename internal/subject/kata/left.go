@@ -19,12 +19,13 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// overhead is the parent of the cgroups in which Kata's Go runtime has a sandbox's processes
-// outside of its pod (docs/design/host-cgroups.md). Some versions leave them behind.
+// overhead is the parent of cgroups with one sandbox each. Kata's Go runtime puts processes
+// there that are outside of the pod's cgroup (docs/design/host-cgroups.md). Some versions leave
+// these cgroups behind.
 const overhead = "kata_overhead"
 
-// states has a folder per sandbox, as have all of folders. An abandoned start leaves its
-// folders behind.
+// states and the other folders have one subfolder per sandbox. An abandoned start leaves its
+// subfolders behind.
 const states = "/run/vc/sbs"
 
 var folders = []string{states, "/run/vc/vm", "/run/kata", "/run/kata-containers/shared/sandboxes"}
@@ -33,8 +34,8 @@ var folders = []string{states, "/run/vc/vm", "/run/kata", "/run/kata-containers/
 // one, called cnitest-UUID (NewNS of containernetworking/plugins).
 const networks, networkPrefix = "/run/netns", "cnitest-"
 
-// Sandboxes returns the ids of sandboxes that Kata keeps remains of, if mine accepts
-// them. root is "" except in tests.
+// Sandboxes returns the ids of sandboxes with remains of Kata, if mine accepts them. root is ""
+// except in tests.
 func Sandboxes(root string, hs []cgroup.Hierarchy, mine func(id string) bool) []string {
 	var dirs, ids []string
 	for _, h := range hs {
@@ -159,8 +160,8 @@ func NetworkOf(pid int) uint64 {
 	return n
 }
 
-// Networks returns the unused network namespaces that Kata made: mine are those with the given
-// inodes, and the sandboxes of the others are unknown.
+// Networks returns the paths of unused network namespaces that Kata made. mine are those with
+// the given inodes. unknown are the others, whose sandboxes are not known.
 func Networks(root string, inodes map[uint64]bool) (mine, unknown []string) {
 	all, _ := filepath.Glob(root + networks + "/" + networkPrefix + "*")
 	if len(all) == 0 {

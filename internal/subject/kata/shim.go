@@ -89,7 +89,7 @@ func isELF(path string) bool {
 	return err == nil && string(magic) == "\x7fELF"
 }
 
-// candidates returns the files that a plain shim tries, in its order, which is compiled in:
+// candidates returns the configuration files that a plain shim tries, in its compiled-in order:
 // runtime-rs tries all its paths, the Go runtime those in /etc and below its prefix. If the
 // shim's path does not show which of the two it is, known is false and all files are
 // candidates.

@@ -22,7 +22,7 @@ import (
 // imageAbsent is a kubelet's reason for an image that is missing and must not be pulled.
 const imageAbsent = "ErrImageNeverPull"
 
-// ended returns why a pod will never be ready; nil if it may be.
+// ended returns why a pod will never be ready; nil if it may still become ready.
 func ended(p *corev1.Pod, c *corev1.ContainerStatus, gone bool) *record.Failure {
 	waiting, over := c.State.Waiting, c.State.Terminated
 	switch {
@@ -105,15 +105,15 @@ func (d *driver) unwell(pod string) (string, error) {
 	return "", nil
 }
 
-// passing reports whether an error is worth a retry: no answer from the API server, or one that it
-// gives while it restarts.
+// passing reports whether an error is temporary, so that a retry may help: the API server did not
+// answer, or is restarting.
 func passing(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// insist repeats a request until there is a definite answer. An API server that has just started and
-// has not read its Roles yet refuses what is allowed.
+// insist repeats a request until there is a definite answer. An API server that has just started
+// and has not read its Roles yet refuses even allowed requests.
 func (d *driver) insist(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()

@@ -1,11 +1,11 @@
-// Package kubernetes weighs starting and deleting a pod in a cluster, by RuntimeClass: from the
+// Package kubernetes measures starting and deleting a pod in a cluster, by RuntimeClass: from the
 // create call until its condition Ready is true, and from the delete call until it is gone.
 //
-// All moments are taken from a watch, by tare's clock, when the API server reports them: never
-// earlier than they happened. A kubelet reports a pod's status about once a second, and events
-// at once; the first report counts. The times in the pod's conditions, by the clocks of their
-// writers, are kept separately. If the node is this machine, its engine is queried too, and the
-// workload's first instruction has a stamp.
+// Timestamps are taken on tare's clock when the API server's watch reports an event, so they may be
+// late but never early. A kubelet reports a pod's status about once a second, and events at once;
+// the first report counts. The times in the pod's conditions, by the clocks of their writers, are
+// kept separately. If the node is this machine, its engine is queried too, and the workload's first
+// instruction has a stamp.
 package kubernetes
 
 import (
@@ -37,8 +37,8 @@ import (
 // Name is the engine's name. Without a class it is the cluster's default runtime.
 const Name = "kubernetes"
 
-// patience bounds each query outside of the measurement, first the query whether the cluster is
-// reachable.
+// patience bounds each query outside of the measurement. first bounds the first query, which finds
+// out whether the cluster is reachable.
 const (
 	patience = 10 * time.Second
 	first    = 4 * time.Second
@@ -71,7 +71,7 @@ func connect(ctx context.Context, name string, e subject.Engine) (*kube.Client, 
 }
 
 // New returns a RuntimeClass of a cluster as a target; "" is the default runtime. If it cannot be
-// weighed, the error is a *subject.Unavailable.
+// measured, the error is a *subject.Unavailable.
 func New(ctx context.Context, name, class, _ string, e subject.Engine) (subject.Target, error) {
 	c, v, err := connect(ctx, name, e)
 	if err != nil {

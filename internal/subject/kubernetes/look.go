@@ -124,8 +124,8 @@ func (d *driver) List(ctx context.Context) (names []string, err error) {
 const (
 	// quickly is the grace period (s) for untimed deletions.
 	quickly = 1
-	// waiting is the time for a node that is not ready, before its pods are deleted by force. It
-	// removes what it has of them when it comes back.
+	// waiting is how long to wait for a node that is not ready, before its pods are deleted by
+	// force. The node removes what is left of them when it comes back.
 	waiting = 5 * time.Second
 	// glance is the interval of checks for remaining pods.
 	glance = 100 * time.Millisecond
@@ -180,7 +180,8 @@ func (d *driver) stranded(ctx context.Context, pods []corev1.Pod) (names []strin
 	return names
 }
 
-// Import implements engine.Driver. If the nodes need to have the image, Open has tried a pod.
+// Import implements engine.Driver. If the nodes must have the image already, Open has checked that
+// with a trial pod.
 func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	if d.node == nil || d.e.Image != "" {
 		return false, nil

@@ -102,7 +102,8 @@ func (d *driver) open(ctx context.Context) error {
 	return d.try(ctx)
 }
 
-// fits refuses a batch that exceeds the nodes' limits of pods, which count the pods of others.
+// fits refuses a batch that exceeds the nodes' pod limits. Pods of other users count towards
+// these limits.
 func (d *driver) fits(ctx context.Context) error {
 	room := int64(0)
 	for i := range d.nodes {
@@ -121,8 +122,8 @@ func (d *driver) fits(ctx context.Context) error {
 	return fmt.Errorf("%d pods at once do not fit: the %d usable nodes have room for %d more (maxPods of their kubelets); use fewer lanes", d.env.Lanes, len(d.nodes), room)
 }
 
-// try runs one pod before the measurement. It shows what the cluster refuses, whether the image
-// is where the pod runs, and whose engine listens here.
+// try runs one pod before the measurement. It shows what the cluster refuses, whether the pod's
+// node has the image, and whether the engine of this machine is the node's.
 func (d *driver) try(ctx context.Context) error {
 	name := engine.NewName(d.env.RunID, 0)
 	ctx, cancel := context.WithTimeout(ctx, max(d.env.Timeout, patience))
@@ -141,7 +142,7 @@ func (d *driver) try(ctx context.Context) error {
 		return c.State.Waiting != nil && c.State.Waiting.Reason == imageAbsent
 	})
 	if tried != nil && absent && d.e.Image == "" {
-		tried = nil // it will be imported
+		tried = nil // Import will import the image
 		if d.node == nil {
 			tried = fmt.Errorf("cannot import the image on the node %s: %w; %s", p.Spec.NodeName, own, givingImage(d.ref, d.nodes[0].Status.NodeInfo.ContainerRuntimeVersion))
 		}
@@ -151,8 +152,8 @@ func (d *driver) try(ctx context.Context) error {
 	return err
 }
 
-// connectEngine connects to the engine of this machine. It is the node's only if it has the
-// pod: there may be another engine, or a node in a container.
+// connectEngine connects to the engine of this machine. That engine is the node's only if it
+// has the pod with this uid: the machine may have another engine, or a node in a container.
 func (d *driver) connectEngine(ctx context.Context, uid string) error {
 	n, err := d.engine(ctx, d.env)
 	if err != nil {
@@ -191,7 +192,7 @@ func (d *driver) ofRun() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: engine.RunLabel + "=" + d.env.RunID}
 }
 
-// call returns an operation on a lane as a function.
+// call returns a function that performs an operation on a lane.
 func (d *driver) call(_ context.Context, op subject.Op, c engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
 	switch op {
 	case subject.Run:

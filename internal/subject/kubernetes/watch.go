@@ -36,12 +36,12 @@ type follower struct {
 // life is an operation on a pod, with what the watch reported of it.
 type life struct {
 	op      subject.Op
-	sample  record.Sample // its stamps
+	sample  record.Sample // has the stamps of the operation
 	silence time.Duration // how long the watch was interrupted before a list showed news
 	why     string        // the last reported obstacle
 	failure *record.Failure
 	over    chan struct{} // closed when the operation is done or has failed
-	ended   bool          // likewise
+	ended   bool          // over is closed
 }
 
 // stream is a list and the watch that continues it.
@@ -69,8 +69,8 @@ func follow(ctx context.Context, c *kube.Client, runID string) (*follower, error
 			f.all(list.Items, asked, silence)
 			return list.ResourceVersion, nil
 		}},
-		// Events have no labels, so those of others arrive too. Old and missed events do not matter:
-		// the status of the pods has the same.
+		// Events have no labels, so those of others arrive too. Old and missed events do not
+		// matter: the status of the pods has the same information.
 		{o: about, watch: events.Watch, list: func(ctx context.Context, _ time.Duration) (string, error) {
 			o := about
 			o.Limit = 1
@@ -178,7 +178,7 @@ func (f *follower) all(pods []corev1.Pod, asked int64, silence time.Duration) {
 		switch {
 		case i >= 0:
 			l.update(&pods[i], false, now)
-		case l.op == subject.Remove || l.sample.Returned != 0 && l.sample.Returned < asked: // else it may appear later
+		case l.op == subject.Remove || l.sample.Returned != 0 && l.sample.Returned < asked: // otherwise the pod may appear later
 			l.update(&corev1.Pod{}, true, now)
 		}
 		if l.stamped() != before {

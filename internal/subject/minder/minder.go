@@ -1,7 +1,7 @@
-// Package minder supervises programs of the user's own during a run. It ends one that floods
-// its log, which no engine limits, and adds reasons to the failure of one that did not end as
-// expected: no handler for the signal, the signal ignored, the task limit reached. It wraps a
-// target's session, so this holds for all targets.
+// Package minder supervises programs of the user's own during a run. It kills a program that
+// floods its log, since no engine limits that. If a program did not end as expected, it adds the
+// reason to the failure: no handler for the signal, the signal ignored, or the task limit
+// reached. It wraps a target's session, so this holds for all targets.
 package minder
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Most returns the output limit of a program, in bytes, for a number of lanes: enough for the
-// access log of a server under load, while all together do not fill a disk.
+// Most returns the output limit of a program, in bytes, for a number of lanes. It is enough for
+// the access log of a server under load, and all programs together do not fill a disk.
 func Most(lanes int) int64 {
 	const together, least = 4 << 30, 16 << 20
 	return max(least, min(lane.MaxKept, together/int64(max(lanes, 1))))
@@ -117,8 +117,8 @@ func (s *session) begun(n int) {
 	s.lanes[n] = p
 }
 
-// pin returns a pidfd of the first process; -1 unless it is the container's: it may have ended,
-// and its pid may be reused.
+// pin returns a pidfd of the first process, or -1 unless the process is the container's: that
+// process may have ended, and its pid may be reused.
 func pin(r subject.Reached) int {
 	fd, err := unix.PidfdOpen(r.Pid, 0)
 	if err != nil {
@@ -131,7 +131,7 @@ func pin(r subject.Reached) int {
 	return fd
 }
 
-// refused reports that the program on a lane was refused a task, "" if not.
+// refused describes the refused tasks of the program on a lane; "" if there are none.
 func (s *session) refused(n int) string {
 	s.lock.Lock()
 	p := s.lanes[n]
@@ -307,7 +307,8 @@ func (b *batch) Start(ctx context.Context) (released int64, samples []record.Sam
 	return released, samples, err
 }
 
-// blame adds to the operation that ended a program, or found it ended, what the program did wrong.
+// blame makes the failure of an operation say what the program did wrong, if the operation ended
+// the program or found it ended. A success can become a failure.
 func (b *batch) blame(x *record.Sample) {
 	if why := b.s.ended(x.Lane, true); why != "" {
 		f := &record.Failure{Kind: record.FailWorkload, Detail: why, Advice: quieter}

@@ -12,12 +12,12 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// finding is what is known of a program right before its stop.
+// finding describes a program right before its stop.
 type finding struct {
-	signal, advice string // its expected reaction to the signal; "" if unknown
-	tasks          string // that it was at its task limit
+	signal, advice string // the program's expected reaction to the signal; "" if unknown
+	tasks          string // says that the program was at its task limit; "" if it was not
 
-	gone bool // it had ended before
+	gone bool // the program had ended before the stop
 	over subject.Ended
 }
 
@@ -37,7 +37,7 @@ func look(r subject.Reached, stop unix.Signal, late time.Time) *finding {
 	switch {
 	case status.Ignored&bit != 0:
 		f.signal, f.advice = "the workload ignores "+procs.SignalName(stop), "have it end on "+procs.SignalName(stop)
-	case status.Blocked&bit != 0: // it may wait for the signal
+	case status.Blocked&bit != 0: // the program may wait for the signal
 	case status.Caught&bit == 0 && len(status.NSpid) > 1 && status.NSpid[len(status.NSpid)-1] == 1:
 		f.signal = fmt.Sprintf("the workload had no handler for %s when it was sent, and the kernel drops such signals for the first process of a container", procs.SignalName(stop))
 		f.advice = "add a handler or an init (--command 'tini -- PROGRAM'); if it installs one later, wait for that with --ready"
@@ -45,8 +45,8 @@ func look(r subject.Reached, stop unix.Signal, late time.Time) *finding {
 	return f
 }
 
-// refused reports that a program's cgroup refused it a task, or that its parent has done so
-// more often than before; "" if neither.
+// refused describes refused tasks. They were refused by the program's cgroup, or by its
+// parent if the parent's count rose above before. It returns "" if there are none.
 func refused(in *procs.Groups, before int64) string {
 	own, above, limit := refusals(in)
 	if own == 0 && above <= before {

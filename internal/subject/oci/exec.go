@@ -18,10 +18,10 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// Exec implements subject.Executor by the runtime's exec, detached if the runtime can: a foreground
-// runtime, a Go program of ten megabytes, would be weighed with the command. A detached runsc leaves
-// another runsc exec waiting for the command, which is not a process of the host; so it stays in the
-// foreground.
+// Exec implements subject.Executor by the runtime's exec. It is detached if the runtime can do
+// that: a foreground runtime, a Go program of ten megabytes, would be measured with the command.
+// runsc stays in the foreground, because a detached runsc leaves another runsc exec that waits for
+// the command, and the command is not a process of the host.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	if n < 0 || n >= len(s.containers) || s.containers[n].pid == 0 {
 		return subject.Executed{}, fmt.Errorf("target %s: lane %d holds no running container", s.name, n)
@@ -66,8 +66,8 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (subjec
 			return 0, err
 		}
 		group := filepath.Join(s.group, c.id)
-		// For an ending process the kernel reports, on cgroup v1, the root group; a moment later the
-		// process is a zombie.
+		// On cgroup v1 the kernel reports the root group for a process that is ending. A moment
+		// later the process is a zombie.
 		for deadline := time.Now().Add(time.Second); !cgroup.Holds(group, pid) && !zombie(pid); time.Sleep(time.Millisecond) {
 			if time.Now().Before(deadline) {
 				continue
@@ -98,7 +98,7 @@ func (s *session) execForeground(ctx context.Context, command child.Command, pat
 func (s *session) killInside(c *container, pidFile string) {
 	pid, err := readPid(pidFile)
 	if err != nil {
-		return // it has not started
+		return // the command has not started
 	}
 	for _, which := range []string{"--pgid", "--pid"} {
 		_, _ = child.Ask(context.Background(), s.args(s.state, "kill", which, strconv.Itoa(pid), c.id, "KILL")) // fails if it has ended

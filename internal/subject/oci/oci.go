@@ -1,4 +1,4 @@
-// Package oci weighs bare OCI runtimes: command lines with create, start, state, kill and
+// Package oci measures bare OCI runtimes: command lines with create, start, state, kill and
 // delete, driven with a bundle that tare writes.
 //
 // Differences between runtimes are data in [flavour]. An unknown runtime is driven by the
@@ -43,7 +43,7 @@ func Names() []string {
 	return names
 }
 
-// New returns the runtime at a path, or with that name on PATH. If it cannot be weighed, the
+// New returns the runtime at a path, or with that name on PATH. If it cannot be measured, the
 // error is a *subject.Unavailable.
 func New(ctx context.Context, name, path string) (subject.Target, error) {
 	file, err := exec.LookPath(cmp.Or(path, name))
@@ -108,8 +108,8 @@ func (t *Target) args(root string, verb ...string) []string {
 	return append(args, verb...)
 }
 
-// acceptsAll reports whether a program ignores its arguments and reports any container: its
-// operations would wait for a workload in vain.
+// acceptsAll reports whether a program succeeds whatever its arguments are, even for an unknown
+// container. Operations with it would wait for a workload in vain.
 func (t *Target) acceptsAll(ctx context.Context) bool {
 	root, err := os.MkdirTemp("", "tare-state-")
 	if err != nil {
@@ -120,7 +120,7 @@ func (t *Target) acceptsAll(ctx context.Context) bool {
 	return err == nil && ended.Exit == 0
 }
 
-// withNetwork returns the target with sandboxes that use the network which tare makes for them.
+// withNetwork returns a copy of the target whose sandboxes use networks that tare makes.
 func (t *Target) withNetwork() *Target {
 	r := *t
 	r.flavour.global = slices.Clone(t.flavour.global)

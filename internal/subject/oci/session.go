@@ -112,8 +112,8 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 	return batch.PrepareOrders(s.pool, tasks)
 }
 
-// task returns an operation on a lane. ask: query the runtime's state afterwards; alone: no
-// other lane runs, so the answer is a stamp.
+// task returns an operation on a lane. ask requests a query of the runtime's state afterwards.
+// alone means that no other lane runs, so that the time of the answer is a stamp.
 func (s *session) task(op subject.Op, n int, ask, alone bool) (batch.Task, error) {
 	c := &s.containers[n]
 	task := batch.Task{Lane: n, SharedClock: !s.flavour.guestClock}
@@ -186,9 +186,9 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 	switch op {
 	case subject.Create, subject.Run:
 		pid, err := s.process(c)
-		// The workload ran. A runtime that forks and returns writes its pid file later. One look
-		// without such a process is not enough: a process has no arguments while it executes
-		// another program.
+		// If the workload ran, a runtime that forks and returns writes its pid file later. Wait as
+		// long as such a process exists. One look without it is not enough: a process has no
+		// arguments while it executes another program.
 		for end, idle := time.Now().Add(s.patience()), 0; op == subject.Run && idle < 2 && errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil && time.Now().Before(end); pid, err = s.process(c) {
 			time.Sleep(10 * time.Millisecond)
 			if idle++; s.underWay(c) {
@@ -204,7 +204,7 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 		if f := s.env.Workload.Forgive(batch.CheckEnd(r, s.env.Workload.Signal())); f != nil {
 			return f
 		}
-		ask = ask || s.flavour.lagsState // else it may not be removable yet
+		ask = ask || s.flavour.lagsState // a lagging state may prevent the removal
 	case subject.Remove:
 		return s.removed(ctx, n, ask)
 	}

@@ -69,8 +69,9 @@ func (s *session) store(spec *specs.Spec, n int) {
 	spec.Linux.Resources.Devices = append(spec.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: "b", Major: &major, Minor: &minor, Access: "rwm"})
 }
 
-// clear removes what a container wrote to its root file system, for the next one on the lane:
-// its files, and gVisor's file for them (since release 20230911: --overlay2=root:self).
+// clear removes what a container wrote to its root file system, for the next one on the lane.
+// These are its files, and the file in which gVisor stores them (since release 20230911:
+// --overlay2=root:self).
 func (s *session) clear(n int) error {
 	if !engine.OwnRoot(s.env.Workload) {
 		return nil

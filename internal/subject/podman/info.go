@@ -68,7 +68,7 @@ func parseInfo(text []byte) (info, error) {
 // oldest is the first supported version: it has `create --pull never` and `rm --ignore`.
 const oldest = 3
 
-// check returns why this podman cannot be weighed.
+// check returns why this podman cannot be measured.
 func (i info) check(name string) error {
 	switch {
 	case i.major() < oldest:

@@ -1,6 +1,6 @@
-// Package podman weighs OCI runtimes under Podman, through its command line, which needs no daemon.
-// Podman's service (`podman system service`) has Docker's API and is weighed as docker/RUNTIME with
-// --docker-host unix:///run/podman/podman.sock.
+// Package podman measures OCI runtimes under Podman, through its command line, which needs no
+// daemon. Podman's service (`podman system service`) has Docker's API and is measured as
+// docker/RUNTIME with --docker-host unix:///run/podman/podman.sock.
 package podman
 
 import (
@@ -40,7 +40,7 @@ type Target struct {
 }
 
 // New returns podman with a runtime: a name or path that podman knows, or a name on PATH; "" is
-// podman's default. If it cannot be weighed, the error is a *subject.Unavailable.
+// podman's default. If it cannot be measured, the error is a *subject.Unavailable.
 func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
 	if os.Geteuid() != 0 {
 		return nil, engine.Unavailable(name, "run tare as root (sudo tare …)", "rootless podman is not supported")

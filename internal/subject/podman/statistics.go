@@ -20,7 +20,7 @@ type stats struct {
 // podman's methods of the same names return formatted text.
 const format = `{{"{"}}"ContainerID":"{{.ContainerStats.ContainerID}}","MemUsage":{{.ContainerStats.MemUsage}},"CPUNano":{{.ContainerStats.CPUNano}}{{"}"}}`
 
-// parseStats parses the output of that.
+// parseStats parses what `podman stats` prints in that format.
 func parseStats(out []byte, _ []engine.State, used map[string]engine.Usage) {
 	for line := range strings.Lines(string(out)) {
 		var one stats

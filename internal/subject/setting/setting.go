@@ -1,6 +1,6 @@
-// Package setting has the words for what can be requested of a subject: operations, limits, and
-// how to reach its engine. It has no code that does it, so readers and judges need not import
-// that.
+// Package setting has the vocabulary for what can be requested of a subject: operations,
+// limits, and how to reach its engine. It has no code that performs them, so that readers and
+// judges of records need not import such code.
 package setting
 
 import (
@@ -77,9 +77,9 @@ func (l Limits) Overhead() Limits {
 // shares returns the weight that a kubelet sets for requested CPUs.
 func shares(cpus float64) int64 { return int64(cpus * 1024) }
 
-// Pod returns the limits that a kubelet sets on a pod's cgroup: for each limit of the
-// container, that limit plus the overhead, and the shares for the sum. Without an overhead it
-// returns none.
+// Pod returns the limits that a kubelet sets on a pod's cgroup. For each limit of the
+// container it is that limit plus the overhead. The shares follow from that sum of CPUs.
+// Without an overhead it returns no limits.
 func (l Limits) Pod() Limits {
 	var pod Limits
 	if l.Overhead() == pod {
@@ -96,5 +96,5 @@ func (l Limits) Pod() Limits {
 }
 
 // DefaultLimits are wide enough not to affect a runtime, and present so that setting limits is
-// part of what is weighed.
+// part of what is measured.
 var DefaultLimits = Limits{Memory: 512 << 20, Pids: 256, CPUShares: 1024}

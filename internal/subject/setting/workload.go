@@ -25,8 +25,8 @@ func (w *Workload) Is() bool {
 	return w.Image != "" || len(w.Command) > 0
 }
 
-// OnHost returns the command for the target host: the one for the host, or Command if the image
-// is tare's, whose program the host has, too; nil for none.
+// OnHost returns the command for the target host, nil for none. It is HostCommand, or else Command
+// if the image is tare's, since the host has its program, too.
 func (w *Workload) OnHost() []string {
 	if w.HostCommand == nil && w.Image == "" {
 		return w.Command

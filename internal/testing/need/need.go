@@ -1,10 +1,10 @@
 // Package need skips a test on a machine that lacks what the test needs. The reason of the
 // skip explains how to install it.
 //
-// Tests that need more than root and the programs that make weigh installs belong to a tier:
-// engines, youki, cluster, browser, vm or tools. A tier runs only if the environment
-// variable TARE_REQUIRE names it, as in TARE_REQUIRE=engines,browser, or is all. A missing
-// requirement is then a failure. The Makefile has a target for each tier.
+// Tests that need more than root and the programs that `make weigh` installs belong to a tier:
+// engines, youki, cluster, browser, vm or tools. A tier runs only if the environment variable
+// TARE_REQUIRE names it, as in TARE_REQUIRE=engines,browser, or is all. A missing requirement
+// is then a failure. The Makefile has a target for each tier.
 package need
 
 import (

@@ -16,9 +16,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Pods of a kubelet use as much memory as pods that tare creates on an engine of the same
-// kind, on the same machine and in the same rounds. The growth of a daemon, such as the
-// kubelet, does not count.
+// Pods of a kubelet must use as much memory as pods that tare creates on an engine of the
+// same kind. Both run on the same machine and in the same rounds. The growth of a daemon,
+// such as the kubelet, does not count.
 func TestKubeletPodsUseAsMuchAsCRIPods(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	containerd := engines.Containerd(t, engines.V2)

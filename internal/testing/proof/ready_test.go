@@ -98,7 +98,8 @@ func TestServerIsReadyAfterItsDelay(t *testing.T) {
 	}
 }
 
-// The same holds for observed starts and their reports.
+// Observed starts and their reports must also show that a server becomes ready its known
+// delay after its first instruction.
 func TestObservedStartIsReadyAfterItsServersDelay(t *testing.T) {
 	const sleeps = time.Second // long enough for a first poll in at least one of three starts
 	targets := []string{"floor", "runc", "docker/runc"}

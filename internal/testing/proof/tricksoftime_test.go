@@ -73,7 +73,8 @@ func TestTimingTricksAreReported(t *testing.T) {
 			state) [ ! -e $dir/$id ] || { "$runc" "$@" | sed 's/"status": "running"/"status": "created"/'; exit; };;
 			start) rm -f $dir/$id; exit 0;;
 			esac`, "lifecycle --rounds 1 --timeout 3s",
-			// Its first output is before start, or replaces the output of state.
+			// The workload's first output may come before start, or in place of the output
+			// of state.
 			[]string{"failed, warm-up included; the first: timed out waiting for the workload's first output|failed, warm-up included; the first: parse the output of state"}},
 		"start does nothing": {
 			`[ $verb != start ] || exit 0`, "lifecycle --ops start --rounds 1 --timeout 3s",

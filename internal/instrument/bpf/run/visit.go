@@ -289,7 +289,7 @@ func counted(p *record.Point) {
 // this: the meter keeps a descriptor of each program until it lists them again.
 func (v *visit) changes(p *record.Point) error {
 	if v.path != nil {
-		return nil // its programs do not change
+		return nil // tare's own programs do not change
 	}
 	l, err := v.options.Meter.List(v.filter)
 	if err != nil {
