@@ -102,9 +102,7 @@ func TestWriterRefusesUnreadableLines(t *testing.T) {
 			before := b.Len()
 			check.Error(t, w.Write(test.line), test.want)
 			check.Equal(t, "bytes written", b.Len(), before)
-			if w.Err() != nil {
-				t.Errorf("an invalid line is reported as an error of the destination: %v", w.Err())
-			}
+			check.That(t, w.Err() == nil, "an invalid line is reported as an error of the destination: %v", w.Err())
 		})
 	}
 }

@@ -112,9 +112,7 @@ func TestFleetsAreComparedNodeByNode(t *testing.T) {
 			}
 		}
 	}
-	if n != 8 {
-		t.Errorf("%d comparisons of 2 targets in 4 operations\n%s", n, out)
-	}
+	check.That(t, n == 8, "%d comparisons of 2 targets in 4 operations\n%s", n, out)
 }
 
 func TestFoldersAreReadRecursivelyWithoutDuplicates(t *testing.T) {
@@ -215,9 +213,7 @@ func TestRenderedScheduleReplacesTheEarlierOne(t *testing.T) {
 		"Jobs":              render("12", "tare:1", "bench", ""),
 	} {
 		for i := range other {
-			if other[i] == first[i] {
-				t.Errorf("for %s, %q replaces the CronJob's", what, other[i])
-			}
+			check.That(t, other[i] != first[i], "for %s, %q replaces the CronJob's", what, other[i])
 		}
 	}
 	path = filepath.Join(filepath.Dir(path), "weekly.yaml")

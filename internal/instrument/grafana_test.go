@@ -97,9 +97,7 @@ func TestDashboardMatchesExportedMetrics(t *testing.T) {
 						one.Range(func(l labels.Label) { has[l.Name] = true })
 					}
 				}
-				if found == 0 {
-					t.Errorf("%s: no stored record has %s", *p.Panel.Title, v)
-				}
+				check.That(t, found != 0, "%s: no stored record has %s", *p.Panel.Title, v)
 			}
 			for _, name := range legend.FindAllStringSubmatch(*query.LegendFormat, -1) {
 				if !has[name[1]] && !notOfAll[name[1]] {

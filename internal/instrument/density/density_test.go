@@ -266,9 +266,7 @@ func TestRemovedCgroupsAreReportedOnce(t *testing.T) {
 	} {
 		l := finding.List(c.before)
 		findRecovery(&l, &Target{Info: record.Target{Name: "kata"}, All: figure.Set{Quantities.New("left", figure.Exactly(3), figure.Of("of", "cgroups"))}})
-		if len(l) != c.want {
-			t.Errorf("%s: %+v", name, l)
-		}
+		check.That(t, len(l) == c.want, "%s: %+v", name, l)
 	}
 }
 

@@ -82,9 +82,7 @@ func TestStampsAreDistinct(t *testing.T) {
 			t.Errorf("%s after %v", record.Stamp(m.Labels.Get("stamp")), m.Estimate.Value)
 		}
 	}
-	if len(moments(c)) != len(want) {
-		t.Errorf("%+v", moments(c))
-	}
+	check.That(t, len(moments(c)) == len(want), "%+v", moments(c))
 }
 
 // moments returns the times of stamps.

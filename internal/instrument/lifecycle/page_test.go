@@ -111,9 +111,7 @@ func TestTimedIntervalIsPrintedOnce(t *testing.T) {
 	r.times("host", subject.Run, 1, 500, 1)
 	out := rendered(t, r, "text", page.Options{Verbose: true})
 	for _, want := range []string{"  start, run\n", "host, again  " + again.Operations["run"].Command + "\n"} {
-		if strings.Count(out, want) != 1 {
-			t.Errorf("%q does not occur exactly once in:\n%s", want, out)
-		}
+		check.That(t, strings.Count(out, want) == 1, "%q does not occur exactly once in:\n%s", want, out)
 	}
 }
 

@@ -41,9 +41,7 @@ func TestEveryStartFigureIsOnThePage(t *testing.T) {
 	seen := map[string]figure.Unit{}
 	for _, f := range j.Figures() {
 		seen[f.Quantity] = f.Unit
-		if f.Labels.Get("target") == "" {
-			t.Errorf("%s without a target: %v", f.Quantity, f.Labels)
-		}
+		check.That(t, f.Labels.Get("target") != "", "%s without a target: %v", f.Quantity, f.Labels)
 	}
 	want := map[string]figure.Unit{
 		"wall-time": "ns", "time-to-first-instruction": "ns", "runtime-calls": "ns", "engine-time": "ns", "cpu-time": "ns",

@@ -227,9 +227,7 @@ func TestProcessBelongsToAContainerByItsCgroup(t *testing.T) {
 		false: {{ID: "other", Group: "/" + name}, {ID: "other", Group: "/" + name + "-2", GroupRequested: true}, {}},
 	} {
 		for _, c := range all {
-			if c.owns(pid) != want {
-				t.Errorf("%+v: want %v for a process in %s/%s", c, want, name, id)
-			}
+			check.That(t, c.owns(pid) == want, "%+v: want %v for a process in %s/%s", c, want, name, id)
 		}
 	}
 }

@@ -249,9 +249,7 @@ func TestCommandLinesMatchTheHelp(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	for _, op := range subject.PodOps {
-		if info.Operations[string(op)].Absent == "" {
-			t.Errorf("%s is not marked absent", op)
-		}
+		check.That(t, info.Operations[string(op)].Absent != "", "%s is not marked absent", op)
 	}
 }
 

@@ -220,9 +220,7 @@ func TestNodeReadingsHaveTheirRound(t *testing.T) {
 		if i%9 == 0 {
 			want.Phase, want.Round = record.PhaseWarmup, 0
 		}
-		if n != want {
-			t.Errorf("reading %d is %+v, want %+v", i, n, want)
-		}
+		check.That(t, n == want, "reading %d is %+v, want %+v", i, n, want)
 	}
 	check.Equal(t, "findings", codes(l.Found), []string{"steal", "pressure"})
 }

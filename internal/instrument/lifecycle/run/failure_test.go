@@ -164,9 +164,7 @@ func TestMakespanEndsAtTheLastLane(t *testing.T) {
 	for _, op := range subject.ContainerOps {
 		c := cellOf(t, l, lanes, op, "a")
 		makespan := lanes*ms + 190
-		if c[0].Estimate.Value != makespan {
-			t.Errorf("%s: makespan %v, want %v", op, c[0].Estimate.Value, makespan)
-		}
+		check.That(t, c[0].Estimate.Value == makespan, "%s: makespan %v, want %v", op, c[0].Estimate.Value, makespan)
 		if b := c; !near(lane(b, "parallelism"), sum/makespan, 1e-12) || lane(b, "p50") != 10.5*ms || lane(b, "p90") != 18*ms || lane(b, "p99") != 20*ms || lane(b, "max") != 20*ms || lane(b, "release-skew") != 190 {
 			t.Errorf("%s: %+v", op, b)
 		}

@@ -147,9 +147,7 @@ func TestFailedContainerLosesItsPod(t *testing.T) {
 			t.Errorf("%s: %+v", op, c)
 		}
 	}
-	if log.count("pods run x4") != 11 {
-		t.Errorf("leftovers of a pod prevent run: %q", *log)
-	}
+	check.That(t, log.count("pods run x4") == 11, "leftovers of a pod prevent run: %q", *log)
 	if kinds := codes(l.Found); !slices.Contains(kinds, "failed-operations") || slices.Contains(kinds, "target-given-up") {
 		t.Errorf("found %v", kinds)
 	}

@@ -59,9 +59,7 @@ func TestOnlyProcessesOfTheStartCount(t *testing.T) {
 		if got >= 0 {
 			got = got / ms * ms
 		}
-		if got != c.want {
-			t.Errorf("%s: %d ns, want %d: %+v", name, got, c.want, k.Own)
-		}
+		check.That(t, got == c.want, "%s: %d ns, want %d: %+v", name, got, c.want, k.Own)
 	}
 }
 
@@ -83,9 +81,7 @@ func TestVMMIsDetectedUnderAnyName(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"hypervisor": record.KindVMM, "containerd-shim-kata-v2": record.KindShim, "vhost-thing": record.KindOther} {
-		if kinds[name] != want {
-			t.Errorf("%s: got %q of %v", name, kinds[name], kinds)
-		}
+		check.That(t, kinds[name] == want, "%s: got %q of %v", name, kinds[name], kinds)
 	}
 }
 
