@@ -8,9 +8,9 @@ package term
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // The joiners are format characters without a glyph, like dangerous ones, but Persian,
@@ -25,57 +25,34 @@ const (
 // non-graphic characters by escapes ("\x1b", "\n", "\u202e"). It drops bytes that are not
 // UTF-8. Clean text is returned unchanged, including backslashes.
 func Clean(s string) string {
-	if isClean(s) {
+	s = strings.ToValidUTF8(s, "")
+	if !strings.ContainsFunc(s, func(r rune) bool { return !shows(r) }) {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s) + 8)
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-		switch {
-		case r == utf8.RuneError && size == 1: // not UTF-8
-		case shows(r):
+	for _, r := range s {
+		if shows(r) {
 			b.WriteRune(r)
-		default:
+		} else {
 			b.WriteString(escape(r))
 		}
 	}
 	return b.String()
 }
 
-func isClean(s string) bool {
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if (r == utf8.RuneError && size == 1) || !shows(r) {
-			return false
-		}
-		i += size
-	}
-	return true
-}
-
 // shows reports whether a terminal draws a character, instead of executing it or changing
 // how others are drawn. Unassigned characters are escaped too: their width is unknown, so
 // they would misalign a table.
 func shows(r rune) bool {
-	if r == zeroWidthJoiner || r == zeroWidthNonJoiner {
-		return true
-	}
-	return unicode.IsGraphic(r)
+	return r == zeroWidthJoiner || r == zeroWidthNonJoiner || unicode.IsGraphic(r)
 }
 
 // escape returns the escape sequence of r in Go syntax.
 func escape(r rune) string {
-	switch r {
-	case '\t':
-		return `\t`
-	case '\n':
-		return `\n`
-	case '\r':
-		return `\r`
-	}
 	switch {
+	case strings.ContainsRune("\t\n\r", r):
+		return strings.Trim(strconv.QuoteRune(r), "'")
 	case r < 0x80:
 		return fmt.Sprintf(`\x%02x`, r)
 	case r < 0x10000:

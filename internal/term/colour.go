@@ -32,9 +32,7 @@ func (s Style) Paint(text string, colour bool) string {
 
 // Colour reports whether w supports colour: it is a terminal that is not "dumb", and
 // NO_COLOR (https://no-color.org) is unset or empty.
-func Colour(w io.Writer) bool {
-	return colour(IsTerminal(w), os.Getenv)
-}
+func Colour(w io.Writer) bool { return colour(IsTerminal(w), os.Getenv) }
 
 func colour(terminal bool, getenv func(string) string) bool {
 	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
