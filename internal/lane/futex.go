@@ -28,12 +28,6 @@ func futexWake(word *uint32, n int) {
 	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWake, uintptr(n))
 }
 
-// Scheduling classes of sched(7).
-const (
-	schedOther = 0
-	schedFIFO  = 1
-)
-
 // schedule sets the class of the calling thread.
 func schedule(class, priority int32) error {
 	_, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, 0, uintptr(class), uintptr(unsafe.Pointer(&priority)))
@@ -51,13 +45,12 @@ func BestPriority() Priority {
 		// Never unlocked, so the thread ends with the goroutine. The process's first thread
 		// does not end, so the code below restores its state.
 		runtime.LockOSThread()
-		const resetOnFork = 0x40000000
 		best := Ordinary
 		tid := unix.Gettid()
 		nice, niceErr := unix.Getpriority(unix.PRIO_PROCESS, tid)
-		if schedule(schedFIFO|resetOnFork, 1) == nil {
+		if schedule(unix.SCHED_FIFO|unix.SCHED_RESET_ON_FORK, 1) == nil {
 			best = FIFO
-			_ = schedule(schedOther, 0)
+			_ = schedule(unix.SCHED_NORMAL, 0)
 		} else if niceErr == nil && unix.Setpriority(unix.PRIO_PROCESS, tid, -20) == nil {
 			best = Nice
 			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, 20-nice) // the system call gives 20 − nice

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,9 +53,6 @@ func (p *Pool) keep(lane int, path, read string) error {
 	k.write([]byte(read))
 	for _, pipe := range k.pipes {
 		k.done.Go(func() { k.copy(pipe) })
-	}
-	if p.keepers == nil {
-		p.keepers = map[int]*keeper{}
 	}
 	p.keepers[lane] = k
 	return nil
@@ -111,7 +107,9 @@ func readingEnds(pid int) (ends []*os.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return cmp.Compare(number(a), number(b)) })
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { // all names are numbers
+		return cmp.Or(cmp.Compare(len(a.Name()), len(b.Name())), cmp.Compare(a.Name(), b.Name()))
+	})
 	for _, e := range entries {
 		var is unix.Stat_t
 		path := dir + "/" + e.Name()
@@ -129,9 +127,4 @@ func readingEnds(pid int) (ends []*os.File, err error) {
 		return ends, fmt.Errorf("the lane has %d pipes to read from, want 2", len(ends))
 	}
 	return ends, nil
-}
-
-func number(e os.DirEntry) int {
-	n, _ := strconv.Atoi(e.Name()) // all names are numbers
-	return n
 }

@@ -11,6 +11,7 @@
 package lane
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -159,38 +160,29 @@ func (s Step) String() string {
 
 func (n Need) String() string {
 	var parts []string
-	if n&NeedCall != 0 {
-		parts = append(parts, "the command's exit")
+	for i, need := range []string{"the command's exit", "the workload's first output", "the workload's exit"} {
+		if n&(1<<i) != 0 {
+			parts = append(parts, need)
+		}
 	}
-	if n&NeedReady != 0 {
-		parts = append(parts, "the workload's first output")
-	}
-	if n&NeedExit != 0 {
-		parts = append(parts, "the workload's exit")
-	}
-	if len(parts) == 0 {
-		return "the kernel"
-	}
-	return strings.Join(parts, " and ")
+	return cmp.Or(strings.Join(parts, " and "), "the kernel")
 }
 
 // Quote joins arguments with the quotes of a POSIX shell.
 func Quote(args []string) string {
-	var b strings.Builder
+	quoted := slices.Clone(args)
 	for i, a := range args {
-		if i > 0 {
-			b.WriteByte(' ')
+		if a == "" || strings.Trim(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-") != "" {
+			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 		}
-		if a != "" && strings.Trim(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-") == "" {
-			b.WriteString(a)
-			continue
-		}
-		b.WriteString("'" + strings.ReplaceAll(a, "'", `'\''`) + "'")
 	}
-	return b.String()
+	return strings.Join(quoted, " ")
 }
 
 var errTooLong = errors.New("command line too long for a lane (256 arguments, 16 KiB)")
+
+// passed are the variables of tare that commands have.
+var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR"}
 
 // Environment returns the environment of commands: more ("NAME=value") and the variables for
 // finding programs and folders. Other variables of tare could change the figures: GOMAXPROCS
@@ -199,13 +191,8 @@ func Environment(more []string) []string {
 	env := slices.Clone(more)
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		switch name {
-		case "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR":
+		if strings.HasPrefix(name, "LC_") || slices.Contains(passed, name) {
 			env = append(env, v)
-		default:
-			if strings.HasPrefix(name, "LC_") {
-				env = append(env, v)
-			}
 		}
 	}
 	return env

@@ -76,25 +76,20 @@ func NewPool(o Options) (*Pool, error) {
 		return nil, fmt.Errorf("lanes: eventfd: %w", err)
 	}
 	mem.header().Home = home.Load()
-	p := &Pool{mem: mem, abort: abort, release: make(chan struct{})}
+	p := &Pool{mem: mem, abort: abort, release: make(chan struct{}), keepers: map[int]*keeper{}}
 	failed := make(chan error, 1)
-	p.owner.Add(1)
-	go p.runThread(o, failed)
+	// The thread that starts the lanes lives as long as they do: a lane's parent-death signal is
+	// bound to it. It is locked, so it ends with this goroutine, after Close has reaped the lanes.
+	p.owner.Go(func() {
+		runtime.LockOSThread()
+		failed <- p.start(o)
+		<-p.release
+	})
 	if err := <-failed; err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
-}
-
-// runThread starts the lanes on a thread that lives as long as they do: a lane's
-// parent-death signal is bound to the thread that created it.
-func (p *Pool) runThread(o Options, failed chan<- error) {
-	runtime.LockOSThread()
-	defer p.owner.Done()
-	failed <- p.start(o)
-	<-p.release
-	// The locked thread ends with this goroutine. Close has reaped the lanes before.
 }
 
 func (p *Pool) start(o Options) error {
@@ -139,8 +134,11 @@ func dup(fd int) int {
 	return n
 }
 
-// Close ends the lanes and the orphans of their commands.
+// Close ends the lanes and the orphans of their commands. A nil Pool has none.
 func (p *Pool) Close() {
+	if p == nil {
+		return
+	}
 	for lane := range p.keepers {
 		p.letGo(lane)
 	}
@@ -194,12 +192,10 @@ func (p *Pool) Prepare(lanes []int, orders []Order) (*Batch, error) {
 		p.patience = max(p.patience, o.Timeout)
 	}
 	h := p.mem.header()
-	h.Parked, h.Done = 0, 0
+	h.Parked, h.Done, h.WantDone = 0, 0, uint32(len(lanes))
 	if len(lanes) == 1 {
-		h.WantDone = 1
 		return b, nil // the release wakes it
 	}
-	h.WantDone = uint32(len(lanes))
 	atomic.StoreUint32(&h.WantParked, uint32(len(lanes)))
 	for _, n := range lanes {
 		s := p.mem.slot(n)
@@ -219,7 +215,7 @@ func (b *Batch) Start(ctx context.Context) (released int64, results []Result, er
 	p := b.pool
 	cancelled := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		p.giveUp()
+		_, _ = unix.Write(p.abort, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 		close(cancelled)
 	})
 	h := p.mem.header()
@@ -233,8 +229,8 @@ func (b *Batch) Start(ctx context.Context) (released int64, results []Result, er
 	}
 	err = p.await(&h.Done, uint32(len(b.lanes)), p.patience+grace)
 	if !stop() {
-		<-cancelled // otherwise giveUp could follow carryOn
-		p.carryOn()
+		<-cancelled // the write comes first
+		_, _ = unix.Read(p.abort, make([]byte, 8))
 	}
 	if err != nil {
 		return released, nil, err
@@ -269,13 +265,13 @@ func (p *Pool) open(h *header) (released int64) {
 	if p.priority() == FIFO {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		raised = schedule(schedFIFO, 2) == nil
+		raised = schedule(unix.SCHED_FIFO, 2) == nil
 	}
 	released = machine.Now() // before the gate opens: a lane that is not asleep starts at once
 	atomic.StoreUint32(&h.Gate, h.Gate+1)
 	futexWake(&h.Gate, len(p.procs))
 	if raised {
-		_ = schedule(schedOther, 0) // lowering is always allowed
+		_ = schedule(unix.SCHED_NORMAL, 0) // lowering is always allowed
 	}
 	return released
 }
@@ -291,15 +287,6 @@ func (p *Pool) Do(ctx context.Context, lane int, o Order) (Result, error) {
 		return Result{}, err
 	}
 	return r[0], nil
-}
-
-func (p *Pool) giveUp() {
-	_, _ = unix.Write(p.abort, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-}
-
-func (p *Pool) carryOn() {
-	var b [8]byte
-	_, _ = unix.Read(p.abort, b[:])
 }
 
 var errLost = errors.New("a lane's process has died: was it killed?")

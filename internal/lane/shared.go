@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 	"unsafe"
@@ -124,10 +125,7 @@ func (s *slot) put(o Order) error {
 	}
 	s.Need = uint32(o.Need)
 	s.Watch = int32(o.Watch)
-	s.Signal = uint32(unix.SIGTERM)
-	if o.Signal != 0 {
-		s.Signal = uint32(o.Signal)
-	}
+	s.Signal = uint32(cmp.Or(o.Signal, unix.SIGTERM))
 	s.Timeout = uint64(max(o.Timeout, time.Millisecond))
 	s.Argc = uint32(len(o.Args))
 	return nil

@@ -4,8 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -18,29 +17,17 @@ const strayPatience = 5 * time.Second
 func (p *Pool) endStrays() {
 	pause := 5 * time.Millisecond
 	for end := time.Now().Add(strayPatience); time.Now().Before(end); pause *= 2 {
-		strays := p.children()
+		strays := slices.DeleteFunc(procs.All(), func(pid int) bool { return !p.isParent(pid) })
 		if len(strays) == 0 {
 			return
 		}
 		for _, pid := range strays {
-			fd, err := unix.PidfdOpen(pid, 0)
-			if err != nil {
-				continue
-			}
-			if p.isParent(pid) { // again with a pidfd, because the pid may be reused
-				_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-			}
-			_ = unix.Close(fd)
+			_ = cgroup.KillIf(pid, func() bool { return p.isParent(pid) }) // fails if it has ended
 		}
 		// Their children become children of the lanes. On a busy machine it takes a while
 		// until a killed process has ended.
 		time.Sleep(min(pause, strayPatience/10)) // a scan of /proc is not free
 	}
-}
-
-// children lists the running children of all lanes.
-func (p *Pool) children() []int {
-	return slices.DeleteFunc(procs.All(), func(pid int) bool { return !p.isParent(pid) })
 }
 
 // isParent reports whether the parent of a running process is a lane.
