@@ -1,10 +1,13 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 )
 
 // File is a file of the host that is copied into a container.
@@ -26,34 +29,42 @@ func Rootfs(dir string, files ...File) error {
 			return fmt.Errorf("create the root file system: %w", err)
 		}
 	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("create the root file system: %w", err)
+	}
+	defer root.Close()
 	for _, f := range files {
-		if err := f.copy(dir); err != nil {
-			return fmt.Errorf("copy %s into the root file system: %w", f.Source, err)
+		if err := f.Copy(root); err != nil {
+			return err
 		}
 	}
 	return Install(dir)
 }
 
-func (f File) copy(root string) error {
-	to := filepath.Join(root, filepath.Clean("/"+f.Path))
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	in, err := os.Open(f.Source)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, f.Mode.Perm())
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	if closed := out.Close(); err == nil {
-		err = closed
+// Copy copies the file into a root file system. It follows no link out of the root.
+func (f File) Copy(root *os.Root) error {
+	name := f.Name()
+	content, err := os.ReadFile(f.Source)
+	if err == nil {
+		err = root.MkdirAll(path.Dir(name), 0o755)
 	}
 	if err == nil {
-		err = os.Chmod(to, f.Mode.Perm()) // independent of the umask
+		if err = root.Remove(name); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	}
-	return err
+	if err == nil {
+		err = root.WriteFile(name, content, 0o600)
+	}
+	if err == nil {
+		err = root.Chmod(name, f.Mode.Perm()) // independent of the umask
+	}
+	if err != nil {
+		return fmt.Errorf("copy %s into the root file system: %w", f.Source, err)
+	}
+	return nil
 }
+
+// Name returns the file's path from the root.
+func (f File) Name() string { return strings.TrimPrefix(path.Clean("/"+f.Path), "/") }

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -87,8 +86,8 @@ func addFiles(at string, w subject.Workload) error {
 		}
 	}
 	for _, f := range w.Files {
-		if err := copyFile(root, f); err != nil {
-			return fmt.Errorf("copy %s into the root file system: %w", f.Source, err)
+		if err := f.Copy(root); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -111,24 +110,6 @@ func mountPoint(root *os.Root, source, destination string) error {
 		return err
 	}
 	return f.Close()
-}
-
-func copyFile(root *os.Root, f probe.File) error {
-	content, err := os.ReadFile(f.Source)
-	if err != nil {
-		return err
-	}
-	name := strings.TrimPrefix(path.Clean("/"+f.Path), "/")
-	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return err
-	}
-	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := root.WriteFile(name, content, 0o600); err != nil {
-		return err
-	}
-	return root.Chmod(name, f.Mode.Perm())
 }
 
 // ClearRoot removes what a container wrote to its root file system, for the next container on

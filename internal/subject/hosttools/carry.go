@@ -162,18 +162,16 @@ func ask(ctx context.Context, args ...string) (string, error) {
 func Together(files, more []probe.File) ([]probe.File, error) {
 	sources := map[string]string{}
 	for _, f := range files {
-		sources[clean(f.Path)] = f.Source
+		sources[f.Name()] = f.Source
 	}
 	for _, f := range more {
-		switch source, there := sources[clean(f.Path)]; {
+		switch source, there := sources[f.Name()]; {
 		case !there:
 			files = append(files, f)
-			sources[clean(f.Path)] = f.Source
+			sources[f.Name()] = f.Source
 		case source != f.Source:
 			return nil, fmt.Errorf("%s exists already, from %s", f.Path, source)
 		}
 	}
 	return files, nil
 }
-
-func clean(path string) string { return filepath.Clean("/" + strings.TrimPrefix(path, "/")) }
