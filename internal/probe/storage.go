@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -129,28 +130,17 @@ func ParseFileSystems(out string) ([]FileSystem, error) {
 
 func parseFileSystem(rest string) (FileSystem, error) {
 	if e, ok, err := parseFileError("fs", rest); ok {
-		if err != nil {
-			return FileSystem{}, err
-		}
-		return FileSystem{Path: e.Path, Errno: e.Errno}, nil
+		return FileSystem{Path: e.Path, Errno: e.Errno}, err
 	}
 	fields := strings.SplitN(rest, " ", 4)
 	if len(fields) != 4 {
 		return FileSystem{}, errors.New("it has too few fields")
 	}
-	fs := FileSystem{}
-	var err error
-	if fs.Type, err = parseHex(fields[0]); err != nil {
-		return FileSystem{}, err
-	}
-	if fs.Size, err = parseNumber(fields[1]); err != nil {
-		return FileSystem{}, err
-	}
-	if fs.Free, err = parseNumber(fields[2]); err != nil {
-		return FileSystem{}, err
-	}
-	fs.Path, err = parsePath(fields[3])
-	return fs, err
+	kind, err1 := parseHex(fields[0])
+	size, err2 := parseNumber(fields[1])
+	free, err3 := parseNumber(fields[2])
+	path, err4 := parsePath(fields[3])
+	return FileSystem{Path: path, Type: kind, Size: size, Free: free}, cmp.Or(err1, err2, err3, err4)
 }
 
 // outcome returns the n numbers of a command's line, or the error in the line.
@@ -161,10 +151,10 @@ func outcome(out, verb string, n int) ([]int64, error) {
 		if !ok {
 			continue
 		}
-		if e, ok, err := parseFileError(verb, rest); ok && err != nil {
+		if e, ok, err := parseFileError(verb, rest); err != nil {
 			return nil, fmt.Errorf("the probe's line %.80q: %w", line, err)
 		} else if ok {
-			return nil, e
+			return nil, &e
 		}
 	}
 	return report(out, prefix, n)
@@ -174,23 +164,18 @@ func outcome(out, verb string, n int) ([]int64, error) {
 const maxErrno = 4095
 
 // parseFileError parses "error ERRNO PATH\n". ok is false for other lines.
-func parseFileError(verb, rest string) (e *FileError, ok bool, err error) {
+func parseFileError(verb, rest string) (e FileError, ok bool, err error) {
 	rest, ok = strings.CutPrefix(rest, "error ")
 	if !ok {
-		return nil, false, nil
+		return e, false, nil
 	}
 	number, path, _ := strings.Cut(rest, " ")
 	errno, err := parseNumber(number)
 	if err == nil && (errno == 0 || errno > maxErrno) {
 		err = fmt.Errorf("unknown error number %d", errno)
 	}
-	if err != nil {
-		return nil, true, err
-	}
-	if path, err = parsePath(path); err != nil {
-		return nil, true, err
-	}
-	return &FileError{Verb: verb, Path: path, Errno: syscall.Errno(errno)}, true, nil
+	path, wrong := parsePath(path)
+	return FileError{Verb: verb, Path: path, Errno: syscall.Errno(errno)}, true, cmp.Or(err, wrong)
 }
 
 // parsePath parses the rest of a line, which must be complete.

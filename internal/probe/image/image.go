@@ -10,6 +10,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -89,22 +90,22 @@ const Repository = "localhost/tare-probe"
 // of its report as argument. It stops on SIGTERM. The image also has the given files,
 // in order.
 func Probe(files ...probe.File) (*Image, error) {
-	return build(func(id digest.Digest) string { return Repository + ":" + id.Encoded()[:12] }, files)
+	return build("", files)
 }
 
 // Pause returns the image for the pause process of a pod under the engine's name for
 // it. CRI-O starts /pause in it, independent of the entry point.
 func Pause(ref string) (*Image, error) {
-	return build(func(digest.Digest) string { return ref }, nil, "pause")
+	return build(ref, nil, "pause")
 }
 
 // Created is the timestamp of all images. Engines reject an image without one, and a fixed
 // time makes the digest reproducible.
 var Created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// build builds an image that contains the probe under one or more names. ref returns the
-// image's name, which may depend on its id.
-func build(ref func(id digest.Digest) string, files []probe.File, names ...string) (*Image, error) {
+// build builds an image that contains the probe under one or more names. An empty ref stands for
+// a name by the image's id.
+func build(ref string, files []probe.File, names ...string) (*Image, error) {
 	content, err := layer(probe.Program(), files, names)
 	if err != nil {
 		return nil, fmt.Errorf("build the probe's image: %w", err)
@@ -125,7 +126,7 @@ func build(ref func(id digest.Digest) string, files []probe.File, names ...strin
 	// iSulad reads a layer's file of this name.
 	layerFile := blob.Digest.Encoded() + "/layer.tar"
 	l[layerFile] = content
-	return l.image(ref(config.Digest), config, []v1.Descriptor{blob}, []string{layerFile}), nil
+	return l.image(ref, config, []v1.Descriptor{blob}, []string{layerFile}), nil
 }
 
 // image completes the files of an image with a configuration and layers.
@@ -136,7 +137,7 @@ func (l Layout) image(ref string, config v1.Descriptor, layers []v1.Descriptor, 
 	m.Platform = &v1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
 	configFile := config.Digest.Encoded() + ".json" // where iSulad looks for it
 	l[configFile] = l[Blob(config)]
-	return &Image{Ref: ref, ID: config.Digest.String(), Digest: m.Digest.String(), files: l, manifest: m, saved: Saved{Config: configFile, Layers: saved}}
+	return &Image{Ref: cmp.Or(ref, Repository+":"+config.Digest.Encoded()[:12]), ID: config.Digest.String(), Digest: m.Digest.String(), files: l, manifest: m, saved: Saved{Config: configFile, Layers: saved}}
 }
 
 // layer returns the layer with the program, the mount points of runtimes, and the given
@@ -144,12 +145,7 @@ func (l Layout) image(ref string, config v1.Descriptor, layers []v1.Descriptor, 
 func layer(program []byte, files []probe.File, names []string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	made := map[string]bool{}
 	for _, dir := range folders(files) {
-		if made[dir] {
-			continue
-		}
-		made[dir] = true
 		mode := int64(0o755)
 		if dir == "tmp" {
 			mode = 0o1777
@@ -166,7 +162,7 @@ func layer(program []byte, files []probe.File, names []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := WriteFile(w, strings.TrimPrefix(path.Clean(f.Path), "/"), int64(f.Mode.Perm()), content, Created); err != nil {
+		if err := WriteFile(w, f.Name(), int64(f.Mode.Perm()), content, Created); err != nil {
 			return nil, err
 		}
 	}
@@ -183,9 +179,11 @@ func layer(program []byte, files []probe.File, names []string) ([]byte, error) {
 func folders(files []probe.File) []string {
 	all := slices.Clone(probe.Folders)
 	for _, f := range files {
-		parts := strings.Split(strings.TrimPrefix(path.Clean(f.Path), "/"), "/")
+		parts := strings.Split(f.Name(), "/")
 		for i := 1; i < len(parts); i++ {
-			all = append(all, path.Join(parts[:i]...))
+			if dir := path.Join(parts[:i]...); !slices.Contains(all, dir) {
+				all = append(all, dir)
+			}
 		}
 	}
 	return all
