@@ -3,6 +3,7 @@ package cargo
 import (
 	"archive/tar"
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -37,14 +38,15 @@ const (
 // platform is the platform of containers on this machine.
 var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 
-// room is the number of bytes that may be written to a folder.
+// room is the number of bytes that may be written to a folder, until ctx ends.
 type room struct {
+	ctx  context.Context
 	left int64
 	err  error // error if the room is exceeded
 }
 
 // roomIn returns the room for one unpacking: nine tenths of the free space, at most maxBytes.
-func roomIn(dir string) room {
+func roomIn(ctx context.Context, dir string) room {
 	left, most := int64(maxBytes), "the limit"
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) == nil {
@@ -52,7 +54,7 @@ func roomIn(dir string) room {
 			left, most = free, "nine tenths of the free space in "+dir+"; free space, or set TARE_DATA_DIR to a larger disk"
 		}
 	}
-	return room{left, fmt.Errorf("its files exceed %d MiB, %s", left>>20, most)}
+	return room{ctx, left, fmt.Errorf("its files exceed %d MiB, %s", left>>20, most)}
 }
 
 func (r *room) take(n int64) error {
@@ -60,6 +62,27 @@ func (r *room) take(n int64) error {
 		return r.err
 	}
 	return nil
+}
+
+// Write takes the room of b.
+func (r *room) Write(b []byte) (int, error) {
+	return len(b), cmp.Or(r.take(int64(len(b))), r.ctx.Err())
+}
+
+// walk calls each for every file of a tar, until ctx ends.
+func walk(ctx context.Context, in io.Reader, each func(h *tar.Header, content io.Reader) error) error {
+	for r := tar.NewReader(in); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err = cmp.Or(err, ctx.Err()); err == nil {
+			err = each(h, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // open opens the image in an archive: an OCI layout or the output of `docker save`,
@@ -182,19 +205,9 @@ func spread(ctx context.Context, in io.Reader, dir string) error {
 		return err
 	}
 	defer root.Close()
-	r, room := tar.NewReader(in), roomIn(dir)
-	for n := 0; ; n++ {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if n == maxMembers {
+	room, n := roomIn(ctx, dir), 0
+	return walk(ctx, in, func(h *tar.Header, content io.Reader) error {
+		if n++; n > maxMembers {
 			return fmt.Errorf("more than %d files", maxMembers)
 		}
 		name := path.Clean(h.Name)
@@ -206,9 +219,7 @@ func spread(ctx context.Context, in io.Reader, dir string) error {
 			if err := room.take(h.Size); err != nil {
 				return err
 			}
-			if err := member(root, name, r, h.Size); err != nil {
-				return err
-			}
+			return member(root, name, content, h.Size)
 		case tar.TypeSymlink, tar.TypeLink:
 			// docker save wrote a layer that equals an earlier one as a link.
 			to := path.Clean(h.Linkname)
@@ -225,7 +236,8 @@ func spread(ctx context.Context, in io.Reader, dir string) error {
 				return fmt.Errorf("its link %.200q: %w", h.Name, err)
 			}
 		}
-	}
+		return nil
+	})
 }
 
 func parents(root *os.Root, name string) error {

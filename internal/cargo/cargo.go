@@ -6,6 +6,7 @@
 package cargo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,29 +147,21 @@ func opened(ctx context.Context, file, dir, source string) (v1.Image, error) {
 
 // process combines an image's configuration and the user's options.
 func process(config *v1.Config, w *setting.Workload, env []string, users accounts) (Process, error) {
-	p := Process{Args: append(append([]string{}, config.Entrypoint...), config.Cmd...), Env: config.Env, Dir: config.WorkingDir}
+	p := Process{Args: slices.Concat(config.Entrypoint, config.Cmd), Env: over(config.Env, env), Dir: cmp.Or(config.WorkingDir, "/")}
 	if len(w.Command) > 0 {
 		p.Args = w.Command
 	}
 	if len(p.Args) == 0 {
 		return p, errors.New("the image has no command: set one with --command 'PROGRAM ARG'")
 	}
-	if p.Dir == "" {
-		p.Dir = "/"
-	}
 	if !path.IsAbs(p.Dir) {
 		return p, fmt.Errorf("its working folder %.200q is not absolute", p.Dir)
 	}
-	p.Env = over(p.Env, env)
 	err := withoutZero(append(slices.Concat(p.Args, p.Env), p.Dir))
 	if err != nil {
 		return p, err
 	}
-	user := config.User
-	if w.User != "" {
-		user = w.User
-	}
-	if p.UID, p.GID, err = users.find(user); err != nil {
+	if p.UID, p.GID, err = users.find(cmp.Or(w.User, config.User)); err != nil {
 		return p, err
 	}
 	p.Stop, err = signal(config.StopSignal)
@@ -204,15 +197,11 @@ func over(below, above []string) []string {
 	if !has(below, "PATH") {
 		below = append([]string{"PATH=" + image.Path}, below...)
 	}
-	out := append([]string{}, above...)
-	var kept []string
-	for _, v := range below {
+	kept := slices.DeleteFunc(slices.Clone(below), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		if !has(out, name) {
-			kept = append(kept, v)
-		}
-	}
-	return append(kept, out...)
+		return has(above, name)
+	})
+	return append(kept, above...)
 }
 
 func has(env []string, name string) bool {

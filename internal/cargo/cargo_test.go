@@ -343,7 +343,7 @@ func TestOnlyManifestRepliesAreBounded(t *testing.T) {
 	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {
 		r := httptest.NewRequest(http.MethodGet, "http://registry.invalid"+path, http.NoBody)
 		reply := must.Get(smallManifests{answering{}}.RoundTrip(r))(t) //nolint:bodyclose // closed below
-		_, is := reply.Body.(*bounded)
+		_, is := reply.Body.(*Bounded)
 		check.That(t, is == bound, "%s: bounded is %v", path, is)
 		reply.Body.Close()
 	}

@@ -3,12 +3,10 @@ package cargo
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path"
@@ -31,11 +29,8 @@ import (
 // digest of an uncompressed layer equals its diff ID.
 func (c *Cargo) derive(ctx context.Context, img v1.Image, w *setting.Workload) error {
 	config, err := img.ConfigFile()
-	if err != nil {
-		return fmt.Errorf("its configuration: %w", err)
-	}
-	id, err := img.ConfigName()
-	if err != nil {
+	id, err2 := img.ConfigName()
+	if err = cmp.Or(err, err2); err != nil {
 		return fmt.Errorf("its configuration: %w", err)
 	}
 	c.Digest = id.String()
@@ -79,13 +74,13 @@ func (c *Cargo) takeLayers(ctx context.Context, img v1.Image, config *v1.ConfigF
 	if len(all) > maxLayers || len(all) != len(config.RootFS.DiffIDs) {
 		return nil, nil, fmt.Errorf("it has %d layers, but its configuration has %d: the numbers must be equal and at most %d", len(all), len(config.RootFS.DiffIDs), maxLayers)
 	}
-	seen := &contents{top: map[string]bool{}, room: roomIn(c.dir)}
+	seen := &contents{top: map[string]bool{}, room: roomIn(ctx, c.dir)}
 	var parts []image.Part
 	for i, l := range all {
 		if media, err := l.MediaType(); err != nil || !media.IsDistributable() {
 			return nil, nil, fmt.Errorf("its layer %d is missing (%v)", i+1, media)
 		}
-		p, err := c.takeLayer(ctx, l, seen, filepath.Join(c.dir, fmt.Sprintf("layer-%d.tar", i)))
+		p, err := c.takeLayer(l, seen, filepath.Join(c.dir, fmt.Sprintf("layer-%d.tar", i)))
 		if err != nil {
 			return nil, nil, fmt.Errorf("its layer %d: %w", i+1, err)
 		}
@@ -97,7 +92,7 @@ func (c *Cargo) takeLayers(ctx context.Context, img v1.Image, config *v1.ConfigF
 	return seen, parts, nil
 }
 
-func (c *Cargo) takeLayer(ctx context.Context, l v1.Layer, seen *contents, file string) (image.Part, error) {
+func (c *Cargo) takeLayer(l v1.Layer, seen *contents, file string) (image.Part, error) {
 	in, err := l.Uncompressed()
 	if err != nil {
 		return image.Part{}, err
@@ -107,51 +102,23 @@ func (c *Cargo) takeLayer(ctx context.Context, l v1.Layer, seen *contents, file 
 	if err != nil {
 		return image.Part{}, err
 	}
-	w := &counted{out: out, sum: sha256.New(), room: &seen.room, ctx: ctx}
+	sum := digest.Canonical.Digester()
+	w := io.MultiWriter(&seen.room, sum.Hash(), out)
 	err = seen.look(io.TeeReader(in, w))
 	if err == nil {
 		_, err = io.Copy(w, in) // data after the end of the archive belongs to the layer too
 	}
-	if err = errors.Join(err, out.Close()); err != nil {
+	size, sought := out.Seek(0, io.SeekCurrent)
+	if err = errors.Join(err, sought, out.Close()); err != nil {
 		return image.Part{}, err
 	}
 	c.layers = append(c.layers, file)
-	return image.Part{Digest: digest.NewDigestFromEncoded(digest.SHA256, hex.EncodeToString(w.sum.Sum(nil))), Size: w.written, File: file}, nil
-}
-
-// counted is a file with a size limit.
-type counted struct {
-	out     io.Writer
-	sum     hash.Hash
-	written int64
-	room    *room
-	ctx     context.Context
-}
-
-func (c *counted) Write(b []byte) (int, error) {
-	if err := c.room.take(int64(len(b))); err != nil {
-		return 0, err
-	}
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	c.sum.Write(b)
-	n, err := c.out.Write(b)
-	c.written += int64(n)
-	return n, err
+	return image.Part{Digest: sum.Digest(), Size: size, File: file}, nil
 }
 
 // look reads a layer to its end.
 func (s *contents) look(in io.Reader) error {
-	r := tar.NewReader(in)
-	for {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return walk(s.room.ctx, in, func(h *tar.Header, content io.Reader) error {
 		if s.members++; s.members > maxMembers {
 			return fmt.Errorf("more than %d files", maxMembers)
 		}
@@ -162,14 +129,15 @@ func (s *contents) look(in io.Reader) error {
 			s.probe = true
 		case "etc/passwd", "etc/group":
 			if h.Typeflag == tar.TypeReg {
-				text, err := io.ReadAll(io.LimitReader(r, maxAccounts))
+				text, err := io.ReadAll(io.LimitReader(content, maxAccounts))
 				if err != nil {
 					return err
 				}
 				s.accounts.take(path.Base(name), text)
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // probeLayer returns the layer on top of the image, with the probe and the runtimes' mount
@@ -207,9 +175,6 @@ func (c *Cargo) image(base *v1.ConfigFile, layers []image.Part) *image.Image {
 		},
 		RootFS:  oci.RootFS{Type: "layers"},
 		History: []oci.History{{Created: &image.Created, CreatedBy: "tare", Comment: "a workload of the user, with tare's probe in front of it"}},
-	}
-	for _, l := range layers {
-		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, l.Digest)
 	}
 	// Engines require a history entry for every layer.
 	config.History = slices.Repeat(config.History, len(layers))

@@ -48,21 +48,23 @@ func (t smallManifests) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Response.Request
 	}
 	if err == nil && path.Base(path.Dir(r.URL.Path)) == "manifests" {
-		reply.Body = &bounded{reply.Body, maxJSON}
+		reply.Body = &Bounded{reply.Body, maxJSON, fmt.Errorf("its manifest is too large: more than %d MiB", maxJSON>>20)}
 	}
 	return reply, err
 }
 
-// bounded is a reader that fails if the input is longer.
-type bounded struct {
+// Bounded is a reader that fails with Err after Left bytes. A truncated reply could pass for
+// complete.
+type Bounded struct {
 	io.ReadCloser
-	left int
+	Left int
+	Err  error
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left+1)])
-	if b.left -= n; b.left < 0 {
-		return n, fmt.Errorf("its manifest is too large: more than %d MiB", maxJSON>>20)
+func (b *Bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.Left+1)])
+	if b.Left -= n; b.Left < 0 {
+		return n, b.Err
 	}
 	return n, err
 }

@@ -25,7 +25,6 @@ func Labels() map[string]string { return map[string]string{"dev.tare.image": "pr
 // used.
 func Assemble(config v1.Image, layers []Part) *Image {
 	l := Layout{}
-	c := l.AddJSON(v1.MediaTypeImageConfig, config)
 	var blobs []v1.Descriptor
 	var saved []string
 	parts := map[string]Part{}
@@ -33,8 +32,9 @@ func Assemble(config v1.Image, layers []Part) *Image {
 		d := v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: p.Digest, Size: p.Size}
 		blobs, saved = append(blobs, d), append(saved, Blob(d))
 		parts[Blob(d)] = p
+		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, p.Digest)
 	}
-	i := l.image(Repository+":"+c.Digest.Encoded()[:12], c, blobs, saved)
+	i := l.image("", l.AddJSON(v1.MediaTypeImageConfig, config), blobs, saved)
 	i.parts = parts
 	return i
 }
