@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/opencontainers/go-digest"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	layout "github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/version"
 )
@@ -67,19 +67,11 @@ func certificates(path string) ([]byte, error) {
 }
 
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	content, err := machine.ReadPlain(path, 0, largest+1)
+	if err == nil && len(content) > largest {
+		err = fmt.Errorf("%s is larger than %d MiB", path, largest>>20)
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || st.Size() > largest {
-		return nil, fmt.Errorf("%s is not a regular file, or is larger than %d MiB", path, largest>>20)
-	}
-	return io.ReadAll(io.LimitReader(f, largest))
+	return content, err
 }
 
 func (b *Binary) identify() error {

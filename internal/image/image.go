@@ -9,6 +9,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,14 +72,8 @@ func New(o Options, binaries ...*Binary) (*Image, error) {
 			return nil, fmt.Errorf("%s is %s, and %s is %s: build both from one tree", first.path, first.commit(), b.path, b.commit())
 		}
 	}
-	i := &Image{files: layout.Layout{}, bills: layout.Layout{}, created: o.Created}
-	if i.created.IsZero() {
-		i.created = first.made()
-	}
-	if i.created.IsZero() { // without a commit: a fixed time
-		i.created = time.Unix(0, 0)
-	}
-	i.created = i.created.UTC()
+	i := &Image{files: layout.Layout{}, bills: layout.Layout{}}
+	i.created = cmp.Or(o.Created, first.made(), time.Unix(0, 0)).UTC() // without a commit: a fixed time
 	if err := i.setName(o.Name, first); err != nil {
 		return nil, err
 	}
