@@ -59,12 +59,12 @@ func (d *Detaching) detach(std *stdio) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	exit, err := attend(ctx, pid, true, nil, nil)
-	if err != nil {
+	var first subject.Executed
+	if err = attend(ctx, pid, true, nil, &first); err != nil {
 		return 0, err
 	}
-	if exit != 0 {
-		return 0, fmt.Errorf("exit status %d", exit)
+	if first.Exit != 0 {
+		return 0, fmt.Errorf("exit status %d", first.Exit)
 	}
 	if pid, err = d.Started(zombie); err != nil {
 		return 0, err

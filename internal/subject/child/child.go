@@ -36,10 +36,6 @@ type Command struct {
 	End func()
 	// Begun is called with the command's pid. May be nil.
 	Begun func(pid int)
-	// Used is called at the end with the usage of the command and its reaped children: CPU time
-	// (ns), and bytes read from storage past the page cache (getrusage(2), ru_inblock). May be
-	// nil.
-	Used func(cpu, fetched int64)
 }
 
 func (c *Command) String() string {
@@ -76,7 +72,7 @@ func (c *Command) run(ctx context.Context, begin func(std *stdio) (pid int, err 
 		if c.Begun != nil {
 			c.Begun(pid)
 		}
-		ended.Exit, err = attend(ctx, pid, false, c.End, c.Used)
+		err = attend(ctx, pid, false, c.End, &ended)
 	}
 	ended.Output, ended.Stderr = std.close()
 	if err != nil {
@@ -136,10 +132,10 @@ const blockSize = 512
 // grace is the time for End to take effect.
 const grace = 5 * time.Second
 
-// attend waits for the end of a child and returns its exit code, 128+n for signal n. It kills
-// the child when ctx ends. Unless leaves is set, it also kills the rest of the child's process
+// attend waits for the end of a child and sets its exit code, 128+n for signal n, and the usage of
+// the child and its reaped children (getrusage(2)). It kills the child when ctx ends. Unless leaves is set, it also kills the rest of the child's process
 // group. No other process can join that group, since each command has its own session.
-func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu, fetched int64)) (code int, err error) {
+func attend(ctx context.Context, pid int, leaves bool, end func(), into *subject.Executed) error {
 	var lock sync.Mutex
 	reaped := false
 	kill := func(all bool) {
@@ -168,27 +164,23 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 		}
 		kill(true)
 	})
-	err = AwaitExit(pid)
+	err := AwaitExit(pid)
 	close(gone)
 	called := !stop()
 	if called {
 		<-ended // the caller may release what end uses
 	}
 	if err != nil {
-		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
+		return fmt.Errorf("wait for process %d: %w", pid, err)
 	}
 	kill(false)
 	lock.Lock()
 	defer lock.Unlock()
-	code, err = collect(pid, used)
-	reaped = true
-	if err != nil {
-		return 0, err
+	err = collect(pid, into)
+	if reaped = true; err == nil && called {
+		err = fmt.Errorf("killed by an interruption or a time-out: %w", context.Cause(ctx))
 	}
-	if called {
-		return code, fmt.Errorf("killed by an interruption or a time-out: %w", context.Cause(ctx))
-	}
-	return code, nil
+	return err
 }
 
 // AwaitExit waits for a child to exit and does not reap it.
@@ -206,17 +198,16 @@ func retry(call func() error) error {
 }
 
 // collect reaps a child that has ended, see [attend].
-func collect(pid int, used func(cpu, fetched int64)) (code int, err error) {
+func collect(pid int, into *subject.Executed) error {
 	var status unix.WaitStatus
 	var usage unix.Rusage
 	if err := retry(func() error { _, err := unix.Wait4(pid, &status, 0, &usage); return err }); err != nil {
-		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
+		return fmt.Errorf("wait for process %d: %w", pid, err)
 	}
-	if used != nil {
-		used(usage.Utime.Nano()+usage.Stime.Nano(), usage.Inblock*blockSize)
-	}
+	fetched := usage.Inblock * blockSize
+	into.CPU, into.Fetched, into.Exit = usage.Utime.Nano()+usage.Stime.Nano(), &fetched, status.ExitStatus()
 	if status.Signaled() {
-		return 128 + int(status.Signal()), nil
+		into.Exit = 128 + int(status.Signal())
 	}
-	return status.ExitStatus(), nil
+	return nil
 }

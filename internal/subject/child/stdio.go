@@ -36,9 +36,7 @@ func open() (*stdio, error) {
 // started closes the command's ends.
 func (s *stdio) started() {
 	for _, f := range []*os.File{s.null, s.out.w, s.err.w} {
-		if f != nil {
-			f.Close()
-		}
+		f.Close() // nil if it was not opened
 	}
 }
 

@@ -21,16 +21,14 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	if n < 0 || n >= len(s.pids) || s.pids[n] == 0 {
 		return subject.Executed{}, fmt.Errorf("target host: lane %d holds no workload", n)
 	}
-	pid, used, fetched := 0, int64(0), int64(0)
+	pid := 0
 	ended, err := child.Run(ctx, child.Command{
 		Args: s.onHost(n, args), Env: lane.Environment([]string{"LC_ALL=C"}), // as in containers, since the output of tools is parsed
 		Begun: func(p int) {
 			pid = p
 			s.note(n, func(list []int) []int { return append(list, p) })
 		},
-		Used: func(cpu, read int64) { used, fetched = cpu, read },
 	})
-	ended.CPU, ended.Fetched = used, &fetched
 	s.note(n, func(list []int) []int { return slices.DeleteFunc(list, func(p int) bool { return p == pid }) })
 	if err != nil {
 		err = fmt.Errorf("target host: %w", err)
@@ -59,7 +57,7 @@ func (s *session) program(path string) string {
 		return filepath.Join(s.env.Dir, probe.Name)
 	}
 	for _, f := range s.env.Workload.Files {
-		if filepath.Clean("/"+f.Path) == path {
+		if "/"+f.Name() == path {
 			return f.Source
 		}
 	}

@@ -58,8 +58,6 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (subjec
 		return s.execForeground(ctx, command, filepath.Join(c.root, filepath.Clean("/"+args[0])), args[0])
 	}
 	command.Args = s.args(s.state, "exec", "--detach", "--process", file, "--pid-file", pidFile, c.id)
-	fetched := int64(0)
-	command.Used = func(_, read int64) { fetched = read }
 	ended, err := child.RunDetaching(ctx, child.Detaching{Command: command, Timeout: s.env.Timeout, Started: func(zombie func(int) bool) (int, error) {
 		pid, err := readPid(pidFile)
 		if err != nil {
@@ -76,7 +74,7 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (subjec
 		}
 		return pid, nil
 	}})
-	ended.Fetched = &fetched
+	ended.CPU = 0 // measured in its cgroup
 	return ended, err
 }
 
@@ -88,6 +86,7 @@ func (s *session) execForeground(ctx context.Context, command child.Command, pat
 		return subject.Executed{}, fmt.Errorf("%s: no program %s in the container's root file system", command.Show, program)
 	}
 	ended, err := child.Run(ctx, command)
+	ended.CPU, ended.Fetched = 0, nil // the runtime's
 	if err == nil && ended.Exit == runscFailed && s.flavour.name == "runsc" {
 		err = fmt.Errorf("%s: exit status %d: %.1000s", command.Show, ended.Exit, strings.TrimSpace(ended.Stderr))
 	}
