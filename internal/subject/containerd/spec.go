@@ -39,12 +39,13 @@ func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeu
 	if d.network == subject.NetworkHost {
 		opts = append(opts, oci.WithHostNamespace(specs.NetworkNamespace))
 	}
-	opts = append(opts, oci.WithMounts(mounts(place)))
+	// Not rbind for a read-only one: mounts below it would stay writable.
+	opts = append(opts, oci.WithMounts(place.SpecMounts([]string{"rbind", "rw"}, []string{"bind", "ro"})))
 	if c := d.env.Workload.Cargo; c != nil {
 		opts = append(opts, oci.WithEnv(c.Env), oci.WithProcessCwd(c.Dir), oci.WithUIDGID(c.UID, c.GID))
 	}
-	if place.Device != "" {
-		opts = append(opts, oci.WithDevices(place.Device, subject.DevicePath, "rw"))
+	if place.Device.Node != "" {
+		opts = append(opts, oci.WithDevices(place.Device.Node, subject.DevicePath, "rw"))
 	}
 	ctx = namespaces.WithNamespace(ctx, d.at.namespace)
 	spec, err := oci.GenerateSpec(ctx, d.client, &containers.Container{ID: id}, opts...)
@@ -64,45 +65,11 @@ func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeu
 	return written, spec.Process, err
 }
 
-// mounts returns the mounts that the user requested, and the one at subject.VolumePath. Without one,
-// the workload makes it in its writable snapshot. Kata and gVisor make a tmpfs inside the guest, in
-// the guest's memory.
-func mounts(place engine.Place) []specs.Mount {
-	var all []specs.Mount
-	for _, wanted := range place.Mounts {
-		source, destination, readOnly := wanted.Parts()
-		options := []string{"rbind", "rw"}
-		if readOnly {
-			options = []string{"bind", "ro"} // mounts below it would stay writable
-		}
-		all = append(all, specs.Mount{Destination: destination, Type: "bind", Source: source, Options: options})
-	}
-	m := specs.Mount{Destination: subject.VolumePath}
-	switch {
-	case place.Folder != "":
-		m.Type, m.Source, m.Options = "bind", place.Folder, []string{"rbind", "rw"}
-	case place.Tmpfs != nil:
-		m.Type, m.Source, m.Options = "tmpfs", "tmpfs", place.Tmpfs
-	default:
-		return all
-	}
-	return append(all, m)
-}
-
-// limits returns the options for all limits above 0.
+// limits returns the option for all limits above 0.
 func limits(l subject.Limits) oci.SpecOpts {
-	var opts []oci.SpecOpts
-	if l.Memory > 0 {
-		opts = append(opts, oci.WithMemoryLimit(uint64(l.Memory)))
+	return func(_ context.Context, _ oci.Client, _ *containers.Container, spec *oci.Spec) error {
+		r := engine.Resources(l)
+		spec.Linux.Resources.Memory, spec.Linux.Resources.Pids, spec.Linux.Resources.CPU = r.Memory, r.Pids, r.CPU
+		return nil
 	}
-	if l.Pids > 0 {
-		opts = append(opts, oci.WithPidsLimit(l.Pids))
-	}
-	if l.CPUShares > 0 {
-		opts = append(opts, oci.WithCPUShares(uint64(l.CPUShares)))
-	}
-	if quota := l.CPUQuota(); quota > 0 {
-		opts = append(opts, oci.WithCPUCFS(quota, subject.CPUPeriod))
-	}
-	return oci.Compose(opts...)
 }

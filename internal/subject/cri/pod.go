@@ -73,18 +73,16 @@ func resources(l subject.Limits) *api.LinuxContainerResources {
 
 // mounts returns the mounts that the user requested, and the container's volume or the pod's
 // tmpfs. Without both, the workload makes subject.VolumePath in its writable root.
-func (d *driver) mounts(pod, volume string) []*api.Mount {
+func (d *driver) mounts(pod string, place engine.Place) []*api.Mount {
 	var all []*api.Mount
-	if c := d.env.Workload.Cargo; c != nil {
-		for _, m := range c.Mounts {
-			source, destination, readOnly := m.Parts()
-			all = append(all, &api.Mount{ContainerPath: destination, HostPath: source, Readonly: readOnly, Propagation: api.MountPropagation_PROPAGATION_PRIVATE})
-		}
+	for _, m := range place.Mounts {
+		source, destination, readOnly := m.Parts()
+		all = append(all, &api.Mount{ContainerPath: destination, HostPath: source, Readonly: readOnly, Propagation: api.MountPropagation_PROPAGATION_PRIVATE})
 	}
 	m := &api.Mount{ContainerPath: subject.VolumePath, Propagation: api.MountPropagation_PROPAGATION_PRIVATE}
 	switch tmpfs := d.tmpfses.folder(pod); {
-	case volume != "":
-		m.HostPath = volume
+	case place.Folder != "":
+		m.HostPath = place.Folder
 	case tmpfs != "":
 		m.HostPath, m.SelinuxRelabel = tmpfs, true // as a kubelet does for an emptyDir, unlike a hostPath
 	default:
@@ -96,7 +94,7 @@ func (d *driver) mounts(pod, volume string) []*api.Mount {
 // containerConfig returns the configuration of a new container, which has its pod's name.
 func (d *driver) containerConfig(name string, place engine.Place) *api.ContainerConfig {
 	c := &api.ContainerConfig{
-		Mounts:   d.mounts(name, place.Folder),
+		Mounts:   d.mounts(name, place),
 		Metadata: &api.ContainerMetadata{Name: name},
 		// A kubelet also refers to the image by id, which saves a look-up by name.
 		Image:   &api.ImageSpec{Image: d.imageID, UserSpecifiedImage: d.probe.Ref},
@@ -111,8 +109,8 @@ func (d *driver) containerConfig(name string, place engine.Place) *api.Container
 			},
 		},
 	}
-	if place.Device != "" { // as a kubelet does for a volume with the mode Block
-		c.Devices = []*api.Device{{ContainerPath: subject.DevicePath, HostPath: place.Device, Permissions: "rw"}}
+	if place.Device.Node != "" { // as a kubelet does for a volume with the mode Block
+		c.Devices = []*api.Device{{ContainerPath: subject.DevicePath, HostPath: place.Device.Node, Permissions: "rw"}}
 	}
 	return c
 }

@@ -16,11 +16,8 @@ import (
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	err := errors.Join(engine.Elsewhere(env.Workload, "daemon", t.remote), engine.Passes(env.Workload, t.aliases()...))
-	if err != nil {
-		return nil, fmt.Errorf("target %s: %w", t.name, err)
-	}
 	probe, err := env.Image()
+	err = errors.Join(engine.Elsewhere(env.Workload, "daemon", t.remote), engine.Passes(env.Workload, t.aliases()...), err)
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
@@ -74,8 +71,8 @@ func (d *driver) options(name string, place engine.Place) client.ContainerCreate
 	if place.Tmpfs != nil {
 		host.Tmpfs = map[string]string{subject.VolumePath: strings.Join(place.Tmpfs, ",")}
 	}
-	if place.Device != "" {
-		host.Devices = []container.DeviceMapping{{PathOnHost: place.Device, PathInContainer: subject.DevicePath, CgroupPermissions: engine.DeviceAccess}}
+	if place.Device.Node != "" {
+		host.Devices = []container.DeviceMapping{{PathOnHost: place.Device.Node, PathInContainer: subject.DevicePath, CgroupPermissions: engine.DeviceAccess}}
 	}
 	config := &container.Config{Image: d.image.Ref, Cmd: d.env.Workload.Args(name), Labels: map[string]string{engine.RunLabel: d.env.RunID}}
 	if d.podman { // Podman takes a missing value as 0

@@ -15,22 +15,20 @@ import (
 // isula share it.
 type Places struct {
 	*Volumes
-	all Place // of every lane, without its folder
+	All Place // of every lane, without its folder
 }
 
-// OpenPlaces makes the folders of the workload's volume and checks its device.
-func OpenPlaces(env subject.Env) (p Places, err error) {
-	device, err := FindDevice(env.Workload)
-	if err != nil {
+// OpenPlaces makes the folders of the workload's volume and checks its device, see [FindDevice].
+func OpenPlaces(env subject.Env, runtimes ...string) (p Places, err error) {
+	if p.All.Device, err = FindDevice(env.Workload, runtimes...); err != nil {
 		return p, err
 	}
-	p.all.Device = device.Node
 	if c := env.Workload.Cargo; c != nil {
-		p.all.Mounts = c.Mounts
+		p.All.Mounts = c.Mounts
 	}
 	if env.Workload.Tmpfs > 0 {
 		// Docker and podman default to noexec; a folder of the host allows exec.
-		p.all.Tmpfs = append(TmpfsOptions(env.Workload), "exec")
+		p.All.Tmpfs = append(TmpfsOptions(env.Workload), "exec")
 	}
 	p.Volumes, err = OpenVolumes(env)
 	return p, err
@@ -38,7 +36,7 @@ func OpenPlaces(env subject.Env) (p Places, err error) {
 
 // On returns the place of the container on a lane.
 func (p Places) On(lane int) Place {
-	place := p.all
+	place := p.All
 	place.Folder = p.Volumes.Folder(lane)
 	return place
 }
@@ -47,7 +45,7 @@ func (p Places) On(lane int) Place {
 type Place struct {
 	Folder string          // on the host, mounted at subject.VolumePath; "" for none
 	Tmpfs  []string        // options of a tmpfs there; nil for none
-	Device string          // node of a block device, for subject.DevicePath; "" for none
+	Device Device          // for subject.DevicePath
 	Mounts []setting.Mount // further mounts that the user requested
 }
 
@@ -80,8 +78,8 @@ func (p Place) Flags(tmpfs ...string) []string {
 	for _, bind := range p.Binds() {
 		line = append(line, "--volume", bind)
 	}
-	if p.Device != "" {
-		line = append(line, "--device", p.Device+":"+subject.DevicePath+":"+DeviceAccess)
+	if p.Device.Node != "" {
+		line = append(line, "--device", p.Device.Node+":"+subject.DevicePath+":"+DeviceAccess)
 	}
 	return line
 }
@@ -91,20 +89,16 @@ func (p Place) Flags(tmpfs ...string) []string {
 // reason for considering it remote; "" means that it is local.
 func Elsewhere(w subject.Workload, called, why string) error {
 	var errs []error
-	for _, need := range []struct{ path, one, all string }{{w.Volume, "volume", "folders"}, {w.Device, "device", "devices"}, {mounted(w), "mount", "folders"}} {
+	mount := ""
+	if w.Cargo != nil && len(w.Cargo.Mounts) > 0 {
+		mount = string(w.Cargo.Mounts[0])
+	}
+	for _, need := range []struct{ path, one, all string }{{w.Volume, "volume", "folders"}, {w.Device, "device", "devices"}, {mount, "mount", "folders"}} {
 		if need.path != "" && why != "" {
 			errs = append(errs, fmt.Errorf("a %s on a %s elsewhere (%s), which does not have this machine's %s: %w", need.one, called, why, need.all, subject.ErrUnsupported))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// mounted returns the first mount that the user requested, "" for none.
-func mounted(w subject.Workload) string {
-	if w.Cargo == nil || len(w.Cargo.Mounts) == 0 {
-		return ""
-	}
-	return string(w.Cargo.Mounts[0])
 }
 
 // LimitFlags returns the limits as options of docker, podman and isula. -1 removes a limit

@@ -26,10 +26,11 @@ type Volumes struct {
 // engines run as root. Sessions may share a volume. Close does not remove folders that
 // existed. A contradictory workload is an error.
 func OpenVolumes(env subject.Env) (*Volumes, error) {
-	if err := checkVolume(env.Workload); err != nil {
-		return nil, err
+	w := env.Workload
+	if w.Tmpfs < 0 || w.Tmpfs > 0 && w.Volume != "" {
+		return nil, fmt.Errorf("cannot mount both a tmpfs of %d bytes and the volume %q at %s", w.Tmpfs, w.Volume, subject.VolumePath)
 	}
-	dir := env.Workload.Volume
+	dir := w.Volume
 	if dir == "" {
 		return nil, nil
 	}

@@ -13,14 +13,6 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// checkVolume refuses a workload with both a tmpfs and a volume.
-func checkVolume(w subject.Workload) error {
-	if w.Tmpfs < 0 || w.Tmpfs > 0 && w.Volume != "" {
-		return fmt.Errorf("cannot mount both a tmpfs of %d bytes and the volume %q at %s", w.Tmpfs, w.Volume, subject.VolumePath)
-	}
-	return nil
-}
-
 // onRoot reports whether a workload writes to its container's root file system. A workload
 // without programs writes nothing.
 func onRoot(w subject.Workload) bool {

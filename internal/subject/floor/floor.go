@@ -102,7 +102,7 @@ type session struct {
 	env         subject.Env
 	hierarchies []cgroup.Hierarchy
 	group       string // the target's cgroup, parent of those of the containers
-	volumes     *engine.Volumes
+	places      engine.Places
 	pool        *lane.Pool
 	boxes       []box
 	made        int
@@ -183,18 +183,16 @@ func (s *session) describe(n int, name string) []string {
 		}
 	}
 	list = append(list, "r", engine.Root(s.env, n))
-	if folder := s.volumes.Folder(n); folder != "" {
-		list = append(list, "b", folder, strings.TrimPrefix(subject.VolumePath, "/"))
+	place := s.places.On(n)
+	if place.Folder != "" {
+		list = append(list, "b", place.Folder, strings.TrimPrefix(subject.VolumePath, "/"))
+	}
+	for _, m := range place.Mounts {
+		source, destination, readOnly := m.Parts()
+		tag := map[bool]string{true: "o", false: "b"}[readOnly]
+		list = append(list, tag, source, strings.TrimPrefix(destination, "/"))
 	}
 	if c := s.env.Workload.Cargo; c != nil {
-		for _, m := range c.Mounts {
-			source, destination, readOnly := m.Parts()
-			tag := "b"
-			if readOnly {
-				tag = "o"
-			}
-			list = append(list, tag, source, strings.TrimPrefix(destination, "/"))
-		}
 		list = append(list, "p", "proc", "e", "environment", "i", c.Dir, "u", strconv.FormatUint(uint64(c.UID), 10), strconv.FormatUint(uint64(c.GID), 10))
 	}
 	return append(append(list, "x", probe.Name), s.env.Workload.Args(name)...)
@@ -223,11 +221,9 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 
 // Close implements subject.Session.
 func (s *session) Close(context.Context) error {
-	if s.pool != nil {
-		s.pool.Close()
-	}
+	s.pool.Close()
 	if err := cgroup.Remove(s.hierarchies, s.group); err != nil {
 		return fmt.Errorf("target floor: %w", err)
 	}
-	return errors.Join(s.volumes.Close(), mounts.RemoveTree(s.env.Dir))
+	return errors.Join(s.places.Close(), mounts.RemoveTree(s.env.Dir))
 }

@@ -19,11 +19,7 @@ import (
 func (s *session) openStorage() error {
 	w := s.env.Workload
 	var err error
-	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
-		return err
-	}
-	device, err := engine.FindDevice(w)
-	if err != nil {
+	if s.places, err = engine.OpenPlaces(s.env); err != nil {
 		return err
 	}
 	if err := engine.MakeRoots(s.env); err != nil {
@@ -36,10 +32,10 @@ func (s *session) openStorage() error {
 			}
 		}
 	}
-	if device.Node == "" {
-		return nil
+	if device := s.places.All.Device; device.Node != "" {
+		return makeNode(engine.Root(s.env, 0), device)
 	}
-	return makeNode(engine.Root(s.env, 0), device)
+	return nil
 }
 
 // makeNodes makes the devices that programs expect: without /dev/null a program creates a file
@@ -56,13 +52,11 @@ func makeNodes(at string) error {
 	}
 	defer dev.Close()
 	for name, minor := range map[string]uint32{"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9} { // Documentation/admin-guide/devices.txt
-		if err := unix.Mknodat(int(dev.Fd()), name, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil {
-			if errors.Is(err, os.ErrExist) {
-				continue
-			}
-			return err
+		err := unix.Mknodat(int(dev.Fd()), name, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor)))
+		if err == nil {
+			err = root.Chmod("dev/"+name, 0o666) // regardless of the umask
 		}
-		if err := root.Chmod("dev/"+name, 0o666); err != nil { // regardless of the umask
+		if err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -85,11 +86,11 @@ func inPlace(arg string, host func(path string) string) string {
 // path returns the host's path for a container's.
 func (s *session) path(n int, path string) string {
 	below, onVolume := strings.CutPrefix(path, subject.VolumePath)
-	switch {
-	case onVolume && (below == "" || below[0] == '/'):
+	if onVolume && (below == "" || below[0] == '/') {
 		return s.folder(n) + below
-	case path == subject.DevicePath && s.device.Node != "":
-		return s.device.Node
+	}
+	if path == subject.DevicePath {
+		return cmp.Or(s.places.All.Device.Node, path)
 	}
 	return path
 }

@@ -81,12 +81,11 @@ func (t Target) Open(_ context.Context, env subject.Env) (subject.Session, error
 }
 
 type session struct {
-	env     subject.Env
-	pool    *lane.Pool
-	volumes *engine.Volumes
-	device  engine.Device
-	pids    []int // by lane; 0 for none
-	made    int
+	env    subject.Env
+	pool   *lane.Pool
+	places engine.Places
+	pids   []int // by lane; 0 for none
+	made   int
 
 	executing sync.Mutex
 	more      [][]int // running execs, by lane
@@ -166,8 +165,6 @@ func (s *session) Close(ctx context.Context) error {
 	for n := range s.pids {
 		errs = append(errs, s.end(ctx, n))
 	}
-	if s.pool != nil {
-		s.pool.Close()
-	}
-	return errors.Join(append(errs, s.volumes.Close(), mounts.RemoveTree(s.env.Dir))...)
+	s.pool.Close()
+	return errors.Join(append(errs, s.places.Close(), mounts.RemoveTree(s.env.Dir))...)
 }

@@ -101,7 +101,7 @@ func holdTmpfs(roots workspace.Roots) error {
 }
 
 func TestContainerPathsAreReplacedByHostPaths(t *testing.T) {
-	with := &session{env: subject.Env{Dir: "/run/x"}, device: engine.Device{Node: "/dev/loop7"}}
+	with := &session{env: subject.Env{Dir: "/run/x"}, places: engine.Places{All: engine.Place{Device: engine.Device{Node: "/dev/loop7"}}}}
 	without := &session{env: subject.Env{Dir: "/run/x"}}
 	for _, c := range []struct {
 		s         *session

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -17,12 +18,8 @@ import (
 // openStorage makes the host's counterparts of subject.VolumePath and subject.DevicePath.
 // Mounts are below the run's folder, and Close or tare clean unmounts them with it.
 func (s *session) openStorage() error {
-	w := s.env.Workload
 	var err error
-	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
-		return err
-	}
-	if s.device, err = engine.FindDevice(w); err != nil || s.volumes != nil {
+	if s.places, err = engine.OpenPlaces(s.env); err != nil || s.places.Volumes != nil {
 		return err
 	}
 	for n := range s.env.Lanes {
@@ -36,10 +33,7 @@ func (s *session) openStorage() error {
 // folder returns a lane's counterpart of subject.VolumePath: a folder of the volume, a tmpfs,
 // or a folder of the run.
 func (s *session) folder(n int) string {
-	if s.volumes != nil {
-		return s.volumes.Folder(n)
-	}
-	return filepath.Join(s.env.Dir, "volume", strconv.Itoa(n))
+	return cmp.Or(s.places.Folder(n), filepath.Join(s.env.Dir, "volume", strconv.Itoa(n)))
 }
 
 // make makes a lane's folder, and mounts the tmpfs on it.
@@ -64,7 +58,7 @@ func (s *session) make(n int) error {
 // clear removes what a workload left in its folder, as the end of a container does. Files on
 // the volume stay.
 func (s *session) clear(n int) error {
-	if s.volumes != nil {
+	if s.places.Volumes != nil {
 		return nil
 	}
 	if left, err := os.ReadDir(s.folder(n)); err == nil && len(left) == 0 {

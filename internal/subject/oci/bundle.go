@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // bundle returns the spec of a container: the mounts, namespaces, capabilities and masked paths of
@@ -26,7 +27,7 @@ func bundle(version, rootfs, cgroupsPath, id string, limits subject.Limits, unif
 		Mounts:   standardMounts,
 		Linux: &specs.Linux{
 			CgroupsPath: cgroupsPath,
-			Resources:   resources(limits),
+			Resources:   engine.Resources(limits),
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace},
 				{Type: specs.UTSNamespace}, {Type: specs.MountNamespace},
@@ -36,6 +37,7 @@ func bundle(version, rootfs, cgroupsPath, id string, limits subject.Limits, unif
 			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
 		},
 	}
+	spec.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}
 	if unified { // as runc spec does
 		spec.Linux.Namespaces = append(spec.Linux.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
@@ -53,28 +55,6 @@ func process(args ...string) *specs.Process {
 		Capabilities:    &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
 		Rlimits:         []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: nofile, Soft: nofile}},
 	}
-}
-
-// resources returns the limits above 0: runtimes differ on the meaning of a limit of 0.
-func resources(l subject.Limits) *specs.LinuxResources {
-	r := &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}}
-	if l.Memory > 0 {
-		r.Memory = &specs.LinuxMemory{Limit: &l.Memory}
-	}
-	if l.Pids > 0 {
-		r.Pids = &specs.LinuxPids{Limit: &l.Pids}
-	}
-	shares, quota, period := uint64(l.CPUShares), l.CPUQuota(), uint64(subject.CPUPeriod)
-	if shares > 0 || quota > 0 {
-		r.CPU = &specs.LinuxCPU{}
-	}
-	if shares > 0 {
-		r.CPU.Shares = &shares
-	}
-	if quota > 0 {
-		r.CPU.Quota, r.CPU.Period = &quota, &period
-	}
-	return r
 }
 
 var capabilities = []string{"CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"}

@@ -55,8 +55,7 @@ type session struct {
 	group      string // the target's cgroup, parent of those of the containers
 	mounts     *os.File
 	networks   *netns.Networks // nil if tare can enter the containers' own networks
-	volumes    *engine.Volumes
-	device     engine.Device
+	places     engine.Places
 	pool       *lane.Pool
 	containers []container
 	made       int
@@ -344,11 +343,7 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 
 // Close implements subject.Session.
 func (s *session) Close(context.Context) error {
-	if s.pool != nil {
-		s.pool.Close()
-	}
-	if s.mounts != nil {
-		s.mounts.Close()
-	}
-	return errors.Join(cgroup.Remove(s.hs, s.group), s.networks.Close(), s.volumes.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+	s.pool.Close()
+	s.mounts.Close() // may be nil
+	return errors.Join(cgroup.Remove(s.hs, s.group), s.networks.Close(), s.places.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
 }

@@ -17,12 +17,8 @@ import (
 // openStorage makes the root file systems and opens the workload's volume and device. All
 // containers share a read-only root; if they write to it, each lane has its own.
 func (s *session) openStorage() error {
-	w := s.env.Workload
 	var err error
-	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
-		return err
-	}
-	if s.device, err = engine.FindDevice(w, s.flavour.name); err != nil {
+	if s.places, err = engine.OpenPlaces(s.env, s.flavour.name); err != nil {
 		return err
 	}
 	return s.inMounts(func() error { return engine.MakeRoots(s.env) })
@@ -39,32 +35,14 @@ func (s *session) inMounts(do func() error) error {
 // store adds the workload's mounts and device to a bundle. The runtime makes the tmpfs and the
 // device's node in the container's namespace.
 func (s *session) store(spec *specs.Spec, n int) {
-	w := s.env.Workload
-	spec.Root.Readonly = !engine.OwnRoot(w)
-	m := specs.Mount{Destination: subject.VolumePath}
-	switch folder := s.volumes.Folder(n); {
-	case folder != "":
-		m.Type, m.Source, m.Options = "bind", folder, []string{"rbind", "rprivate", "rw"}
-	case w.Tmpfs > 0:
-		m.Type, m.Source, m.Options = "tmpfs", "tmpfs", engine.TmpfsOptions(w)
-	}
-	if c := w.Cargo; c != nil {
-		for _, wanted := range c.Mounts {
-			source, destination, readOnly := wanted.Parts()
-			options := []string{"rbind", "rprivate"}
-			if readOnly {
-				options = []string{"bind", "rprivate", "ro"} // mounts below it would stay writable
-			}
-			spec.Mounts = append(slices.Clone(spec.Mounts), specs.Mount{Destination: destination, Type: "bind", Source: source, Options: options})
-		}
-	}
-	if m.Type != "" {
-		spec.Mounts = append(slices.Clone(spec.Mounts), m)
-	}
-	if s.device.Node == "" {
+	place := s.places.On(n)
+	spec.Root.Readonly = !engine.OwnRoot(s.env.Workload)
+	// Not rbind for a read-only one: mounts below it would stay writable.
+	spec.Mounts = slices.Concat(spec.Mounts, place.SpecMounts([]string{"rbind", "rprivate"}, []string{"bind", "rprivate", "ro"}))
+	if place.Device.Node == "" {
 		return
 	}
-	major, minor, mode, root := int64(s.device.Major), int64(s.device.Minor), os.FileMode(0o600), uint32(0)
+	major, minor, mode, root := int64(place.Device.Major), int64(place.Device.Minor), os.FileMode(0o600), uint32(0)
 	spec.Linux.Devices = append(spec.Linux.Devices, specs.LinuxDevice{Path: subject.DevicePath, Type: "b", Major: major, Minor: minor, FileMode: &mode, UID: &root, GID: &root})
 	spec.Linux.Resources.Devices = append(spec.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: "b", Major: &major, Minor: &minor, Access: "rwm"})
 }

@@ -184,7 +184,7 @@ func TestPodmanEventsMatchTheContainers(t *testing.T) {
 }
 
 func TestPlaceIsOnTheCommandLine(t *testing.T) {
-	place := engine.Place{Tmpfs: []string{"size=1", "exec"}, Device: "/dev/loop7"}
+	place := engine.Place{Tmpfs: []string{"size=1", "exec"}, Device: engine.Device{Node: "/dev/loop7"}}
 	i := must.Get(image.Probe())(t)
 	line := strings.Join((&Target{network: "none"}).commands(cli.Program{}, subject.Env{}, i).Line(subject.Run, "name", place), " ")
 	check.That(t, strings.Contains(line, " --tmpfs /data:size=1,exec,notmpcopyup --device /dev/loop7:/dev/tare:rwm ") && len(place.Tmpfs) == 2,
