@@ -153,10 +153,7 @@ func removeContainer(ctx context.Context, c *client.Client, id string) error {
 		if err = errgrpc.ToNative(err); err == nil || errdefs.IsNotFound(err) {
 			break
 		}
-		if errdefs.IsUnavailable(err) { // the engine has ended
-			return fmt.Errorf("remove the task %s: %w", id, err)
-		}
-		if machine.Sleep(ctx, 10*time.Millisecond) != nil {
+		if errdefs.IsUnavailable(err) || machine.Sleep(ctx, 10*time.Millisecond) != nil { // unavailable: the engine has ended
 			return fmt.Errorf("remove the task %s: %w", id, err)
 		}
 	}
@@ -194,7 +191,7 @@ func removeNamespace(ctx context.Context, c *client.Client, namespace string) er
 	return removeError("namespace "+namespace, err)
 }
 
-// Images implements engine.Cleaned.
+// Images implements engine.Driver.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -127,7 +127,7 @@ func insist(ctx context.Context, do func(ctx context.Context) error) {
 	}
 }
 
-// Images implements engine.Cleaned. The pause image has the same name in all runs. It is listed
+// Images implements engine.Driver. The pause image has the same name in all runs. It is listed
 // for this run only if tare made it, no other run has an image on the engine, and all remaining
 // pods are tare's.
 func (d *driver) Images(ctx context.Context) ([]string, error) {

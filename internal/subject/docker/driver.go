@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// driver implements engine.Driver and engine.Cleaned through the API.
+// driver implements engine.Driver through the API.
 type driver struct {
 	*Target
 	image *image.Image // with the files that the run carries
@@ -252,7 +252,7 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 	return fmt.Errorf("remove the image %s: %w", ref, d.plain(err))
 }
 
-// Images implements engine.Cleaned.
+// Images implements engine.Driver.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

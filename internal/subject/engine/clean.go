@@ -13,17 +13,9 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Cleaned is the driver of an engine on which a killed run may have left things.
-type Cleaned interface {
-	Driver
-	// Images returns the run's image names. An interrupted run did not record which
-	// ones it had.
-	Images(ctx context.Context) ([]string, error)
-}
-
 // Clean lists what a run left, and removes it unless dryRun. kind is "container" or
 // "pod". Each run has its own image names, so no other run is affected.
-func Clean(ctx context.Context, d Cleaned, target, kind, runID string, dryRun bool) (found []string, err error) {
+func Clean(ctx context.Context, d Driver, target, kind, runID string, dryRun bool) (found []string, err error) {
 	doing := "look for what run " + runID + " left"
 	defer func() {
 		if err != nil {
@@ -100,7 +92,7 @@ const orphanLag = 150 * time.Second
 
 // dropLate retries the removal of an image that is in use by a container which the engine
 // does not list. That container is listed later, or disappears.
-func dropLate(ctx context.Context, f *Flight, d Cleaned, ref string, err error) error {
+func dropLate(ctx context.Context, f *Flight, d Driver, ref string, err error) error {
 	for began := time.Now(); err != nil && strings.Contains(err.Error(), "in use") && time.Since(began) < orphanLag && machine.Sleep(ctx, pollArrival) == nil; err = d.Drop(ctx, ref) {
 		if names, listed := d.List(ctx); listed == nil {
 			_, _ = f.Clear(ctx, d, names, anyName, 0) // if it fails, the image stays in use

@@ -245,7 +245,7 @@ func TestCloseRemovesAndReportsKataLeaks(t *testing.T) {
 	must.Get(os.Stat(filepath.Join(mount, "kata_overhead", "others")))(t)
 }
 
-// Images implements Cleaned.
+// Images implements Driver.
 func (f *fake) Images(context.Context) ([]string, error) {
 	if f.loads > 0 && time.Now().Before(f.loaded) {
 		return nil, nil

@@ -43,9 +43,9 @@ func (s *Session) load(ctx context.Context) (made bool, err error) {
 
 // drop removes the image. After an abandoned load it waits for an image that appears late.
 func (s *Session) drop(ctx context.Context) error {
-	err := s.o.Driver.Drop(ctx, s.o.Ref)
-	d, lists := s.o.Driver.(Cleaned)
-	if !s.loading || !lists || err != nil {
+	d := s.o.Driver
+	err := d.Drop(ctx, s.o.Ref)
+	if !s.loading || err != nil {
 		return err
 	}
 	for began := time.Now(); time.Since(began) < imageComes && machine.Sleep(ctx, pollArrival) == nil; {

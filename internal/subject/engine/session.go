@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,9 @@ type Driver interface {
 	Import(ctx context.Context) (made bool, err error)
 	// Drop removes an image. A missing one is not an error.
 	Drop(ctx context.Context, ref string) error
+	// Images returns the run's image names. An interrupted run did not record which
+	// ones it had.
+	Images(ctx context.Context) ([]string, error)
 }
 
 // Options of a session.
@@ -111,9 +115,9 @@ type Session struct {
 	sandboxes *Flight
 	left      []string
 	hs        []cgroup.Hierarchy
-	// emulated is the evidence that VMs are emulated, once one was checked.
+	// emulated is the evidence that VMs are emulated, once vm has checked one.
 	emulated string
-	looked   bool
+	vm       sync.Once
 }
 
 // container is what a lane holds.
@@ -323,12 +327,8 @@ func (s *Session) Discard(ctx context.Context, lanes []int) error {
 // clear removes containers of the session. For operations that were cut off it waits for
 // their late effects.
 func (s *Session) clear(ctx context.Context, names []string, mine func(string) bool) (left []string, err error) {
-	owed := map[string]bool{}
-	for name := range s.late {
-		owed[name] = mine(name)
-	}
-	maps.DeleteFunc(owed, func(_ string, is bool) bool { return !is })
-	f, quiet := NewFlight("", slices.Collect(maps.Keys(owed))...), Late(len(owed))
+	owed := slices.DeleteFunc(slices.Collect(maps.Keys(s.late)), func(name string) bool { return !mine(name) })
+	f, quiet := NewFlight("", owed...), Late(len(owed))
 	if h, is := s.o.Driver.(CallHider); is && quiet > 0 {
 		quiet = max(quiet, h.CallsHiddenFor())
 	}
@@ -337,12 +337,12 @@ func (s *Session) clear(ctx context.Context, names []string, mine func(string) b
 	s.remember(f.known()...)
 	switch {
 	case err == nil:
-		maps.DeleteFunc(s.late, func(name string, _ bool) bool { return owed[name] })
+		maps.DeleteFunc(s.late, func(name string, _ bool) bool { return mine(name) })
 		err = s.o.Removed(names)
 	case left != nil:
 		err = fmt.Errorf("%s still has %s: %w", s.o.Called, strings.Join(left, ", "), err)
 	default:
-		err = s.unknown(slices.Concat(names, slices.Collect(maps.Keys(owed))), err)
+		err = s.unknown(slices.Concat(names, owed), err)
 	}
 	return left, err
 }
@@ -381,10 +381,8 @@ func (s *Session) Close(ctx context.Context) error {
 			s.letGo = nil
 		}
 	}
-	if s.pool != nil {
-		s.pool.Close()
-		s.pool = nil
-	}
+	s.pool.Close()
+	s.pool = nil
 	if s.o.Closed != nil {
 		errs = append(errs, s.o.Closed(ctx))
 		s.o.Closed = nil
@@ -405,10 +403,9 @@ func (s *Session) Emulated() string { return s.emulated }
 // lookAtVM checks the VM of one sandbox, once: all sandboxes of a target are alike.
 func (s *Session) lookAtVM(lane int) {
 	c := &s.lanes[lane].known
-	if !s.o.Guest || s.looked || c.Remote {
-		return
+	if s.o.Guest && !c.Remote {
+		s.vm.Do(func() { s.emulated = kata.Emulated([]string{c.Name, c.ID, c.Pod.ID}) })
 	}
-	s.looked, s.emulated = true, kata.Emulated([]string{c.Name, c.ID, c.Pod.ID})
 }
 
 // Held returns the containers on the lanes, in their last known state.

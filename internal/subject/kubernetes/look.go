@@ -197,7 +197,7 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 	return d.node.Drop(ctx, ref)
 }
 
-// Images implements engine.Cleaned.
+// Images implements engine.Driver.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	if d.node == nil {
 		return nil, nil

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// driver implements engine.Driver and engine.Cleaned for one run on a cluster.
+// driver implements engine.Driver for one run on a cluster.
 type driver struct {
 	*Target
 	env   subject.Env
@@ -73,11 +73,7 @@ func (d *driver) open(ctx context.Context) error {
 	if d.env.Limits.Overhead() != (subject.Limits{}) {
 		return fmt.Errorf("a pod's overhead comes from its RuntimeClass, and the kubelet adds it to the limits: omit overhead_cpu and overhead_memory: %w", subject.ErrUnsupported)
 	}
-	why := "its pods are on other machines"
-	if d.here {
-		why = ""
-	}
-	if err := engine.Elsewhere(w, "node", why); err != nil {
+	if err := engine.Elsewhere(w, "node", d.Elsewhere()); err != nil {
 		return err
 	}
 	if d.ref = d.e.Image; d.ref == "" {
