@@ -20,7 +20,7 @@ import (
 )
 
 // Commands drives an engine by a command line of Docker's kind. Podman and isula differ in
-// the fields after Image. It implements [Cleaned].
+// the fields after Image. It implements [Driver].
 type Commands struct {
 	Called  string // the engine's name in errors: "podman"
 	Program cli.Program
@@ -187,7 +187,7 @@ func (c *Commands) Output(ctx context.Context, containers []State) (string, erro
 	var ask []string
 	for _, s := range containers {
 		if log, err := ReadLog(s.Log); err == nil {
-			text.WriteString(ParseLog(log))
+			text.WriteString(ParseLog(log, false))
 		} else {
 			ask = append(ask, s.Name)
 		}
@@ -268,7 +268,7 @@ func (c *Commands) Import(ctx context.Context) (made bool, err error) {
 	return true, nil
 }
 
-// Images implements Cleaned.
+// Images implements Driver.
 func (c *Commands) Images(ctx context.Context) ([]string, error) {
 	out, err := c.Ask(ctx, c.Listing)
 	if err != nil {

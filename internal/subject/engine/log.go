@@ -71,10 +71,7 @@ func tail(path string, plain bool) string {
 	if i := bytes.IndexByte(text, '\n'); from > 0 && i >= 0 {
 		text = text[i+1:]
 	}
-	if plain {
-		return string(text)
-	}
-	return ParseLog(text)
+	return ParseLog(text, plain)
 }
 
 // ReadLogs returns the output of containers so far, from their log files. plain means that
@@ -84,11 +81,7 @@ func ReadLogs(containers []State, plain bool) (string, error) {
 	var errs []error
 	for _, c := range containers {
 		log, err := ReadLog(c.Log)
-		if plain {
-			text.Write(log)
-		} else {
-			text.WriteString(ParseLog(log))
-		}
+		text.WriteString(ParseLog(log, plain))
 		errs = append(errs, err)
 	}
 	return text.String(), errors.Join(errs...)
@@ -96,8 +89,11 @@ func ReadLogs(containers []State, plain bool) (string, error) {
 
 // ParseLog extracts the output from a container's log. It reads Kubernetes' format, "TIME
 // STREAM F|P TEXT" where P is a partial line, and Docker's, {"log":"TEXT\n",…}. Other and
-// incomplete lines are skipped.
-func ParseLog(log []byte) string {
+// incomplete lines are skipped. plain means that the log has no engine's format.
+func ParseLog(log []byte, plain bool) string {
+	if plain {
+		return string(log)
+	}
 	var text strings.Builder
 	for line := range bytes.Lines(log) {
 		if !bytes.HasSuffix(line, []byte("\n")) {

@@ -159,7 +159,7 @@ func TestParseLogSkipsIncompleteLines(t *testing.T) {
 		stamp + "stdout F \n":                                                       "\n",
 		"":                                                                          "",
 	} {
-		check.Equal(t, text, ParseLog([]byte(text)), want)
+		check.Equal(t, text, ParseLog([]byte(text), false), want)
 	}
 }
 

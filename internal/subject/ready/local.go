@@ -60,10 +60,7 @@ func (l *log) poll(_ context.Context, began int64) (int64, error) {
 	}
 	text := append(l.rest, l.piece[:n]...)
 	whole := bytes.LastIndexByte(text, '\n') + 1
-	lines := string(text[:whole])
-	if !l.plain {
-		lines = engine.ParseLog(text[:whole])
-	}
+	lines := engine.ParseLog(text[:whole], l.plain)
 	if l.rest = bytes.Clone(text[whole:]); len(l.rest) > maxLine {
 		l.rest = l.rest[:maxLine] // the end of a long line is not matched
 	}
