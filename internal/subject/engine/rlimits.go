@@ -3,11 +3,13 @@ package engine
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
-	"strings"
 
-	"github.com/tare-bench/tare/internal/node/procs"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // Rlimit is a limit of setrlimit(2).
@@ -32,24 +34,21 @@ func Lowered(pid int) []Rlimit {
 	return hardLimits(string(limits))
 }
 
-// hardLimits parses the third column of limits, see proc_pid_limits(5):
+// limited matches lines of limits, see proc_pid_limits(5):
 // "Max open files            1024                 524288               files".
+var limited = regexp.MustCompile(`(?m)^Max (processes|open files) +\S+ +(\S+)`)
+
+// hardLimits parses the third column of limits.
 func hardLimits(text string) []Rlimit {
 	const most = 1048576 // podman's default
+	names := map[string]string{"processes": "nproc", "open files": "nofile"}
 	var out []Rlimit
-	for _, l := range []struct{ line, name string }{{"Max processes", "nproc"}, {"Max open files", "nofile"}} {
-		for line := range strings.Lines(text) {
-			rest, ok := strings.CutPrefix(line, l.line)
-			fields := strings.Fields(rest)
-			if !ok || len(fields) < 2 {
-				continue
-			}
-			hard, err := strconv.ParseUint(fields[1], 10, 64)
-			if err != nil || hard > most { // "unlimited" is not a number
-				hard = most
-			}
-			out = append(out, Rlimit{l.name, int64(hard)})
+	for _, m := range limited.FindAllStringSubmatch(text, -1) {
+		hard, err := strconv.ParseUint(m[2], 10, 64)
+		if err != nil || hard > most { // "unlimited" is not a number
+			hard = most
 		}
+		out = append(out, Rlimit{names[m[1]], int64(hard)})
 	}
 	return out
 }
@@ -57,10 +56,9 @@ func hardLimits(text string) []Rlimit {
 // BelowPidMax lowers the limit of processes to the kernel's pid_max, as podman does with its
 // own limit when it starts.
 func BelowPidMax(limits []Rlimit) []Rlimit {
-	text, _ := os.ReadFile("/proc/sys/kernel/pid_max")
-	pidMax, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	pidMax, known := machine.Root("").Number("/proc/sys/kernel/pid_max")
 	for i := range limits {
-		if l := &limits[i]; l.Name == "nproc" && err == nil {
+		if l := &limits[i]; l.Name == "nproc" && known {
 			l.Limit = min(l.Limit, pidMax)
 		}
 	}
