@@ -44,19 +44,10 @@ func read(data typeurl.Any) engine.Usage {
 	switch {
 	case typeurl.Is(data, &v1) && typeurl.UnmarshalTo(data, &v1) == nil:
 		memory, cpu := v1.GetMemory().GetUsage(), v1.GetCPU().GetUsage()
-		return engine.Usage{Memory: reported(memory != nil, memory.GetUsage(), 1), CPU: reported(cpu != nil, cpu.GetTotal(), 1)}
+		return engine.Usage{Memory: engine.Reported(memory != nil, memory.GetUsage(), 1), CPU: engine.Reported(cpu != nil, cpu.GetTotal(), 1)}
 	case typeurl.Is(data, &v2) && typeurl.UnmarshalTo(data, &v2) == nil:
 		memory, cpu := v2.GetMemory(), v2.GetCPU()
-		return engine.Usage{Memory: reported(memory != nil, memory.GetUsage(), 1), CPU: reported(cpu != nil, cpu.GetUsageUsec(), 1000)}
+		return engine.Usage{Memory: engine.Reported(memory != nil, memory.GetUsage(), 1), CPU: engine.Reported(cpu != nil, cpu.GetUsageUsec(), 1000)}
 	}
 	return engine.Usage{Memory: -1, CPU: -1}
-}
-
-// reported returns value times unit, or -1 if it is unknown or overflows.
-func reported(known bool, value, unit uint64) int64 {
-	const most = 1<<63 - 1
-	if !known || value > most/unit {
-		return -1
-	}
-	return int64(value * unit)
 }

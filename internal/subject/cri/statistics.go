@@ -3,7 +3,6 @@ package cri
 import (
 	"context"
 	"errors"
-	"math"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -73,13 +72,6 @@ func (d *driver) podStatistics(ctx context.Context, states []engine.State) (map[
 }
 
 func read(memory *api.MemoryUsage, cpu *api.CpuUsage) engine.Usage {
-	return engine.Usage{Memory: reported(memory.GetWorkingSetBytes()), CPU: reported(cpu.GetUsageCoreNanoSeconds())}
-}
-
-// reported converts a figure; -1 if it is missing or impossible.
-func reported(v *api.UInt64Value) int64 {
-	if v == nil || v.Value > math.MaxInt64 {
-		return -1
-	}
-	return int64(v.Value)
+	used, time := memory.GetWorkingSetBytes(), cpu.GetUsageCoreNanoSeconds()
+	return engine.Usage{Memory: engine.Reported(used != nil, used.GetValue(), 1), CPU: engine.Reported(time != nil, time.GetValue(), 1)}
 }

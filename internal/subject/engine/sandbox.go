@@ -97,9 +97,13 @@ func (s *Session) StatisticsFrom(ctx context.Context, source string, ask func(ct
 }
 
 // Amount converts an engine's figure; it returns -1 for values that no running container has.
-func Amount(n uint64) int64 {
-	if n == 0 || n > 1<<63-1 {
+func Amount(n uint64) int64 { return Reported(n > 0, n, 1) }
+
+// Reported returns value times unit, or -1 if it is unknown or overflows.
+func Reported(known bool, value, unit uint64) int64 {
+	const most = 1<<63 - 1
+	if !known || value > most/unit {
 		return -1
 	}
-	return int64(n)
+	return int64(value * unit)
 }
