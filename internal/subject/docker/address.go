@@ -17,6 +17,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -39,7 +40,7 @@ func variable(e subject.Engine, name string) string {
 // find returns the address that the docker command would use: the given one, else DOCKER_HOST,
 // the context's, or the default.
 func find(e subject.Engine) (address, error) {
-	host, context := flags(e.Args)
+	host, context := procs.Flag(e.Args, "-H", "--host"), procs.Flag(e.Args, "-c", "--context")
 	switch {
 	case e.Address != "":
 		return withCertificates(e, address{host: engine.WithScheme(e.Address), from: "as given"})
@@ -47,10 +48,10 @@ func find(e subject.Engine) (address, error) {
 		return withCertificates(e, address{host: engine.WithScheme(host), from: "the arguments"})
 	case context != "":
 		return fromContext(e, context, "the arguments")
-	case variable(e, "DOCKER_HOST") != "":
-		return withCertificates(e, address{host: engine.WithScheme(variable(e, "DOCKER_HOST")), from: "DOCKER_HOST"})
-	case variable(e, "DOCKER_CONTEXT") != "":
-		return fromContext(e, variable(e, "DOCKER_CONTEXT"), "DOCKER_CONTEXT")
+	case e.Variable("DOCKER_HOST") != "":
+		return withCertificates(e, address{host: engine.WithScheme(e.Variable("DOCKER_HOST")), from: "DOCKER_HOST"})
+	case e.Variable("DOCKER_CONTEXT") != "":
+		return fromContext(e, e.Variable("DOCKER_CONTEXT"), "DOCKER_CONTEXT")
 	}
 	name, err := currentContext(e)
 	if err != nil {
@@ -59,31 +60,14 @@ func find(e subject.Engine) (address, error) {
 	return fromContext(e, name, "its configuration")
 }
 
-// flags returns the daemon's address and context in arguments of the docker command.
-func flags(args []string) (host, context string) {
-	for i, a := range args {
-		name, value, joined := strings.Cut(a, "=")
-		if !joined && i+1 < len(args) {
-			value = args[i+1]
-		}
-		switch name {
-		case "-H", "--host":
-			host = value
-		case "-c", "--context":
-			context = value
-		}
-	}
-	return host, context
-}
-
 // withCertificates loads the certificates of DOCKER_CERT_PATH, as Docker's client does.
 func withCertificates(e subject.Engine, a address) (address, error) {
-	dir := variable(e, "DOCKER_CERT_PATH")
+	dir := e.Variable("DOCKER_CERT_PATH")
 	if dir == "" || !strings.HasPrefix(a.host, "tcp://") {
 		return a, nil
 	}
 	var err error
-	a.secure, err = certificates(dir, variable(e, "DOCKER_TLS_VERIFY") == "")
+	a.secure, err = certificates(dir, e.Variable("DOCKER_TLS_VERIFY") == "")
 	return a, err
 }
 
@@ -112,10 +96,10 @@ func exists(path string) bool {
 }
 
 func configDir(e subject.Engine) string {
-	if dir := variable(e, "DOCKER_CONFIG"); dir != "" {
+	if dir := e.Variable("DOCKER_CONFIG"); dir != "" {
 		return dir
 	}
-	home := variable(e, "HOME")
+	home := e.Variable("HOME")
 	if u, err := user.Current(); home == "" && err == nil { // as in a service; never relative to the working folder
 		home = u.HomeDir
 	}

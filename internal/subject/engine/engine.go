@@ -77,19 +77,14 @@ func Failed(target, doing string, errs ...error) error {
 	return nil
 }
 
-// GuestClock reports whether workloads of a runtime have their own CLOCK_MONOTONIC. It
-// decides by the runtime's name: gVisor and Kata.
-func GuestClock(runtime string) bool {
-	return isGVisor(runtime) || strings.Contains(runtime, "kata")
-}
-
 func isGVisor(runtime string) bool {
 	return strings.Contains(runtime, "runsc") || strings.Contains(runtime, "gvisor")
 }
 
-// Clock returns record.Target.Clock for a runtime.
+// Clock returns record.Target.Clock for a runtime: workloads of gVisor and Kata, by the runtime's
+// name, have their own CLOCK_MONOTONIC.
 func Clock(runtime string) string {
-	if GuestClock(runtime) {
+	if isGVisor(runtime) || strings.Contains(runtime, "kata") {
 		return "guest"
 	}
 	return "host"

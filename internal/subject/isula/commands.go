@@ -2,8 +2,8 @@ package isula
 
 import (
 	"context"
+	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
@@ -48,17 +48,9 @@ func (t *Target) making(env subject.Env, name string, place engine.Place) []stri
 	return append(append(line, engine.LimitFlags(env.Limits)...), place.Flags()...)
 }
 
-// refused reports an error of isula's own, by the messages of client_print_error in iSulad's
-// src/cmd/isula. The exit status does not tell: it is 1, or the daemon's choice.
-func refused(exit int, stderr string) bool {
-	if exit == 0 {
-		return false
-	}
-	for line := range strings.Lines(stderr) {
-		if strings.HasPrefix(line, "Error response from daemon:") || strings.HasPrefix(line, "Inspect error:") ||
-			strings.HasPrefix(line, "Can not connect with server") || strings.HasPrefix(line, "Unknown flag found") {
-			return true
-		}
-	}
-	return false
-}
+// ownError matches the messages of client_print_error in iSulad's src/cmd/isula.
+var ownError = regexp.MustCompile(`(?m)^(Error response from daemon:|Inspect error:|Can not connect with server|Unknown flag found)`)
+
+// refused reports an error of isula's own, by its message. The exit status does not show it: it is
+// 1, or the daemon's choice.
+func refused(exit int, stderr string) bool { return exit != 0 && ownError.MatchString(stderr) }

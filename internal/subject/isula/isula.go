@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 	"strings"
 	"time"
 
@@ -83,11 +82,7 @@ func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subjec
 
 // address returns the client's address.
 func address(e subject.Engine) string {
-	host, given := e.Env["ISULAD_HOST"]
-	if !given {
-		host = os.Getenv("ISULAD_HOST")
-	}
-	return cmp.Or(engine.WithScheme(e.Address), host, defaultAddress)
+	return cmp.Or(engine.WithScheme(e.Address), e.Variable("ISULAD_HOST"), defaultAddress)
 }
 
 // ask queries the daemon's version and configuration.

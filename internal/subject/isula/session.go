@@ -2,6 +2,7 @@ package isula
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -12,15 +13,12 @@ import (
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	if err := t.supports(env.Workload); err != nil {
-		return nil, fmt.Errorf("target %s: %w", t.name, err)
-	}
 	probe, err := env.Image()
-	if err != nil {
+	if err = errors.Join(t.supports(env.Workload), err); err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	return t.commands(env, probe).Open(ctx, engine.Options{
-		Target: t.name, Image: "isula " + t.address + " " + probe.Ref, Guest: engine.GuestClock(t.runtime),
+		Target: t.name, Image: "isula " + t.address + " " + probe.Ref, Guest: engine.Clock(t.runtime) == "guest",
 		Runtime: t.runtime, Source: "isula stats (up to 1.6 s old)",
 		Daemons: func() []int { return engine.Listeners(t.address) },
 	})

@@ -73,11 +73,9 @@ func program(name string, e subject.Engine) (cli.Program, error) {
 	if err != nil {
 		return podman, engine.Unavailable(name, "apt-get install podman", "%v", err)
 	}
-	for _, v := range podman.Env {
-		if host, ok := strings.CutPrefix(v, "CONTAINER_HOST="); ok && host != "" {
-			return podman, engine.Unavailable(name, "unset CONTAINER_HOST, or weigh that service as docker: --docker-host "+host,
-				"CONTAINER_HOST=%s makes podman a client of a service, where the runtime cannot be chosen", host)
-		}
+	if host := e.Variable("CONTAINER_HOST"); host != "" {
+		return podman, engine.Unavailable(name, "unset CONTAINER_HOST, or weigh that service as docker: --docker-host "+host,
+			"CONTAINER_HOST=%s makes podman a client of a service, where the runtime cannot be chosen", host)
 	}
 	if e.Address != "" {
 		return podman, engine.Unavailable(name, "weigh that service as docker: --docker-host "+e.Address, "podman is weighed by its command line, without an address")

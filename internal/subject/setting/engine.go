@@ -1,6 +1,9 @@
 package setting
 
-import "reflect"
+import (
+	"os"
+	"reflect"
+)
 
 // Engine is how to reach an engine and make its containers. Empty values are the defaults of
 // the engine's own command line: its environment variable, else its default.
@@ -36,6 +39,14 @@ func (e Engine) Over(below Engine) Engine {
 		}
 	}
 	return e
+}
+
+// Variable returns an environment variable as the engine's command line would see it.
+func (e Engine) Variable(name string) string {
+	if v, ok := e.Env[name]; ok {
+		return v
+	}
+	return os.Getenv(name)
 }
 
 // EngineNames are the engines in ENGINE/RUNTIME. Package find has their constructors.
