@@ -4,14 +4,11 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// Listeners returns the processes that listen on these addresses. It skips addresses that
-// are not unix sockets of this machine.
-func Listeners(addresses ...string) []int {
-	var out []int
-	for _, a := range addresses {
-		if pid, err := procs.Listener(Socket(a)); err == nil {
-			out = append(out, pid)
-		}
+// Listeners returns the process that listens on an address, if that is a unix socket of this
+// machine.
+func Listeners(address string) []int {
+	if pid, err := procs.Listener(Socket(address)); err == nil {
+		return []int{pid}
 	}
-	return out
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -118,13 +119,7 @@ func (f *Flight) adopt(p procs.Found) bool {
 	if err != nil || !slices.Contains(p.Args, filepath.Base(dir)) {
 		return false
 	}
-	file, err := OpenLog(fmt.Sprintf("/proc/%d/cwd/config.json", p.Pid)) // a foreign file
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	const most = 1 << 20
-	text, _ := io.ReadAll(io.LimitReader(file, most))
+	text, _ := machine.ReadPlain(fmt.Sprintf("/proc/%d/cwd/config.json", p.Pid), unix.O_NOFOLLOW, 1<<20) // a foreign file
 	is := f.mentions(string(text))
 	if is {
 		f.add(filepath.Base(dir))

@@ -26,17 +26,15 @@ func (s *Session) Reach(lane int) subject.Reached {
 func (s *Session) reached(n int) {
 	c := s.lanes[n].known
 	r := subject.Reached{Pid: c.Pid, Guest: s.o.Guest, Address: c.Address, Log: c.Log, Plain: s.o.PlainLog}
-	if r.Near = c.Monitor; s.o.Guest && r.Near == 0 && c.Address != "" {
-		if all := s.o.Daemons(); len(all) > 0 {
+	r.Near, r.Own = c.Monitor, c.owns
+	near, sharing := s.o.Guest && r.Near == 0 && c.Address != "", r.Pid == 0 && c.PidUnknown && s.o.OnHost && !s.o.Guest
+	if near || sharing {
+		if all := s.o.Daemons(); len(all) > 0 && near {
 			r.Near = all[0]
-		}
-	}
-	if r.Pid == 0 && c.PidUnknown && s.o.OnHost && !s.o.Guest {
-		if all := s.o.Daemons(); len(all) > 0 {
+		} else if len(all) > 0 {
 			r.Sharing = all[0]
 		}
 	}
-	r.Own = c.owns
 	switch {
 	case c.Remote:
 		r.Pid, r.Log = 0, ""
@@ -49,12 +47,8 @@ func (s *Session) reached(n int) {
 
 // owns reports whether a process is in a cgroup of the container or its pod.
 func (c State) owns(pid int) bool {
-	for _, id := range []string{c.ID, c.Pod.ID} {
-		if id != "" && InGroupOf(pid, id) {
-			return true
-		}
-	}
-	return c.GroupRequested && c.Group != "" && cgroup.Holds(c.Group, pid)
+	return c.ID != "" && InGroupOf(pid, c.ID) || c.Pod.ID != "" && InGroupOf(pid, c.Pod.ID) ||
+		c.GroupRequested && c.Group != "" && cgroup.Holds(c.Group, pid)
 }
 
 // noticeTimeout is how long an engine may take to notice that a process has ended.

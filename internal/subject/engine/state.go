@@ -84,8 +84,7 @@ func (s State) verify(engine string, op subject.Op, stop unix.Signal) *record.Fa
 		return &record.Failure{Kind: record.FailState, Exit: s.Exit, Output: s.Why,
 			Detail: fmt.Sprintf("reported success, but %s says the container is %s, not %s; its process ended with %d", engine, s.Said, want, s.Exit)}
 	case s.Status != want:
-		return &record.Failure{Kind: record.FailState,
-			Detail: fmt.Sprintf("reported success, but %s says the container is %s, not %s", engine, s.Said, want)}
+		return contradicted("%s says the container is %s, not %s", engine, s.Said, want)
 	case want == Running && !s.PidUnknown && (s.Pid <= 0 || !s.Remote && !Alive(s.Pid)):
 		return &record.Failure{Kind: record.FailState, Output: s.Why,
 			Detail: fmt.Sprintf("reported success, and %s says the container runs, but its process %d does not", engine, s.Pid)}

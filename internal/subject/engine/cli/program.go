@@ -111,15 +111,13 @@ func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
 		return out.kept, nil
 	}
 	e := &Error{Command: lane.Quote(p.Line(verb...)), Exit: -1, Output: strings.TrimSpace(said.String()), Cause: err}
+	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch over := ctx.Err(); {
 	case errors.Is(over, context.DeadlineExceeded):
 		e.Cause = fmt.Errorf("no answer in time: %w", over)
-		return out.kept, e
 	case over != nil: // interrupted: the result says nothing about the command
 		e.Cause = over
-		return out.kept, e
-	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+	case exited:
 		e.Exit = exit.ExitCode()
 	}
 	return out.kept, e
