@@ -4,6 +4,7 @@ import (
 	"context"
 	"debug/buildinfo"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,26 +34,20 @@ var known = []flavour{
 		install: "CGO_ENABLED=0 go install gvisor.dev/gvisor/runsc@latest"},
 }
 
+// versioned matches "runc version 1.1.5" and "youki version: 0.7.0", else the first number after the
+// first word.
+var versioned = regexp.MustCompile(`^(?:.*?\s)?version:?\s+(\S+)|^\S+(?:\s.*?)?\s(v?\d\S*)`)
+
 // identify returns the runtime and its version from its --version output.
 func identify(banner, name string) (flavour, string) {
 	line, _, _ := strings.Cut(strings.TrimSpace(banner), "\n")
-	words := strings.Fields(line)
 	version := ""
-	for i, w := range words {
-		if strings.TrimSuffix(w, ":") == "version" && i+1 < len(words) {
-			version = words[i+1]
-			break
-		}
+	if m := versioned.FindStringSubmatch(line); m != nil {
+		version = m[1] + m[2]
 	}
-	for i := 1; version == "" && i < len(words); i++ {
-		if number := strings.TrimPrefix(words[i], "v"); number != "" && number[0] >= '0' && number[0] <= '9' {
-			version = words[i]
-		}
-	}
-	for _, f := range known {
-		if len(words) > 0 && strings.TrimSuffix(words[0], ":") == f.name {
-			return f, version
-		}
+	first, _, _ := strings.Cut(line, " ")
+	if i := slices.IndexFunc(known, func(f flavour) bool { return f.name == strings.TrimSuffix(first, ":") }); i >= 0 {
+		return known[i], version
 	}
 	return flavour{name: name}, version
 }
@@ -95,19 +90,13 @@ func install(name string) string {
 // bundleSpec is the newest runtime spec with a feature in use.
 const bundleSpec = "1.0.2"
 
-var isVersion = regexp.MustCompile(`^\d{1,4}\.\d{1,4}\.\d{1,4}$`).MatchString
+var specLine = regexp.MustCompile(`(?m)^[ \t]*spec: (\d{1,4}\.\d{1,4}\.\d{1,4})(?:-.*)?\s*$`)
 
 // specVersion returns the spec version for bundles: the runtime's if that is older, since some
 // runtimes refuse newer ones.
 func specVersion(banner string) string {
-	for line := range strings.Lines(banner) {
-		v, ok := strings.CutPrefix(strings.TrimSpace(line), "spec: ")
-		if !ok {
-			continue
-		}
-		if v, _, _ = strings.Cut(v, "-"); isVersion(v) && versions.LessThan(v, bundleSpec) {
-			return v
-		}
+	if m := specLine.FindStringSubmatch(banner); m != nil && versions.LessThan(m[1], bundleSpec) {
+		return m[1]
 	}
 	return bundleSpec
 }
