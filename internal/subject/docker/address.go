@@ -29,14 +29,6 @@ type address struct {
 	from   string      // its source, for display
 }
 
-// variable returns an environment variable as the docker command would see it.
-func variable(e subject.Engine, name string) string {
-	if v, ok := e.Env[name]; ok {
-		return v
-	}
-	return os.Getenv(name)
-}
-
 // find returns the address that the docker command would use: the given one, else DOCKER_HOST,
 // the context's, or the default.
 func find(e subject.Engine) (address, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -25,7 +26,7 @@ type connection struct {
 	*client.Client
 	address
 	http *http.Transport
-	ping *url.URL
+	base *url.URL
 	said string // the requests' Host if it differs from their URL
 }
 
@@ -49,28 +50,13 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Context().Value(saving{}) != nil {
 			most = maxImage
 		}
-		reply.Body = &bounded{ReadCloser: reply.Body, most: most, left: most}
+		reply.Body = &cargo.Bounded{ReadCloser: reply.Body, Left: most, Err: fmt.Errorf("reply exceeds %d MiB", most>>20)}
 	}
 	return reply, err
 }
 
 // saving is the context key of a request for an image.
 type saving struct{}
-
-// bounded is a reply that fails beyond a size. A truncated reply could pass for complete.
-type bounded struct {
-	io.ReadCloser
-	most, left int
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left+1)])
-	if n > b.left {
-		n, err = b.left, fmt.Errorf("reply exceeds %d MiB", b.most>>20)
-	}
-	b.left -= n
-	return n, err
-}
 
 // connect makes a client. It sends nothing.
 func connect(a address) (*connection, error) {
@@ -114,7 +100,7 @@ func connect(a address) (*connection, error) {
 		return nil, err
 	}
 	// Use the scheme and host of the client's requests: they are the key of the connection pool.
-	c.ping = &url.URL{Scheme: scheme, Host: at.Host, Path: strings.TrimSuffix(at.Path, "/") + "/_ping"}
+	c.base = &url.URL{Scheme: scheme, Host: at.Host, Path: "/" + strings.Trim(at.Path, "/")}
 	return c, nil
 }
 
@@ -131,7 +117,7 @@ func (c *connection) warm(ctx context.Context, n int) error {
 		}
 	}()
 	for range n {
-		reply, err := c.knock(ctx) //nolint:bodyclose // closed above, all together
+		reply, err := c.request(ctx, http.MethodGet, "_ping", "") //nolint:bodyclose // closed above, all together
 		if err != nil {
 			return fmt.Errorf("the daemon at %s does not answer: %w", c.host, c.plain(err))
 		}
@@ -143,21 +129,22 @@ func (c *connection) warm(ctx context.Context, n int) error {
 	return nil
 }
 
-// knock sends a ping over an idle or a new connection.
-func (c *connection) knock(ctx context.Context) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/_ping", nil)
+// request sends a request without the client, over an idle or a new connection.
+func (c *connection) request(ctx context.Context, method, path, body string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "/", strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	request.URL, request.Host = c.ping, c.said // a socket's path cannot be parsed as a host
-	return c.http.RoundTrip(request)
+	r.URL, r.Host = c.base.JoinPath(path), c.said // a socket's path cannot be parsed as a host
+	r.Header.Set("Content-Type", "application/json")
+	return c.http.RoundTrip(r)
 }
 
 // plain simplifies the error of a request without a reply: it omits the URL with the escaped
 // socket.
 func (c *connection) plain(err error) error {
-	var u *url.Error
-	if !errors.As(err, &u) {
+	u, ok := errors.AsType[*url.Error](err)
+	if !ok {
 		return err
 	}
 	if errors.Is(u, context.Canceled) || errors.Is(u, context.DeadlineExceeded) {

@@ -95,7 +95,8 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 		return nil, engine.Unavailable(name, fmt.Sprintf("weigh podman/%s, or start a service for it and give its address: podman --runtime %s system service --time 0 unix:///run/podman/%s.sock", runtime, runtime, filepath.Base(runtime)),
 			"Podman's service does not report a container's runtime; its default is %s", t.info.DefaultRuntime)
 	}
-	t.locate()
+	t.remote = t.elsewhere()
+	t.local = t.remote == ""
 	if t.podman && t.local {
 		for _, pid := range engine.Listeners(t.host) {
 			for _, l := range engine.Lowered(pid) {
@@ -202,36 +203,31 @@ func (t *Target) aliases() []string {
 	return []string{t.oci(), r.Path, r.Type, t.program}
 }
 
-// locate decides whether the daemon is on this machine. A socket may also lead into a virtual
-// machine or a tunnel.
-func (t *Target) locate() {
+// elsewhere returns why the daemon counts as remote; "" if it is on this machine. A socket may also
+// lead into a virtual machine or a tunnel.
+func (t *Target) elsewhere() string {
 	if engine.Socket(t.host) == "" {
-		t.remote = "the daemon is reached over the network"
-		return
+		return "the daemon is reached over the network"
 	}
 	pid, err := procs.Listener(engine.Socket(t.host))
 	if err != nil {
-		t.remote = err.Error()
-		return
+		return err.Error()
 	}
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
-		t.remote = fmt.Sprintf("the daemon's process %d cannot be inspected", pid)
-		return
+		return fmt.Sprintf("the daemon's process %d cannot be inspected", pid)
 	}
 	exe = filepath.Base(strings.TrimSuffix(exe, " (deleted)")) // by an upgrade
 	switch {
 	case strings.Contains(exe, "dockerd"):
 	case t.podman && (exe == "podman" || exe == "systemd"): // systemd listens for the service and starts it on demand
 	default:
-		t.remote = exe + " listens on the daemon's socket, not dockerd"
-		return
+		return exe + " listens on the daemon's socket, not dockerd"
 	}
 	if space := procs.Namespace(pid, "pid"); space == "" || space != procs.Namespace(0, "pid") {
-		t.remote = "the daemon is in another pid namespace"
-		return
+		return "the daemon is in another pid namespace"
 	}
-	t.local = true
+	return ""
 }
 
 // clock returns the clock of the workload's stamps.

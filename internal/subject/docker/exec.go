@@ -72,23 +72,14 @@ func (s *session) exec(ctx context.Context, c engine.State, args []string, x *su
 // attach starts the command and reads its output to the end. Without an Upgrade header the daemon
 // replies with a stream that ends with the connection, so any transport works.
 func (s *session) attach(ctx context.Context, id string, stdout, stderr *engine.Kept) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/exec", bytes.NewReader([]byte(`{"Detach":false,"Tty":false}`)))
-	if err != nil {
-		return err
-	}
-	at := *s.ping
-	at.Path = strings.TrimSuffix(at.Path, "/_ping") + "/v" + s.ClientVersion() + "/exec/" + url.PathEscape(id) + "/start"
-	r.URL, r.Host = &at, s.said
-	r.Header.Set("Content-Type", "application/json")
-	reply, err := s.http.RoundTrip(r)
+	reply, err := s.request(ctx, http.MethodPost, "v"+s.ClientVersion()+"/exec/"+url.PathEscape(id)+"/start", `{"Detach":false,"Tty":false}`)
 	if err != nil {
 		return err
 	}
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusOK {
-		text := engine.Kept{Most: 1024}
-		_, _ = io.CopyN(&text, reply.Body, 1024)
-		return fmt.Errorf("the daemon replied %s: %s", reply.Status, strings.TrimSpace(text.String()))
+		text, _ := io.ReadAll(io.LimitReader(reply.Body, 1024))
+		return fmt.Errorf("the daemon replied %s: %s", reply.Status, bytes.TrimSpace(text))
 	}
 	return engine.Unframe(reply.Body, stdout, stderr)
 }
