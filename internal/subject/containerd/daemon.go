@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
 
 	"golang.org/x/sys/unix"
 
@@ -56,14 +56,7 @@ func trust(pid int) (*Daemon, error) {
 }
 
 // rootAlone reports whether all four user ids in a /proc/PID/status are root's.
-func rootAlone(status string) bool {
-	for line := range strings.Lines(status) {
-		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
-			return strings.Join(strings.Fields(ids), " ") == "0 0 0 0"
-		}
-	}
-	return false
-}
+var rootAlone = regexp.MustCompile(`(?m)^Uid:(?:[ \t]+0){4}[ \t]*$`).MatchString
 
 // shares reports whether the daemon is in tare's namespace of a kind.
 func (d *Daemon) shares(kind string) bool {
@@ -149,9 +142,5 @@ func RuntimeVersion(ctx context.Context, socket, called string) string {
 	if called = s.executable(called); called == "" {
 		return ""
 	}
-	t, err := oci.New(ctx, filepath.Base(called), called)
-	if err != nil {
-		return ""
-	}
-	return t.Info().Version
+	return oci.Version(ctx, called)
 }

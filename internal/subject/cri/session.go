@@ -204,10 +204,7 @@ func (d *driver) withContainer(ctx context.Context, s engine.State, c *api.Conta
 		return engine.State{}, err
 	}
 	is := reply.GetStatus()
-	s.ID, s.Status, s.Said, s.Exit = c.Id, engine.Other, c.State.String(), int(is.GetExitCode())
-	if known, ok := statuses[c.State]; ok {
-		s.Status = known
-	}
+	s.ID, s.Status, s.Said, s.Exit = c.Id, cmp.Or(statuses[c.State], engine.Other), c.State.String(), int(is.GetExitCode())
 	if s.Status == engine.Created || s.Status == engine.Running {
 		s.Pid = pidIn(reply.Info)
 		s.PidUnknown = s.Pid == 0

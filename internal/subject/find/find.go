@@ -124,9 +124,8 @@ func one(ctx context.Context, name, path string, s Settings) Found {
 }
 
 func why(name string, err error) *subject.Unavailable {
-	var u *subject.Unavailable
-	if !errors.As(err, &u) {
-		u = &subject.Unavailable{Name: name, Reason: err.Error()}
+	if u, ok := errors.AsType[*subject.Unavailable](err); ok {
+		return u
 	}
-	return u
+	return &subject.Unavailable{Name: name, Reason: err.Error()}
 }

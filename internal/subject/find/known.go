@@ -41,9 +41,7 @@ func endpoint(name string) engine {
 }
 
 // IdentifyCRI returns the name of the engine behind a CRI endpoint, such as "containerd".
-func IdentifyCRI(ctx context.Context, address string) (string, error) {
-	return cri.Identify(ctx, address)
-}
+var IdentifyCRI = cri.Identify
 
 // unlisted returns a CRI endpoint with a name that is not in engines.
 func unlisted(before string) (engine, bool) {

@@ -78,9 +78,7 @@ func podState(p *corev1.Pod, lane int) record.Pod {
 	for i := range p.Status.ContainerStatuses {
 		c := &p.Status.ContainerStatuses[i]
 		out.Restarts += int(max(c.RestartCount, 0))
-		if ended := c.State.Terminated; ended != nil && ended.Reason == oomKilled {
-			out.OOMKilled++
-		} else if ended := c.LastTerminationState.Terminated; ended != nil && ended.Reason == oomKilled {
+		if now, last := c.State.Terminated, c.LastTerminationState.Terminated; now != nil && now.Reason == oomKilled || last != nil && last.Reason == oomKilled {
 			out.OOMKilled++
 		}
 	}

@@ -2,6 +2,7 @@ package podman
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
@@ -11,20 +12,16 @@ import (
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	if err := engine.Passes(env.Workload, t.info.aliases()...); err != nil {
-		return nil, fmt.Errorf("target %s: %w", t.name, err)
-	}
 	podman := t.podman
 	probe, err := env.Image()
-	if err != nil {
-		return nil, fmt.Errorf("target %s: %w", t.name, err)
-	}
-	if t.private {
+	err = errors.Join(engine.Passes(env.Workload, t.info.aliases()...), err)
+	if err == nil && t.private {
 		// One namespace for the session: podman's mounts for a container have to be visible to
 		// later commands.
-		if podman.Mounts, err = cgroup.Without2(t.hs); err != nil {
-			return nil, fmt.Errorf("target %s: %w", t.name, err)
-		}
+		podman.Mounts, err = cgroup.Without2(t.hs)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	return t.commands(podman, env, probe).Open(ctx, engine.Options{
 		Target: t.name, Image: "podman " + t.info.Store.GraphRoot + " " + probe.Ref, Guest: t.info.clock() == "guest",

@@ -38,7 +38,8 @@ func Opener(asked setting.Ready, targets []subject.Target, env subject.Env) func
 		if env.Workload.Cargo != nil {
 			s = minder.Wrap(s, env, minder.Most(env.Lanes))
 		}
-		if asked == "" || reportsReady(targets[i].Info()) {
+		// The operations of a cluster end with readiness.
+		if asked == "" || targets[i].Info().Operations[string(subject.Run)].Done == record.StampReady {
 			return s, nil
 		}
 		w, err := Wrap(s, asked, env.Timeout)
@@ -47,11 +48,6 @@ func Opener(asked setting.Ready, targets []subject.Target, env subject.Env) func
 		}
 		return w, nil
 	}
-}
-
-// reportsReady reports whether the target's operations end with readiness, as a cluster's do.
-func reportsReady(info record.Target) bool {
-	return info.Operations[string(subject.Run)].Done == record.StampReady
 }
 
 // Wrap polls the workloads of a session for readiness, until a time-out after their start.
@@ -152,6 +148,3 @@ type round struct {
 	released int64         // valid from then on
 	deadline atomic.Int64  // set when all operations are done and checked
 }
-
-// hasStarted reports whether the operations are done.
-func (r *round) hasStarted() bool { return r.deadline.Load() != 0 }

@@ -68,15 +68,15 @@ func (w *watch) loop(ctx context.Context, sleep func(time.Duration)) {
 	<-w.release
 	pause := max(interval, time.Duration(w.lanes)*eachLanes)
 	var p poller
-	var alive process
+	alive := process{fd: -1}
 	defer func() {
 		if p != nil {
 			p.close()
 		}
-		alive.close()
+		unix.Close(alive.fd)
 	}()
 	for ; ctx.Err() == nil; sleep(pause) {
-		started := w.hasStarted()
+		started := w.deadline.Load() != 0 // the operations are done
 		if p == nil || alive.pid == 0 {
 			at := w.at.Reach(w.lane)
 			alive.open(at.Pid)
@@ -203,7 +203,7 @@ func (p *process) open(pid int) {
 	if pid <= 0 || p.pid != 0 {
 		return
 	}
-	p.pid, p.fd = pid, -1
+	p.pid = pid
 	fd, err := unix.PidfdOpen(pid, 0)
 	if p.ended = errors.Is(err, unix.ESRCH); err == nil {
 		p.fd = fd
@@ -212,15 +212,9 @@ func (p *process) open(pid int) {
 
 // gone reports whether the process has ended.
 func (p *process) gone() bool {
-	if p.pid == 0 || p.fd < 0 {
+	if p.fd < 0 {
 		return p.ended
 	}
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, 0)
 	return err == nil && n > 0
-}
-
-func (p *process) close() {
-	if p.pid != 0 && p.fd >= 0 {
-		unix.Close(p.fd)
-	}
 }
