@@ -46,6 +46,14 @@ func (l *listed) add(quantity string, v float64, labels ...string) *figure.Figur
 	return &l.all[len(l.all)-1]
 }
 
+// take appends figures of a ledger.
+func (l *listed) take(all figure.Set) {
+	for f := range ledger.Each(all) {
+		added := l.add(f.Quantity, f.Value)
+		added.Labels = append(added.Labels, f.Labels...)
+	}
+}
+
 // kinds appends an amount of memory, one figure per kind.
 func (l *listed) kinds(quantity string, m *ledger.Memory, labels ...string) {
 	for _, k := range kindsOf(m) {
@@ -116,16 +124,7 @@ func (l *listed) books(b *ledger.Ledger) {
 	for g := range ledger.Each(b.Cgroups) {
 		l.cgroup(g)
 	}
-	for e := range ledger.Each(b.Engine) {
-		if e.Reported >= 0 {
-			l.add("engine-memory", float64(e.Reported), "source", e.Source, "of", "reported")
-		}
-		l.add("engine-memory", float64(e.Truth), "source", e.Source, "of", "observed")
-		if e.CPU >= 0 {
-			l.add("engine-cpu", e.CPU, "source", e.Source, "of", "reported")
-		}
-		l.add("engine-cpu", e.CPUTruth, "source", e.Source, "of", "observed")
-	}
+	l.take(b.Engine)
 	l.node(b)
 }
 
@@ -169,11 +168,7 @@ func (l *listed) charged(b *ledger.Ledger) {
 		l.add("charged-groups", float64(p.Count), where...)
 		l.add("charged-processes", float64(p.Processes), where...)
 	}
-	for r := range ledger.Each(b.Reconcile) {
-		which := []string{"charge", string(r.Charge), "kind", r.Kind}
-		l.add("reconciled-memory", float64(r.Group), append(which, "of", "groups")...)
-		l.add("reconciled-memory", float64(r.Processes), append(which, "of", "processes")...)
-	}
+	l.take(b.Reconciled)
 }
 
 // around returns the path of a parent group with RUN for the run's id, so that it is the
@@ -215,18 +210,7 @@ func (l *listed) node(b *ledger.Ledger) {
 	l.add("page-cache", float64(b.Cache.Node), "of", "node")
 	l.add("page-cache", float64(b.Cache.Charged), "of", "charged")
 	l.add("page-cache", float64(b.Cache.Mapped), "of", "mapped")
-	l.add("node-available", float64(b.Available))
-	l.add("node-busy", b.NodeCPU)
-	l.add("node-steal", b.NodeSteal)
-	l.add("node-iowait", b.NodeIOWait)
-	l.add("node-io", b.NodeRead, "of", "read")
-	l.add("node-io", b.NodeWritten, "of", "written")
-	l.add("node-load", b.Load1)
-	if b.PSI.Known {
-		l.add("node-pressure", b.PSI.CPU, "resource", "cpu")
-		l.add("node-pressure", b.PSI.Memory, "resource", "memory")
-		l.add("node-pressure", b.PSI.IO, "resource", "io")
-	}
+	l.take(b.Host)
 	for _, p := range problemsOf(&b.Problems) {
 		if p.n > 0 {
 			l.add("not-read", float64(p.n), "of", p.name).Reasons = b.Problems.Examples

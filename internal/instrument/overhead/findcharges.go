@@ -103,16 +103,17 @@ func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
 
 // blind adds a finding about an engine that reports less than half of the memory.
 func (j *judging) blind(c *Cell, put put) {
-	for r := range ledger.Each(c.Ledger.Engine) {
-		if r.Reported < 0 || r.Truth <= 0 || float64(r.Reported) >= blindShare*float64(r.Truth) {
+	for _, of := range c.Ledger.Engine.Parts("source") {
+		reported, truth := of.Of("engine-memory", "of", "reported"), of.Of("engine-memory", "of", "observed").Value
+		if !reported.Known() || truth <= 0 || reported.Value >= blindShare*truth {
 			continue
 		}
 		level := finding.Note
-		if r.Truth-r.Reported > growthBound {
+		if truth-reported.Value > growthBound {
 			level = finding.Warning
 		}
-		put(float64(r.Truth-r.Reported), foundBlind, level,
-			fmt.Sprintf("%s reports %s, but the sandboxes use %s (%.0f %%)", r.Source, finding.Bytes(r.Reported), finding.Bytes(r.Truth), 100*float64(r.Reported)/float64(r.Truth)),
+		put(truth-reported.Value, foundBlind, level,
+			fmt.Sprintf("%s reports %s, but the sandboxes use %s (%.0f %%)", of.Get("source"), finding.Bytes(reported.Value), finding.Bytes(truth), 100*reported.Value/truth),
 			"do not size nodes or alerts by it: it covers only the container's cgroup, not shims and VMMs")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/record"
 )
@@ -149,14 +150,15 @@ func (j *judging) nodePressure() {
 		if p.failure != nil || p.phase.Begin == nil || kind == PhaseFio || kind == "" {
 			continue
 		}
-		l := &p.ledger
-		steal = append(steal, l.NodeSteal/float64(max(j.Record.Header.Environment.CPUs, 1)))
-		if !l.PSI.Known {
+		host := p.ledger.Host
+		steal = append(steal, host.Of("node-steal").Value/float64(max(j.Record.Header.Environment.CPUs, 1)))
+		pressure := func(resource string) *figure.Figure { return host.Of("node-pressure", "resource", resource) }
+		if !pressure("cpu").Known() {
 			continue
 		}
-		mem, io = append(mem, l.PSI.Memory), append(io, l.PSI.IO)
+		mem, io = append(mem, pressure("memory").Value), append(io, pressure("io").Value)
 		if kind != PhaseSpin && kind != PhaseLoad { // these phases cause pressure themselves
-			cpu = append(cpu, l.PSI.CPU)
+			cpu = append(cpu, pressure("cpu").Value)
 		}
 	}
 	for _, x := range []struct {

@@ -76,12 +76,11 @@ func inShort(v *Judgement) *page.Section {
 		}
 		return out
 	})
-	says := func(r *shortly) bool {
-		return r.idle != nil && len(r.idle.Ledger.Engine) > 0 && r.idle.Ledger.Engine[0].Reported >= 0
+	reported := func(r *shortly) *figure.Figure { // by the first source
+		return r.idle.Ledger.Engine.Parts("source")[0].Of("engine-memory", "of", "reported")
 	}
-	column("engine-reported", says, func(r *shortly) page.Cell {
-		return page.Words(page.MiB(per(float64(r.idle.Ledger.Engine[0].Reported))))
-	})
+	says := func(r *shortly) bool { return r.idle != nil && len(r.idle.Ledger.Engine) > 0 && reported(r).Known() }
+	column("engine-reported", says, func(r *shortly) page.Cell { return page.Words(page.MiB(per(reported(r).Value))) })
 	column("podFixed", func(r *shortly) bool { return r.class != nil }, func(r *shortly) page.Cell {
 		memory := fmt.Sprintf("%dMi", (r.class.Memory+1<<20-1)>>20)
 		if r.class.Open {

@@ -106,10 +106,11 @@ func TestReadingOfALiveKataSandbox(t *testing.T) {
 	check.Equal(t, "remaining groups", meter.Left(&record.Reading{}, []string{"kk"}), []string{"/default/kk", "/kata_overhead/kk"})
 	left := meter.Left(&record.Reading{}, []string{"k"})
 	check.That(t, left == nil, "remaining groups %q", left)
-	for _, x := range l.Reconcile {
-		check.Equal(t, "charge and process memory", x.Group, x.Processes)
+	for _, of := range l.Reconciled.Parts("charge", "kind") {
+		check.Equal(t, "charge and process memory", of.Of("reconciled-memory", "of", "groups").Value, of.Of("reconciled-memory", "of", "processes").Value)
 	}
-	check.That(t, len(l.Engine) == 1 && l.Engine[0].Reported == 2<<20 && l.Engine[0].Truth == l.Sum, "engine %+v, sum %d", l.Engine, l.Sum)
+	reported, observed := l.Engine.Of("engine-memory", "of", "reported"), l.Engine.Of("engine-memory", "of", "observed")
+	check.That(t, reported.Value == 2<<20 && observed.Value == float64(l.Sum), "engine %+v, sum %d", l.Engine, l.Sum)
 }
 
 // kataNode writes the files of the node that a snapshot of the recorded sandbox reads.

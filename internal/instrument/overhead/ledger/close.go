@@ -200,7 +200,7 @@ func (b *books) backwards(what string) {
 func (b *books) total() {
 	h, h0 := &b.end.Host, &b.before.Host
 	l := &b.l
-	l.Node, l.Others = h.Used()-h0.Used(), h.Others-h0.Others
+	l.Node, l.Others, l.AvailableChange = h.Used()-h0.Used(), h.Others-h0.Others, h.Available-h0.Available
 	others := b.row(record.RoleOthers)
 	others.Processes, others.Memory.Anon = h.OthersCount, l.Others
 	if l.Related = h.OthersCount; h.Related != nil {

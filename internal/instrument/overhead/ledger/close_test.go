@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,7 +129,7 @@ func (b books) all() says {
 	}
 	p := &b.Problems
 	out := says{"complete": b.Complete, "gone": p.Gone, "reused": p.Reused, "backwards": p.Backwards, "node": b.Node, "others": b.Others,
-		"cache charged": b.Cache.Charged, "cache mapped": b.Cache.Mapped, "node cpu": b.NodeCPU, "steal": b.NodeSteal, "written": b.NodeWritten, "psi": b.PSI}
+		"cache charged": b.Cache.Charged, "cache mapped": b.Cache.Mapped}
 	for _, r := range b.Rows {
 		m := r.Memory
 		maps.Copy(out, under(r.Role, says{"anon": m.Anon, "shmem": m.Shmem, "kernel": m.Kernel, "huge": m.Huge, "cache": m.Cache, "sum": m.Sum(),
@@ -140,8 +141,8 @@ func (b books) all() says {
 	for _, p := range b.Places {
 		maps.Copy(out, under(string(p.Role)+" place", says{"path": p.Path, "count": p.Count, "processes": p.Processes, "memory": p.Memory}))
 	}
-	for _, e := range b.Engine {
-		out[e.Source] = e.Reported
+	for _, f := range slices.Concat(b.Engine, b.Host) {
+		out[strings.TrimSpace(f.Quantity+" "+f.Labels.String())] = f.Value
 	}
 	return out
 }
@@ -317,11 +318,11 @@ func TestContainerLedger(t *testing.T) {
 		{"engine statistics without a sandbox have no sum", func(_, _, e *record.Reading) {
 			e.Sandboxes = 2
 			e.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: mib, CPU: -1}}
-		}, says{"docker stats": -1}},
+		}, says{"engine-memory source=docker stats of=reported": nil, "engine-cpu source=docker stats of=reported": nil}},
 		{"node counters are rates", func(_, g, e *record.Reading) {
 			e.Host.Busy, e.Host.WriteBytes, e.Host.Steal = 5*sec, 1000, sec
 			g.Host.HavePSI, e.Host.HavePSI, e.Host.PSIIO = true, true, 5*sec
-		}, says{"node cpu": 0.5, "steal": 0.1, "written": 100, "psi": ledger.Pressure{Known: true, IO: 0.5}}},
+		}, says{"node-busy": 0.5, "node-steal": 0.1, "node-io of=written": 100, "node-pressure resource=cpu": 0, "node-pressure resource=io": 0.5}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, g, e := runc()

@@ -253,7 +253,7 @@ func (b *books) othersCPU(others *Row) {
 	if b.took() == 0 || b.end.Host.Busy < b.begin.Host.Busy {
 		return
 	}
-	rest := b.l.NodeCPU
+	rest := b.l.Host.Of("node-busy").Value
 	for _, role := range Order(b.rows) { // a fixed order gives the same rounding every time
 		r := b.rows[role]
 		if r.Processes > 0 && !r.CPUKnown && r != others {
@@ -267,26 +267,27 @@ func (b *books) othersCPU(others *Row) {
 
 // node sets the figures of the whole node over the phase.
 func (b *books) node() {
-	l, h := &b.l, &b.end.Host
-	l.Load1, l.Available, l.AvailableChange = h.Load1, h.Available, h.Available-b.before.Host.Available
-	took := b.took()
-	if took == 0 {
-		return
-	}
-	g := &b.begin.Host
+	host, g, h, took := &b.l.Host, &b.begin.Host, &b.end.Host, b.took()
 	rate := func(what string, from, to int64) float64 {
-		if to < from {
+		switch {
+		case took == 0:
+			return 0
+		case to < from:
 			b.backwards(what)
 			return 0
 		}
 		return float64(to-from) / float64(took)
 	}
-	l.NodeCPU = rate("the node's CPU time", g.Busy, h.Busy)
-	l.NodeSteal = rate("the node's stolen time", g.Steal, h.Steal)
-	l.NodeIOWait = rate("the node's time of waiting for I/O", g.IOWait, h.IOWait)
-	l.NodeRead, l.NodeWritten = 1e9*rate("the disks' bytes read", g.ReadBytes, h.ReadBytes), 1e9*rate("the disks' bytes written", g.WriteBytes, h.WriteBytes)
-	if g.HavePSI && h.HavePSI {
-		share := func(what string, from, to int64) float64 { return min(rate(what, from, to), 1) }
-		l.PSI = Pressure{true, share("cpu pressure", g.PSICPU, h.PSICPU), share("memory pressure", g.PSIMemory, h.PSIMemory), share("io pressure", g.PSIIO, h.PSIIO)}
+	put(host, "node-available", float64(h.Available))
+	put(host, "node-busy", rate("the node's CPU time", g.Busy, h.Busy))
+	put(host, "node-steal", rate("the node's stolen time", g.Steal, h.Steal))
+	put(host, "node-iowait", rate("the node's time of waiting for I/O", g.IOWait, h.IOWait))
+	put(host, "node-io", 1e9*rate("the disks' bytes read", g.ReadBytes, h.ReadBytes), "of", "read")
+	put(host, "node-io", 1e9*rate("the disks' bytes written", g.WriteBytes, h.WriteBytes), "of", "written")
+	put(host, "node-load", h.Load1)
+	if took > 0 && g.HavePSI && h.HavePSI {
+		put(host, "node-pressure", min(rate("cpu pressure", g.PSICPU, h.PSICPU), 1), "resource", "cpu")
+		put(host, "node-pressure", min(rate("memory pressure", g.PSIMemory, h.PSIMemory), 1), "resource", "memory")
+		put(host, "node-pressure", min(rate("io pressure", g.PSIIO, h.PSIIO), 1), "resource", "io")
 	}
 }

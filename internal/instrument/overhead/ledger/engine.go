@@ -44,21 +44,25 @@ func (b *books) engine() {
 		}
 	}
 	for _, source := range sources {
-		r := EngineRow{Source: source, Truth: truth, CPU: -1, CPUTruth: cpu}
-		lanes := map[int]bool{}
+		lanes, reported := map[int]bool{}, int64(0)
 		for _, s := range b.end.Engine {
 			if s.Source == source && s.Memory >= 0 && !lanes[s.Lane] {
 				lanes[s.Lane] = true
-				r.Reported += s.Memory
+				reported += s.Memory
 			}
 		}
-		if len(lanes) == 0 || len(lanes) < b.end.Sandboxes {
-			r.Reported = -1
+		if len(lanes) > 0 && len(lanes) >= b.end.Sandboxes {
+			put(&b.l.Engine, "engine-memory", float64(reported), "source", source, "of", "reported")
 		}
-		if r.CPU = b.engineCPU(source); r.CPU < 0 {
-			r.CPU = b.engineRate(source)
+		put(&b.l.Engine, "engine-memory", float64(truth), "source", source, "of", "observed")
+		used := b.engineCPU(source)
+		if used < 0 {
+			used = b.engineRate(source)
 		}
-		b.l.Engine = append(b.l.Engine, r)
+		if used >= 0 {
+			put(&b.l.Engine, "engine-cpu", used, "source", source, "of", "reported")
+		}
+		put(&b.l.Engine, "engine-cpu", cpu, "source", source, "of", "observed")
 	}
 }
 

@@ -243,8 +243,13 @@ func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 			mapped = mapped.plus(b.has(p))
 		}
 	}
-	b.l.Reconcile = append(b.l.Reconcile,
-		Reconcile{charge, "anon", group.Anon, mapped.Anon}, Reconcile{charge, "shmem", group.Shmem, mapped.Shmem})
+	for _, k := range []struct {
+		kind              string
+		charged, measured int64
+	}{{"anon", group.Anon, mapped.Anon}, {"shmem", group.Shmem, mapped.Shmem}} {
+		put(&b.l.Reconciled, "reconciled-memory", float64(k.charged), "charge", string(charge), "kind", k.kind, "of", "groups")
+		put(&b.l.Reconciled, "reconciled-memory", float64(k.measured), "charge", string(charge), "kind", k.kind, "of", "processes")
+	}
 }
 
 // places records the groups that the sandboxes' processes are charged to, by role.

@@ -18,7 +18,10 @@
 //     Each row names its source.
 package ledger
 
-import "github.com/tare-bench/tare/record"
+import (
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/record"
+)
 
 // Memory is an amount of memory by kind, in bytes. Cache is reclaimable; the other
 // kinds are not.
@@ -66,26 +69,19 @@ type GroupRow struct {
 	Roles []record.Role
 }
 
-// EngineRow compares what the engine reports with the ledger.
-type EngineRow struct {
-	Source   string
-	Reported int64   // bytes, sum over the sandboxes; -1 if not reported
-	Truth    int64   // usage of the sandboxes' own roles, without page cache and without the daemon
-	CPU      float64 // CPUs; -1 if not reported
-	CPUTruth float64
-}
-
 // Ledger is the accounting of one target at the end of one phase of a visit.
 type Ledger struct {
 	Rows   []Row // in the order of Roles
 	Groups []GroupRow
-	Engine []EngineRow
 	// Places are the cgroups that the sandboxes' processes are charged to, by role.
 	Places []Place
 	// Cgroups are all groups, one row for each kind, as systemd-cgtop lists them.
 	Cgroups []Cgroup
-	// Reconcile compares the charge of own groups with the PSS of their processes.
-	Reconcile []Reconcile
+	// The following are figures by the quantities and labels of the instrument's catalogue.
+	// Reconciled compares the charge of own groups with the PSS of their processes. Engine
+	// compares what the engine reports with the ledger, without page cache and without the
+	// daemon. Host is the load of the node over the phase.
+	Reconciled, Engine, Host figure.Set
 
 	Sum         int64  // Memory.Sum of all rows except others, cache and uncharged kernel memory
 	Uncharged   int64  // change of the node's kernel memory that is charged to no target
@@ -98,15 +94,7 @@ type Ledger struct {
 	Uncertainty int64  // ± bytes, see [Visit.Uncertainty]
 	Cache       CacheBooks
 
-	NodeCPU         float64 // mean busy CPUs of the node over the phase
-	NodeRead        float64 // bytes per second of all disks over the phase
-	NodeWritten     float64
-	NodeSteal       float64 // mean CPUs stolen by the hypervisor over the phase
-	NodeIOWait      float64 // mean CPUs idle while I/O was outstanding
-	Load1           float64
-	Available       int64 // MemAvailable at the end
 	AvailableChange int64
-	PSI             Pressure
 
 	Problems record.Problems
 	Complete bool // false if a part of the target was unreadable, so the sum is too small
@@ -128,7 +116,7 @@ func (l *Ledger) OthersUnclear() int64 {
 
 // Place is the cgroup that the memory of one sandbox role is charged to: the one its
 // processes are in now. Memory that a process used before it was moved stays
-// charged to the earlier cgroup; [Reconcile] shows that.
+// charged to the earlier cgroup; Ledger.Reconciled shows that.
 type Place struct {
 	Role      record.Role
 	Charge    record.Charge
@@ -138,15 +126,6 @@ type Place struct {
 	Memory    int64 // bytes, Memory.Sum
 }
 
-// Reconcile compares a cgroup charge with the PSS of one kind of memory, over all
-// groups with the same charge.
-type Reconcile struct {
-	Charge    record.Charge
-	Kind      string // "anon", "shmem"
-	Group     int64  // bytes charged to the groups
-	Processes int64  // PSS of their processes, in bytes
-}
-
 // CacheBooks is the accounting of the page cache.
 type CacheBooks struct {
 	Node    int64 // change of record.Host.Cache
@@ -154,10 +133,9 @@ type CacheBooks struct {
 	Mapped  int64 // PSS of file pages in the target's processes
 }
 
-// Pressure is the share of the phase in which some task waited, 0 to 1.
-type Pressure struct {
-	Known           bool
-	CPU, Memory, IO float64
+// put appends the value of a quantity.
+func put(all *figure.Set, quantity string, v float64, labels ...string) {
+	*all = append(*all, figure.Figure{Quantity: quantity, Labels: figure.Of(labels...), Estimate: figure.Exactly(v)})
 }
 
 // Visit holds the readings of one round on one target, in chronological order.
