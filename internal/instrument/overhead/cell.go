@@ -12,16 +12,13 @@ import (
 
 // cell combines the rounds of one target in one phase. A round with an incomplete ledger
 // understates the usage, so it counts only if no round is complete.
-func (j *judging) cell(target string, s Step) Cell {
-	c := Cell{Step: s, Target: target}
+func (j *judging) cell(t *Table, target string) Cell {
+	c := Cell{Step: t.Step, Target: target}
 	for _, p := range j.phases {
 		switch {
-		case p.visit.Target != target || p.step() != s:
+		case p.visit.Target != target || p.step() != t.Step:
 		case p.failure != nil:
-			c.Failed++
-			if c.Failure == nil {
-				c.Failure = p.failure
-			}
+			c.Failed, c.Failure = c.Failed+1, cmp.Or(c.Failure, p.failure)
 		default:
 			c.closed = append(c.closed, p)
 			if p.ledger.Complete {
@@ -32,30 +29,49 @@ func (j *judging) cell(target string, s Step) Cell {
 	if c.counts == nil {
 		c.counts = c.closed
 	}
+	l := listed{labels: c.labels(target), runID: j.Record.Header.RunID}
 	if c.Rounds = len(c.counts); c.Rounds == 0 {
+		f := l.add("memory", 0)
+		f.Estimate, f.Failed, f.Total = figure.Estimate{}, c.Failed, c.Failed
+		c.All = l.all
 		return c
 	}
-	labels := s.labels(target)
+	bySum := slices.SortedStableFunc(slices.Values(c.counts), func(a, b *closedPhase) int { return cmp.Compare(a.ledger.Sum, b.ledger.Sum) })
+	middle := bySum[(c.Rounds-1)/2]
+	c.Ledger, c.Series = middle.ledger, overTime(middle.phase, l.labels)
+	l.sums(&c, t.Command)
+	books := len(l.all)
+	l.books(&c.Ledger)
+	l.everyRound(l.all[books:], &c)
+	j.calibrate(&c, &l)
+	c.All = append(l.all, c.Series...)
+	return c
+}
+
+// sums appends memory, residual and CPU over the rounds, of all roles except others.
+func (l *listed) sums(c *Cell, command string) {
+	memory := Quantities.Over("memory", l.labels, byRound(c, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })))
+	memory.Failed, memory.Total, memory.Verdict = c.Failed, c.Failed+len(c.closed), "read whole"
+	if !c.Ledger.Complete {
+		memory.Verdict = "not read whole, and too small"
+	}
+	if c.Rounds < len(c.closed) {
+		memory.Reasons = []string{"of the rounds that could be read whole"}
+	}
+	if command != "" {
+		memory.Reasons = append(memory.Reasons, "inside: "+command)
+	}
+	residual := Quantities.Over("residual", l.labels, byRound(c, bytesOf(func(l *ledger.Ledger) int64 { return l.Residual })))
 	least := false
-	c.Sum = Quantities.Over("memory", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })))
-	c.Residual = Quantities.Over("residual", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Residual })))
-	c.CPU = Quantities.Over("cpu", labels, byRound(&c, func(l *ledger.Ledger) (float64, bool) {
+	cpu := Quantities.Over("cpu", l.labels, byRound(c, func(l *ledger.Ledger) (float64, bool) {
 		cpus, some := l.CPU()
 		least = least || some
 		return cpus, true
 	}))
-	c.Sum.Failed, c.Sum.Total = c.Failed, c.Failed+len(c.closed)
 	if least {
-		c.CPU.Reasons = []string{"at least: the CPU time of some role is not known"}
+		cpu.Reasons = []string{"at least: the CPU time of some role is not known"}
 	}
-	if c.Rounds < len(c.closed) {
-		c.Sum.Reasons = []string{"of the rounds that could be read whole"}
-	}
-	j.calibrate(&c, labels)
-	bySum := slices.SortedStableFunc(slices.Values(c.counts), func(a, b *closedPhase) int { return cmp.Compare(a.ledger.Sum, b.ledger.Sum) })
-	middle := bySum[(c.Rounds-1)/2]
-	c.Ledger, c.Series = middle.ledger, overTime(middle.phase, labels)
-	return c
+	l.all = append(l.all, memory, residual, cpu)
 }
 
 // rowOf returns the row of a role, or an empty row.
@@ -107,9 +123,9 @@ func loadCPU(l *ledger.Ledger) []record.Role {
 	return []record.Role{record.RoleWorkload}
 }
 
-// calibrate compares measured with requested load, as medians over the rounds. Both are
+// calibrate appends measured and requested load, as medians over the rounds. Both are
 // unknown without an idle phase in the same visit.
-func (j *judging) calibrate(c *Cell, labels figure.Labels) {
+func (j *judging) calibrate(c *Cell, l *listed) {
 	var expected, measured, spun []float64
 	above, asked := stat.Rounds{}, stat.Rounds{}
 	for _, p := range c.counts {
@@ -150,11 +166,23 @@ func (j *judging) calibrate(c *Cell, labels figure.Labels) {
 			}
 		}
 	}
-	c.Expected, c.Measured = figure.MedianOf(expected).Value, figure.MedianOf(measured).Value
-	c.Spun = figure.MedianOf(spun).Value
-	c.Above = Quantities.Over("memory-above-idle", labels, above)
-	c.Requests = Quantities.Over("requests", labels, asked)
+	for _, of := range []named[[]float64]{{"expected", expected}, {"measured", measured}, {"reported", spun}} {
+		if of.n == nil {
+			continue
+		}
+		if f := l.add("load", figure.MedianOf(of.n).Value, "of", of.name); kindOf(c.Phase) == PhaseSpin {
+			f.Unit = figure.CPUs
+		}
+	}
+	for _, of := range []named[stat.Rounds]{{"memory-above-idle", above}, {"requests", asked}} {
+		if f := Quantities.Over(of.name, l.labels, of.n); f.Known() {
+			l.all = append(l.all, f)
+		}
+	}
 }
+
+// load returns an amount of a calibrating load in bytes or CPUs, or 0 if there is none.
+func (c *Cell) load(of string) float64 { return c.All.Of("load", "of", of).Value }
 
 // answersPerSecond returns the rate that the clients report. Older records lack it. For
 // them the rate is computed from a time that includes setup and teardown of the clients,
@@ -169,10 +197,11 @@ func answersPerSecond(w *record.Work) float64 {
 // used returns the requested usage of a load. If the load itself reports clearly less,
 // used returns that value and sets short: other processes took the load's CPUs.
 func (c *Cell) used() (amount float64, short bool) {
-	if c.Spun > 0 && c.Spun < c.Expected*(1-spinShare) {
-		return c.Spun, true
+	expected, reported := c.load("expected"), c.load("reported")
+	if reported > 0 && reported < expected*(1-spinShare) {
+		return reported, true
 	}
-	return c.Expected, false
+	return expected, false
 }
 
 // idleBefore returns the idle phase of the same visit with the same number of sandboxes.

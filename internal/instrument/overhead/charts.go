@@ -33,14 +33,14 @@ func memoryChart(j *Judgement) *page.Chart {
 }
 
 // sumsChart shows one sum per phase and target, over the rounds.
-func sumsChart(j *Judgement, name string, of func(*Cell) *figure.Figure) *page.Chart {
+func sumsChart(j *Judgement, name, quantity string) *page.Chart {
 	c := &page.Chart{
 		Name: name + "-by-phase", Title: "The sandboxes' " + name, Kind: page.Intervals,
 		Caption: "The " + name + " of all roles together in each phase on each target" + page.WithRounds,
 		X:       page.Axis{Title: "phase"}, Y: page.Axis{Title: name},
 	}
 	for t, cell := range j.cells() {
-		f := of(cell)
+		f := cell.All.Of(quantity)
 		if f.Known() {
 			c.Y.Unit = f.Unit
 		}

@@ -258,7 +258,7 @@ func (j *judging) needsIn(c *Cell, p *closedPhase) needs {
 			out.parts = append(out.parts, fmt.Sprintf("%s %s", r.Role, finding.Bytes(amount)))
 		}
 		out.memory += amount
-		out.addCPU(&r, n, c.Expected, l, kind)
+		out.addCPU(&r, n, c.load("expected"), l, kind)
 	}
 	return out
 }

@@ -39,14 +39,14 @@ func cpuByRole(v *Judgement, t *Table, first bool) *page.Section {
 		if some {
 			least = "≥ "
 		}
-		return page.Cell{Head: least + page.Milli(sum), Tail: within(&c.CPU), Style: term.Bold, Figure: &c.CPU}
+		return page.Cell{Head: least + page.Milli(sum), Tail: within(row.Of("cpu")), Style: term.Bold, Figure: row.Of("cpu")}
 	}}, show(record.RoleOthers), page.Quantity{Of: "node-busy", Titles: []string{"node"}, Show: page.Milli})
 	s := t.grid("CPU by role, milli-CPUs", false, []string{"target"}, columns...)
 	if s == nil {
 		return nil
 	}
 	if first {
-		s.Draw(sumsChart(v, "CPU", func(c *Cell) *figure.Figure { return &c.CPU }))
+		s.Draw(sumsChart(v, "CPU", "cpu"))
 	}
 	var notes lines
 	notes.addIf(first, "averages over the phase; 1000 is one CPU; node: busy time of all its CPUs")

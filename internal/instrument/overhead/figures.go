@@ -15,7 +15,7 @@ import (
 func (j *Judgement) Figures() []figure.Figure {
 	l := listed{runID: j.Record.Header.RunID}
 	for t := range ledger.Each(j.Tables) {
-		l.all = append(l.all, t.All...)
+		l.all = append(l.all, t.figures()...)
 	}
 	l.all = slices.Concat(l.all, j.Ratios, j.Around, j.Requests)
 	for _, s := range j.Scaling {
@@ -62,7 +62,7 @@ func (l *listed) kinds(quantity string, m *ledger.Memory, labels ...string) {
 }
 
 // named is an amount with a name.
-type named[N int | int64 | float64] struct {
+type named[N any] struct {
 	name string
 	n    N
 }
@@ -70,41 +70,6 @@ type named[N int | int64 | float64] struct {
 // kindsOf returns an amount of memory by kind.
 func kindsOf(m *ledger.Memory) []named[int64] {
 	return []named[int64]{{"anon", m.Anon}, {"shmem", m.Shmem}, {"kernel", m.Kernel}, {"huge", m.Huge}, {"swap", m.Swap}, {"cache", m.Cache}}
-}
-
-func (l *listed) cell(t *Table, c *Cell) {
-	l.labels = c.labels(c.Target)
-	if c.Rounds == 0 {
-		f := l.add("memory", 0)
-		f.Estimate, f.Failed, f.Total = figure.Estimate{}, c.Failed, c.Failed
-		return
-	}
-	sum := c.Sum
-	sum.Verdict = "read whole"
-	if !c.Ledger.Complete {
-		sum.Verdict = "not read whole, and too small"
-	}
-	if t.Command != "" {
-		sum.Reasons = append(slices.Clip(sum.Reasons), "inside: "+t.Command)
-	}
-	l.all = append(l.all, sum, c.Residual, c.CPU)
-	books := len(l.all)
-	l.books(&c.Ledger)
-	l.everyRound(l.all[books:], c)
-	for _, of := range []named[float64]{{"expected", c.Expected}, {"measured", c.Measured}, {"reported", c.Spun}} {
-		if c.Expected == 0 || of.name == "reported" && of.n == 0 {
-			continue
-		}
-		if f := l.add("load", of.n, "of", of.name); kindOf(c.Phase) == PhaseSpin {
-			f.Unit = figure.CPUs
-		}
-	}
-	for _, f := range []figure.Figure{c.Above, c.Requests} {
-		if f.Known() {
-			l.all = append(l.all, f)
-		}
-	}
-	l.all = append(l.all, c.Series...)
 }
 
 // books appends all figures of one round's ledger.

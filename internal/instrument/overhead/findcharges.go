@@ -75,8 +75,8 @@ func (j *judging) unlimited(c *Cell, put put) {
 		return
 	}
 	most := max(now.Usage, now.Highest)
-	if s := c.series(record.SeriesOverheadMemory); s != nil {
-		most = max(most, int64(slices.Max(s.Series.Values))) // never empty
+	if s := c.Series.Of("over-time", "series", record.SeriesOverheadMemory).Series; s != nil {
+		most = max(most, int64(slices.Max(s.Values))) // never empty
 	}
 	if grown := most - then.Usage; grown > growthBound && float64(grown) > growthShare*float64(then.Usage) {
 		put(float64(grown), foundUnlimited, finding.Warning,

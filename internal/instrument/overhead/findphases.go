@@ -82,32 +82,33 @@ func (j *judging) throttled(c *Cell, put put) {
 // calibration compares measured with requested load. If a spinning load got too little CPU
 // time, it compares with the load's own report, which covers a longer time.
 func (j *judging) calibration(c *Cell, put put) {
-	if c.Expected <= 0 {
+	expected, measured := c.load("expected"), c.load("measured")
+	if expected <= 0 {
 		return
 	}
 	if kindOf(c.Phase) != PhaseSpin {
-		if off, allowed := math.Abs(c.Measured-c.Expected), holdBound+holdShare*c.Expected; off > allowed {
-			put(off/allowed, foundCalibration, finding.Warning, fmt.Sprintf("the load was configured to hold %s, but %s were measured", finding.Bytes(c.Expected), finding.Bytes(c.Measured)),
+		if off, allowed := math.Abs(measured-expected), holdBound+holdShare*expected; off > allowed {
+			put(off/allowed, foundCalibration, finding.Warning, fmt.Sprintf("the load was configured to hold %s, but %s were measured", finding.Bytes(expected), finding.Bytes(measured)),
 				"the memory figures of this target are off by as much: did it swap, or does its guest keep memory from an earlier load?")
 		}
 		return
 	}
 	used, short := c.used()
-	bound, what := spinShare, fmt.Sprintf("the load was configured to use %.3g CPUs", c.Expected)
+	bound, what := spinShare, fmt.Sprintf("the load was configured to use %.3g CPUs", expected)
 	if short {
 		bound, what = shortShare, fmt.Sprintf("the load reports %.4g CPUs", used)
-		put(c.Expected/used, foundShort, finding.Note, fmt.Sprintf("the load was configured to use %.3g CPUs, but reports %.4g (%+.1f %%)", c.Expected, used, 100*(used/c.Expected-1)),
+		put(expected/used, foundShort, finding.Note, fmt.Sprintf("the load was configured to use %.3g CPUs, but reports %.4g (%+.1f %%)", expected, used, 100*(used/expected-1)),
 			"it was throttled, or other processes had the CPUs: repeat on a machine with spare CPUs; measured usage is compared with the load's report")
 	}
-	share := math.Abs(c.Measured-used) / used
+	share := math.Abs(measured-used) / used
 	if share <= bound {
 		return
 	}
 	level, advice := finding.Warning, "the load or the CPU figures of this target are off by as much: was the load throttled, or the machine short of CPUs?"
-	if guestRole(&c.Ledger) != "" && c.Measured > used {
+	if guestRole(&c.Ledger) != "" && measured > used {
 		level, advice = finding.Note, "the sentry or VMM used the excess to run the load: it belongs to the sandbox, but is not separable from the load"
 	}
-	put(share/bound, foundCalibration, level, fmt.Sprintf("%s, but %.4g were measured (%+.1f %%)", what, c.Measured, 100*(c.Measured/used-1)), advice)
+	put(share/bound, foundCalibration, level, fmt.Sprintf("%s, but %.4g were measured (%+.1f %%)", what, measured, 100*(measured/used-1)), advice)
 }
 
 // overcounted adds a finding if more kernel memory was charged than the node's counters

@@ -27,11 +27,6 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	j.missed()
 	j.tables()
 	o.Plan.CompareRows(o.compared())
-	for t, c := range o.cells() {
-		l := listed{runID: rec.Header.RunID, all: t.All}
-		l.cell(t, c)
-		t.All = l.all
-	}
 	j.ratios()
 	j.around()
 	j.scaling()
@@ -54,8 +49,9 @@ func (j *Judgement) compared() (out figure.Rows) {
 		for k := range j.Targets {
 			var sum, used *figure.Figure // incomplete values are bounds and show no difference
 			if c := t.of(j.Targets[k].Name); c != nil && c.Ledger.Complete {
-				if sum = &c.Sum; c.CPU.Reasons == nil {
-					used = &c.CPU
+				sum = c.All.Of("memory")
+				if cpu := c.All.Of("cpu"); cpu.Reasons == nil {
+					used = cpu
 				}
 			}
 			memory.Of, cpu.Of = append(memory.Of, sum), append(cpu.Of, used)
@@ -161,15 +157,14 @@ func kindOf(name string) PhaseKind {
 func (j *judging) tables() {
 	for _, s := range j.steps() {
 		t := Table{Step: s}
-		for i := range j.Targets {
-			c := j.cell(j.Targets[i].Name, s)
-			if c.Rounds+c.Failed > 0 {
-				t.Cells = append(t.Cells, c)
-			}
-		}
 		for _, c := range j.phases {
 			if w := c.phase.End.Work; t.Command == "" && c.step() == s && w != nil {
 				t.Command = w.Command
+			}
+		}
+		for i := range j.Targets {
+			if c := j.cell(&t, j.Targets[i].Name); c.Rounds+c.Failed > 0 {
+				t.Cells = append(t.Cells, c)
 			}
 		}
 		if len(t.Cells) > 0 {
@@ -199,6 +194,14 @@ func (j *Judgement) at(target string, s Step) *Cell {
 		}
 	}
 	return nil
+}
+
+// figures returns the figures of all cells.
+func (t *Table) figures() (all figure.Set) {
+	for c := range ledger.Each(t.Cells) {
+		all = append(all, c.All...)
+	}
+	return all
 }
 
 // of returns the cell of a target, or nil if it has no results.

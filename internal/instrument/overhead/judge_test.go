@@ -91,12 +91,12 @@ func TestCalibration(t *testing.T) {
 					}
 				}
 			}))
-			hold := o.Tables[1].Cells[0]
-			check.That(t, hold.Expected == float64(64*mi) && hold.Measured == float64(tt.box.memory-2*mi), "expected %g, measured %g", hold.Expected, hold.Measured)
-			spin := o.Tables[2].Cells[0]
-			check.That(t, spin.Expected == 0.5 && math.Abs(spin.Measured-tt.box.cpu) <= 1e-9, "expected %g, measured %g", spin.Expected, spin.Measured)
-			idle := o.Tables[0].Cells[0]
-			check.That(t, idle.Expected == 0, "idle has %g", idle.Expected)
+			hold := &o.Tables[1].Cells[0]
+			check.That(t, hold.load("expected") == float64(64*mi) && hold.load("measured") == float64(tt.box.memory-2*mi), "%+v", hold.All)
+			spin := &o.Tables[2].Cells[0]
+			check.That(t, spin.load("expected") == 0.5 && math.Abs(spin.load("measured")-tt.box.cpu) <= 1e-9, "%+v", spin.All)
+			idle := &o.Tables[0].Cells[0]
+			check.That(t, idle.load("expected") == 0, "%+v", idle.All)
 			switch f := found(o, "calibration-off"); {
 			case tt.off == "" && f != nil, tt.off != "" && (f == nil || !strings.Contains(f.Message, tt.off)):
 				t.Errorf("%+v", f)
@@ -126,7 +126,7 @@ func TestRequestRateIsTheClients(t *testing.T) {
 				}
 			}
 		}))
-		got, above := j.Tables[1].Cells[0].Requests, j.Tables[1].Cells[0].Above
+		got, above := j.Tables[1].Cells[0].All.Of("requests"), j.Tables[1].Cells[0].All.Of("memory-above-idle")
 		check.That(t, got.Value == c.want && len(got.Rounds) != 0 && got.Unit == figure.PerSecond && above.Unit == figure.Bytes,
 			"%s: %+v, %+v", name, got, above)
 	}
@@ -140,7 +140,7 @@ func TestCellIsTheMedianRound(t *testing.T) {
 		w.box = func(_, _ string, _, round int) box { return box{memory: sizes[round] * mi} }
 	})
 	c := weighed(t, rec).Tables[0].Cells[0]
-	check.That(t, c.Rounds == 4 && c.Ledger.Sum == 20*mi && c.Sum.Value == float64(25*mi) && !c.Sum.Bounded, "%+v", c)
+	check.That(t, c.Rounds == 4 && c.Ledger.Sum == 20*mi && c.All.Of("memory").Value == float64(25*mi) && !c.All.Of("memory").Bounded, "%+v", c)
 	for i := range rec.Readings {
 		if r := &rec.Readings[i]; r.Round == 2 && r.Moment == record.MomentEnd {
 			r.Processes[0].Read, r.Work = false, &record.Work{Command: "fio"}

@@ -55,7 +55,6 @@ type Table struct {
 	Step
 	Command string // of the load
 	Cells   []Cell // in the order of Targets; cells without a value are missing
-	All     figure.Set
 }
 
 // Cell is one target in one step.
@@ -68,23 +67,9 @@ type Cell struct {
 	// Ledger is that of the median round by Sum, so that its rows add up. With an even
 	// number of rounds it is the lower middle.
 	Ledger ledger.Ledger
-	// Sum, Residual and CPU over the rounds, of all roles except others.
-	Sum      figure.Figure
-	Residual figure.Figure
-	CPU      figure.Figure
-	// Series are time series of the median round. CPU and disk bytes are rates.
-	Series []figure.Figure
-	// Expected is the usage that a calibrating load was configured for. Measured is the
-	// usage of a sandbox above idle. Both are bytes or CPUs.
-	Expected float64
-	Measured float64
-	// Spun is the CPU usage that a spinning load reports itself. It is below Expected if
-	// other processes took its CPUs, and 0 if the load was not queried.
-	Spun float64
-	// Figures of request-driven workloads. Above is memory above idle per sandbox, in
-	// bytes. Requests is responses per second over all sandboxes; Errors is failed ones.
-	Above, Requests figure.Figure
-	Errors          int64
+	All    figure.Set // figures over the rounds, then those of Ledger
+	Series figure.Set // those of All over time; CPU and disk bytes are rates
+	Errors int64      // failed requests of a phase load
 
 	closed []*closedPhase // phases with figures, including those not read completely
 	counts []*closedPhase // the subset of closed behind the figures, in the order of rounds

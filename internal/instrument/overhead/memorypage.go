@@ -42,7 +42,8 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 		}})
 	}
 	add("sum", page.Estimates, func(c *Cell) page.Cell {
-		out := page.Cell{Head: page.MiB(c.Ledger.Sum), Tail: within(&c.Sum), Style: term.Bold, Figure: &c.Sum}
+		f := c.All.Of("memory")
+		out := page.Cell{Head: page.MiB(c.Ledger.Sum), Tail: within(f), Style: term.Bold, Figure: f}
 		if !c.Ledger.Complete {
 			incomplete, out.Head = true, "≥ "+out.Head
 		}
@@ -61,13 +62,13 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 		s = titled(t, "memory by role: no figures")
 	}
 	if first {
-		s.Draw(memoryChart(v), sumsChart(v, "memory", func(c *Cell) *figure.Figure { return &c.Sum }))
+		s.Draw(memoryChart(v), sumsChart(v, "memory", "memory"))
 	}
 	var notes lines
 	notes.addIf(first,
 		"change since before the sandboxes, summed over all sandboxes, in the round with the median sum; PSS, so no page is counted twice; without page cache",
 		"residual: unexplained change of the node's used memory: node − sum − others − uncharged of the next table, ± its uncertainty")
-	notes.addIf(first && slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Sum.Bounded }), "sum ± the larger half of the rounds' 95 % interval")
+	notes.addIf(first && slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.All.Of("memory").Bounded }), "sum ± the larger half of the rounds' 95 % interval")
 	notes.addIf(slices.ContainsFunc(t.Cells, func(c Cell) bool { return swapped(&c.Ledger) != 0 }),
 		"swapped: memory of the sandboxes on the swap device, in no row and not in the sum; it returns to memory when used")
 	notes.addIf(incomplete, "≥ part of the target could not be read, so its sum is too small")
@@ -135,7 +136,7 @@ func nodeFared(v *Judgement, t *Table, first bool) *page.Section {
 
 // grid returns a section of the table's figures. Only the first of its kind has a legend.
 func (t *Table) grid(what string, first bool, labels []string, columns ...page.Quantity) *page.Section {
-	s := page.Grid(&Quantities, t.All, labels, columns)
+	s := page.Grid(&Quantities, t.figures(), labels, columns)
 	if s == nil {
 		return nil
 	}

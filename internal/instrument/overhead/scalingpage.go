@@ -16,7 +16,7 @@ func calibrations(v *Judgement) *page.Section {
 	m := page.Names("", "target")
 	var rows []Cell
 	for _, c := range v.cells() {
-		if c.Expected <= 0 {
+		if c.load("expected") <= 0 {
 			continue
 		}
 		phase := page.Heading(c.Phase)
@@ -40,13 +40,13 @@ func calibrations(v *Judgement) *page.Section {
 		return page.Memory(v)
 	}
 	s := &page.Section{Title: "calibration: requested vs. measured", Style: term.Bold}
-	m.Add("requested", page.Each(rows, func(c *Cell) page.Cell { return page.Words(show(c, c.Expected)) }))
-	m.Add("measured", page.Each(rows, func(c *Cell) page.Cell { return page.Words(show(c, c.Measured)) }))
+	m.Add("requested", page.Each(rows, func(c *Cell) page.Cell { return page.Words(show(c, c.load("expected"))) }))
+	m.Add("measured", page.Each(rows, func(c *Cell) page.Cell { return page.Words(show(c, c.load("measured"))) }))
 	m.AddIf("reported", page.Each(rows, func(c *Cell) page.Cell {
 		if _, short := c.used(); !short {
 			return page.Words(page.Dot)
 		}
-		return page.Words(show(c, c.Spun))
+		return page.Words(show(c, c.load("reported")))
 	}))
 	m.Add("error", page.Each(rows, func(c *Cell) page.Cell {
 		off := page.Growth
@@ -54,7 +54,7 @@ func calibrations(v *Judgement) *page.Section {
 			off = func(v float64) string { return ratio(1000*v, "%+.1f m") }
 		}
 		used, _ := c.used()
-		return difference(c.Measured, used, 0, off)
+		return difference(c.load("measured"), used, 0, off)
 	}))
 	notes := lines{"requested memory or CPU of each sandbox, and measured usage above idle, per sandbox"}
 	notes.addIf(slices.ContainsFunc(rows, func(c Cell) bool { _, short := c.used(); return short }),

@@ -60,27 +60,23 @@ func coursesOf(c *Cell, all bool) (out figure.Set) {
 		{"memory", record.SeriesPodMemory, record.SeriesOverheadMemory},
 		{"CPU", record.SeriesPodCPU, record.SeriesOverheadCPU},
 	} {
-		pod, overhead := c.series(l.pod), c.series(l.overhead)
-		if pod == nil {
-			pod, overhead = overhead, nil
+		pod, overhead := c.Series.Of("over-time", "series", l.pod), c.Series.Of("over-time", "series", l.overhead)
+		if pod.Series == nil {
+			pod, overhead = overhead, pod
 		}
-		if pod != nil {
+		if pod.Series != nil {
 			out = append(out, together(l.name, pod, overhead))
 		}
 	}
 	return out
 }
 
-// series returns the series with a name, or nil.
-func (c *Cell) series(name string) *figure.Figure {
-	return ledger.Find(c.Series, func(f *figure.Figure) bool { return f.Labels.Get("series") == name })
-}
-
-// together adds two series with the same sample times, under another name.
+// together adds two series with the same sample times, under another name. The other one may
+// be missing.
 func together(name string, one, other *figure.Figure) figure.Figure {
 	f := *one
 	f.Labels = f.Labels.With("series", name)
-	if other != nil && slices.Equal(one.Series.Times, other.Series.Times) && len(one.Series.Values) == len(other.Series.Values) {
+	if other.Series != nil && slices.Equal(one.Series.Times, other.Series.Times) && len(one.Series.Values) == len(other.Series.Values) {
 		sum := *one.Series
 		sum.Values = slices.Clone(sum.Values)
 		for i, v := range other.Series.Values {

@@ -66,26 +66,27 @@ func weigh(t *testing.T, targets []string, phases string, flags ...string) map[s
 // variation.
 func outOfBounds(phase string, c *overhead.Cell, spun float64) (off []string) {
 	l, busy := &c.Ledger, c.Ledger.Host.Of("node-busy").Value
+	expected, measured := c.All.Of("load", "of", "expected").Value, c.All.Of("load", "of", "measured").Value
 	if !l.Complete {
 		off = append(off, fmt.Sprintf("%s, %s: incomplete: %+v", c.Target, phase, l.Problems))
 	}
 	kind, _, _ := strings.Cut(phase, " ")
-	switch by := math.Abs(c.Measured - c.Expected); {
-	case kind == "hold" && by > 0.01*c.Expected+mib:
-		off = append(off, fmt.Sprintf("%s, %s: measured %.1f MiB", c.Target, phase, c.Measured/mib))
-	case kind == "spin" && spun < 0.99*c.Expected:
+	switch by := math.Abs(measured - expected); {
+	case kind == "hold" && by > 0.01*expected+mib:
+		off = append(off, fmt.Sprintf("%s, %s: measured %.1f MiB", c.Target, phase, measured/mib))
+	case kind == "spin" && spun < 0.99*expected:
 		// Other processes used the CPU. Compare with the usage that the load itself
 		// reports. It is an average over a longer time than the measured one.
-		if math.Abs(c.Measured-spun) > 0.2*spun {
-			off = append(off, fmt.Sprintf("%s, %s: measured %.4f CPUs, the load used %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, spun, busy))
+		if math.Abs(measured-spun) > 0.2*spun {
+			off = append(off, fmt.Sprintf("%s, %s: measured %.4f CPUs, the load used %.4f with %.2f CPUs busy", c.Target, phase, measured, spun, busy))
 		}
-	case kind == "spin" && c.Target == "runsc" && by > share(c.Target)*c.Expected && math.Abs(busy-c.Measured) < 0.02:
+	case kind == "spin" && c.Target == "runsc" && by > share(c.Target)*expected && math.Abs(busy-measured) < 0.02:
 		// gVisor has no suitable CPU clock, so the load counts pieces of work. It
 		// calibrates their cost at its beginning. If the CPU becomes slower later, the
 		// load uses more CPU time than requested. The measured usage must then match the
 		// node's.
-	case kind == "spin" && by > share(c.Target)*c.Expected:
-		off = append(off, fmt.Sprintf("%s, %s: measured %.4f CPUs with %.2f CPUs busy", c.Target, phase, c.Measured, busy))
+	case kind == "spin" && by > share(c.Target)*expected:
+		off = append(off, fmt.Sprintf("%s, %s: measured %.4f CPUs with %.2f CPUs busy", c.Target, phase, measured, busy))
 	}
 	if bound := max(0.02*math.Abs(float64(l.Node)), 4*mib) + float64(l.Uncertainty); math.Abs(float64(l.Residual)) > bound {
 		off = append(off, fmt.Sprintf("%s, %s: residual %.2f MiB of %.2f, bound %.2f: %+v", c.Target, phase, float64(l.Residual)/mib, float64(l.Node)/mib, bound/mib, l.ResidualBy))
