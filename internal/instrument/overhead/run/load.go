@@ -29,26 +29,24 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 	if err != nil {
 		return v.skip(p, err.Error(), "tare app measures one workload and reports the reasons in detail")
 	}
-	w, err := v.open(ctx, p, settled)
-	if err != nil {
-		return err
-	}
-	o := v.options.Plan.Filled()
-	work := &record.Work{Command: fmt.Sprintf("load %s -c %d -t %v", o.URL, o.Connections, o.Duration), Begun: machine.Now()}
-	results, errs := make([]load.Result, len(all)), make([]error, len(all))
-	var asking sync.WaitGroup
-	for i, c := range all {
-		asking.Go(func() { results[i], errs[i] = c.Run(ctx) })
-	}
-	asking.Wait()
-	work.Ended = machine.Now()
-	sent := load.Merge(results).Sent
-	work.QPS = sent.QPS // by the clients' clocks: the times of work include setup and teardown
-	work.Answers, work.Errors, work.Version = sent.Requests-sent.Errors, sent.Errors, sent.Client
-	err = v.close(ctx, p, w, work)
-	if failed := errors.Join(errs...); w.end != nil && failed != nil {
-		w.end.Failure = &record.Failure{Kind: record.FailWorkload, Detail: failed.Error()}
-	}
+	w, err := v.measure(ctx, p, settled, func() (*record.Work, *record.Failure) {
+		o := v.options.Plan.Filled()
+		work := &record.Work{Command: fmt.Sprintf("load %s -c %d -t %v", o.URL, o.Connections, o.Duration), Begun: machine.Now()}
+		results, errs := make([]load.Result, len(all)), make([]error, len(all))
+		var asking sync.WaitGroup
+		for i, c := range all {
+			asking.Go(func() { results[i], errs[i] = c.Run(ctx) })
+		}
+		asking.Wait()
+		work.Ended = machine.Now()
+		sent := load.Merge(results).Sent
+		work.QPS = sent.QPS // by the clients' clocks: the times of work include setup and teardown
+		work.Answers, work.Errors, work.Version = sent.Requests-sent.Errors, sent.Errors, sent.Client
+		if failed := errors.Join(errs...); failed != nil {
+			return work, &record.Failure{Kind: record.FailWorkload, Detail: failed.Error()}
+		}
+		return work, nil
+	})
 	return v.store(ctx, w, err)
 }
 

@@ -60,51 +60,45 @@ func (v *visit) skip(p overhead.Phase, why, advice string) error {
 
 // idle measures sandboxes that do nothing.
 func (v *visit) idle(ctx context.Context, p overhead.Phase) error {
-	w, err := v.open(ctx, p, v.settle(ctx))
-	if err != nil {
-		return err
-	}
-	_ = machine.Sleep(ctx, v.options.Plan.Hold)
-	return v.store(ctx, w, v.close(ctx, p, w, nil))
+	w, err := v.measure(ctx, p, v.settle(ctx), func() (*record.Work, *record.Failure) {
+		_ = machine.Sleep(ctx, v.options.Plan.Hold)
+		return nil, nil
+	})
+	return v.store(ctx, w, err)
 }
 
 // watched holds the readings of a phase. end is nil if the phase was interrupted before
 // it had been watched long enough.
 type watched struct {
 	begin  record.Reading
-	stop   func() record.Series
 	series record.Series
 	end    *record.Reading
 }
 
-// open takes the reading at the begin of a phase and starts the sampling.
-func (v *visit) open(ctx context.Context, p overhead.Phase, settled bool) (*watched, error) {
+// measure takes the readings at the begin and at the end of a phase, and samples while load
+// runs.
+func (v *visit) measure(ctx context.Context, p overhead.Phase, settled bool, load func() (*record.Work, *record.Failure)) (*watched, error) {
 	engine, err := v.statistics(ctx) // first: the query costs CPU time of the daemon
 	if err != nil {
 		return nil, err
 	}
 	w := &watched{begin: v.read(ctx, p.Name, record.MomentBegin, false, settled)}
 	w.begin.Engine = engine
-	w.stop = v.options.Meter.Watch(&w.begin, v.options.Plan.Interval)
-	return w, nil
-}
-
-// close takes the reading at the end of a phase.
-func (v *visit) close(ctx context.Context, p overhead.Phase, w *watched, work *record.Work) error {
-	w.series = w.stop()
+	stop := v.options.Meter.Watch(&w.begin, v.options.Plan.Interval)
+	work, failure := load()
+	w.series = stop()
 	if ctx.Err() != nil {
-		return nil
+		return w, nil
 	}
-	end := v.read(ctx, p.Name, record.MomentEnd, true, w.begin.Settled)
-	var err error
+	end := v.read(ctx, p.Name, record.MomentEnd, true, settled)
 	if end.Engine, err = v.statistics(ctx); err != nil || ctx.Err() != nil {
-		return err
+		return w, err
 	}
-	end.Work = work
+	end.Work, end.Failure = work, failure
 	v.learn(&end)
 	w.series.Round, w.series.Target, w.series.Phase, w.series.Sandboxes = v.Number, v.Target.Info.Name, p.Name, v.made
 	w.end = &end
-	return nil
+	return w, nil
 }
 
 // store records a completed phase. The phase fails if a sandbox ended.
@@ -226,26 +220,21 @@ func (v *visit) known(ctx context.Context, p overhead.Phase, lead, after time.Du
 	_ = machine.Sleep(ctx, lead)
 	settled := v.settle(ctx)
 	begun := machine.Now()
-	w, err := v.open(ctx, p, settled)
-	if err != nil {
-		job.cancel()
-		return nil, 0, err
-	}
-	_ = machine.Sleep(ctx, v.options.Plan.Hold)
-	err = v.close(ctx, p, w, work)
+	w, err := v.measure(ctx, p, settled, func() (*record.Work, *record.Failure) {
+		_ = machine.Sleep(ctx, v.options.Plan.Hold)
+		return work, nil
+	})
 	span := [2]int64{begun, machine.Now()}
-	if ctx.Err() != nil {
+	if err != nil || w.end == nil {
 		job.cancel()
-	}
-	job.wait()
-	if w.end == nil {
 		return w, 0, err
 	}
+	job.wait()
 	var short time.Duration
 	if w.end.Failure = job.failure(); w.end.Failure == nil {
 		w.end.Failure, short = stood(job, p, span, work)
 	}
-	return w, short, err
+	return w, short, nil
 }
 
 // stood returns a failure unless the loads ran during the whole measurement. The returned
@@ -303,20 +292,15 @@ func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 
 // working measures until a command ends in every sandbox.
 func (v *visit) working(ctx context.Context, p overhead.Phase, args []string, version string) error {
-	w, err := v.open(ctx, p, v.settle(ctx))
-	if err != nil {
-		return err
-	}
-	job := v.start(ctx, args, v.options.Plan.Patience)
-	job.wait()
-	work := &record.Work{Command: lane.Quote(args), Begun: job.begun, Ended: machine.Now(), Version: version}
-	for _, r := range job.results {
-		work.CPU += r.CPU
-	}
-	err = v.close(ctx, p, w, work)
-	if w.end != nil {
-		w.end.Failure = job.failure()
-	}
+	w, err := v.measure(ctx, p, v.settle(ctx), func() (*record.Work, *record.Failure) {
+		job := v.start(ctx, args, v.options.Plan.Patience)
+		job.wait()
+		work := &record.Work{Command: lane.Quote(args), Begun: job.begun, Ended: machine.Now(), Version: version}
+		for _, r := range job.results {
+			work.CPU += r.CPU
+		}
+		return work, job.failure()
+	})
 	return v.store(ctx, w, err)
 }
 

@@ -205,12 +205,10 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 		}
 	}
 	for _, b := range boxes {
-		for _, id := range b.IDs {
-			if !slices.Contains(v.ids, id) {
-				v.ids = append(v.ids, id)
-			}
-		}
+		v.ids = append(v.ids, b.IDs...)
 	}
+	slices.Sort(v.ids)
+	v.ids = slices.Compact(v.ids)
 	v.learnAround(&x)
 	x.Around = v.options.Meter.Around(v.around[v.Target.Info.Name])
 	x.Round, x.Order, x.Target, x.Phase, x.Sandboxes, x.Moment, x.Settled = v.Number, v.Order, v.Target.Info.Name, phase, v.made, moment, settled
