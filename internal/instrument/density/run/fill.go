@@ -15,7 +15,8 @@ import (
 // fill starts sandboxes until there are as many as requested, in bursts of at most a
 // quarter of what fits. Usage that appears late can then still be noticed in time.
 func (v *visit) fill(ctx context.Context, to int, b *record.Batch) error {
-	for v.there < to && v.end.Why == "" && ctx.Err() == nil {
+	going := func() bool { return v.end.Why == "" && ctx.Err() == nil }
+	for v.there < to && going() {
 		fit, by := v.guard.fits()
 		if fit < 1 && v.guard.there > v.guard.rooms[0].at { // late usage may still be settling
 			if err := v.wait(ctx); err != nil {
@@ -24,10 +25,10 @@ func (v *visit) fill(ctx context.Context, to int, b *record.Batch) error {
 			fit, by = v.guard.fits()
 		}
 		if fit < 1 {
-			v.full(by)
+			v.stop(record.EndResource, by, v.guard.because(by)) // possibly the requested end
 			return nil
 		}
-		for burst := min(max(fit/4, 1), to-v.there); burst > 0 && v.end.Why == "" && ctx.Err() == nil; {
+		for burst := min(max(fit/4, 1), to-v.there); burst > 0 && going(); {
 			n := min(burst, v.options.Plan.AtOnce)
 			if err := v.start(ctx, n, b); err != nil {
 				return err
@@ -38,18 +39,13 @@ func (v *visit) fill(ctx context.Context, to int, b *record.Batch) error {
 				}
 			}
 		}
-		if v.there < to && v.end.Why == "" && ctx.Err() == nil {
+		if v.there < to && going() {
 			if err := v.wait(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// full ends a visit because a resource is used up. That may be the requested end.
-func (v *visit) full(by string) {
-	v.stop(record.EndResource, by, v.guard.because(by))
 }
 
 // wait waits for late usage and updates the guard.
@@ -63,9 +59,12 @@ func (v *visit) wait(ctx context.Context) error {
 	return err
 }
 
+// trip ends a visit if a resource is below its floor.
 func (v *visit) trip(levels []Level) {
-	if by := tripped(levels); by != "" {
-		v.stop(record.EndTripped, by, fmt.Sprintf("%s fell to %s, below the reserve of %s", by, amount(by, float64(left(levels, by))), amount(by, float64(levels[slices.IndexFunc(levels, func(l Level) bool { return l.Name == by })].Floor))))
+	for _, l := range levels {
+		if l.Left < l.Floor {
+			v.stop(record.EndTripped, l.Name, fmt.Sprintf("%s fell to %s, below the reserve of %s", l.Name, amount(l.Name, float64(l.Left)), amount(l.Name, float64(l.Floor))))
+		}
 	}
 }
 

@@ -140,33 +140,21 @@ func left(levels []Level, name string) int64 {
 	return levels[i].Left
 }
 
+// highest returns the maximum of the values and 0.
+func highest(all []float64) float64 { return slices.Max(append([]float64{0}, all...)) }
+
 // each returns the maximum expected cost of one more sandbox.
 func (w *watched) each() float64 {
-	most := float64(w.Level.Least)
-	if w.at > 0 {
-		wavers := 0.0
-		if len(w.wavers) > 0 {
-			wavers = max(slices.Max(w.wavers), 0)
-		}
-		most = max(most, max(float64(w.Before-w.waited.Left)/float64(w.at), w.has)+wavers/float64(w.at))
-	} else {
-		most = max(most, w.prior)
+	most := max(float64(w.Level.Least), highest(w.single), highest(w.bursts))
+	if w.at == 0 {
+		return max(most, w.prior)
 	}
-	for _, all := range [][]float64{w.single, w.bursts} {
-		if len(all) > 0 {
-			most = max(most, slices.Max(all))
-		}
-	}
-	return most
+	return max(most, max(float64(w.Before-w.waited.Left)/float64(w.at), w.has)+highest(w.wavers)/float64(w.at))
 }
 
 // spare returns the amount kept above the floor.
 func (w *watched) spare() float64 {
-	dip := 0.0
-	if len(w.dips) > 0 {
-		dip = slices.Max(w.dips)
-	}
-	return max(3*w.each(), 2*dip, min(float64(w.Level.Floor)/8, float64(w.Before-w.Level.Floor)/4))
+	return max(3*w.each(), 2*highest(w.dips), min(float64(w.Level.Floor)/8, float64(w.Before-w.Level.Floor)/4))
 }
 
 // expected returns the amount left after all current sandboxes reach their full usage.
@@ -186,16 +174,6 @@ func (g *guard) fits() (n int, by string) {
 		}
 	}
 	return n, by
-}
-
-// tripped returns the first resource below its floor, or "".
-func tripped(levels []Level) string {
-	for _, l := range levels {
-		if l.Left < l.Floor {
-			return l.Name
-		}
-	}
-	return ""
 }
 
 // lost returns the memory lost without a start, if significant, else 0. It is

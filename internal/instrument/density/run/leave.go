@@ -22,14 +22,7 @@ func (v *visit) remove(ctx context.Context) error {
 	defer cancel()
 	v.tell("removing sandboxes", v.used)
 	began := time.Now()
-	var whole, broken []int
-	for n := range v.used {
-		if slices.Contains(v.broken, n) {
-			broken = append(broken, n)
-		} else {
-			whole = append(whole, n)
-		}
-	}
+	broken := slices.Compact(slices.Sorted(slices.Values(v.broken)))
 	// Remove aborted starts first, because the engine may not know them. If the guard
 	// tripped, first remove the sandboxes known to hold memory.
 	tripped := v.end.Why == record.EndTripped
@@ -40,7 +33,7 @@ func (v *visit) remove(ctx context.Context) error {
 	// If a whole chunk fails to stop in time, skip stopping the others. List the
 	// sandboxes only once, even if that fails.
 	stubborn, asked := false, false
-	for some := range slices.Chunk(whole, removedAtOnce) {
+	for some := range slices.Chunk(v.whole(), removedAtOnce) {
 		if ctx.Err() == nil && !asked && slices.Max(some) >= v.asked {
 			asked = true
 			v.unsaid = v.who(clean, tripped)

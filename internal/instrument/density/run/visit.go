@@ -203,14 +203,19 @@ func (v *visit) idle(ctx context.Context) error {
 	return v.line(end)
 }
 
-// ended ends a visit if workloads ended on their own.
-func (v *visit) ended(ctx context.Context) bool {
-	var whole []int
+// whole returns the lanes that are not broken.
+func (v *visit) whole() (lanes []int) {
 	for n := range v.used {
 		if !slices.Contains(v.broken, n) {
-			whole = append(whole, n)
+			lanes = append(lanes, n)
 		}
 	}
+	return lanes
+}
+
+// ended ends a visit if workloads ended on their own.
+func (v *visit) ended(ctx context.Context) bool {
+	whole := v.whole()
 	over, first := subject.Over(ctx, v.Target.Session, whole)
 	if first == nil {
 		return false
