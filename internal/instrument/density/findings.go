@@ -68,9 +68,6 @@ func (j *Judgement) findEnd(d *record.Density) (f record.Finding, ok bool) {
 	case record.EndOthers:
 		return record.Finding{Code: codeOthers, Level: finding.Warning, Message: text(""), Advice: "measure on a node without other load, and check whether the workload grows while idle"}, true
 	case record.EndFailure:
-		if d.Failure == nil {
-			return f, false
-		}
 		f = record.Finding{Code: codeFailure, Level: finding.Error, Message: text(", when one failed"), Advice: finding.Advice(d.Failure), Tried: d.Failure.Command}
 		if out := finding.LastLine(d.Failure.Output); out != "" {
 			f.Message += ": " + out

@@ -1,7 +1,6 @@
 package density
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -158,15 +157,12 @@ type seen struct {
 	books        *ledger.Ledger // nil: not read
 }
 
-// stepKey identifies the same step across the visits of a target.
-type stepKey struct {
-	planned int
-	last    bool
-}
+// lastStep is the planned number of a step that ended early.
+const lastStep = math.MaxInt
 
 func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
-	there := map[int]int{} // number of sandboxes by round
-	steps := map[stepKey][]*seen{}
+	there := map[int]int{}     // number of sandboxes by round
+	steps := map[int][]*seen{} // by planned number
 	points := map[int][]stat.Point{}
 	for i := range j.Record.Batches {
 		b := &j.Record.Batches[i]
@@ -195,18 +191,16 @@ func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
 		if s.books != nil {
 			points[s.round] = append(points[s.round], stat.Point{X: float64(s.there), Y: float64(s.books.Node - s.books.Others)})
 		}
-		key := stepKey{b.Lanes, false}
-		if s.there < b.Lanes {
-			key = stepKey{0, true}
+		planned := b.Lanes
+		if s.there < planned {
+			planned = lastStep
 		}
-		steps[key] = append(steps[key], s)
+		steps[planned] = append(steps[planned], s)
 	}
 	t.Visited = len(there)
-	keys := slices.SortedFunc(maps.Keys(steps), func(a, b stepKey) int {
-		return cmp.Or(cmp.Compare(strconv.FormatBool(a.last), strconv.FormatBool(b.last)), cmp.Compare(a.planned, b.planned))
-	})
-	for _, key := range keys {
-		t.step(key, steps[key], steps[keys[0]])
+	order := slices.Sorted(maps.Keys(steps))
+	for _, planned := range order {
+		t.step(planned, steps[planned], steps[order[0]])
 	}
 	for i, part := range slices.DeleteFunc(t.All.Parts("sandboxes"), func(s figure.Set) bool { return s.Get("sandboxes") == "" }) {
 		t.Steps[i].All = part
@@ -249,40 +243,21 @@ func Charged(before, end *record.Reading) float64 {
 }
 
 // step adds the figures of a step and its comparison with the first.
-func (t *Target) step(key stepKey, all, first []*seen) {
-	label, there := strconv.Itoa(key.planned), []float64{}
-	if key.last {
-		label = "last"
-	}
+func (t *Target) step(planned int, all, first []*seen) {
+	st, label := Step{Sandboxes: planned, seen: all}, strconv.Itoa(planned)
+	var there, starts []float64
 	start, memory, cpu := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
-	roles, failed, starts := map[record.Role]stat.Rounds{}, 0, []float64(nil)
+	roles, failed := map[record.Role]stat.Rounds{}, 0
 	for _, s := range all {
 		there, starts = append(there, float64(s.there)), append(starts, s.starts...)
 		failed += s.failed
 		if len(s.starts) > 0 {
 			start[s.round] = figure.MedianOf(s.starts).Value
 		}
-		if s.books == nil || s.there == 0 {
-			continue
-		}
-		n := float64(s.there)
-		memory[s.round] = float64(s.books.Node-s.books.Others) / n
-		for _, row := range s.books.Rows {
-			if row.Role == record.RoleOthers || row.Role == record.RoleCache || !s.books.Complete {
-				continue
-			}
-			if roles[row.Role] == nil {
-				roles[row.Role] = stat.Rounds{}
-			}
-			roles[row.Role][s.round] = float64(row.Memory.Sum()) / n
-		}
-		if used, least := s.books.CPU(); !least && s.books.Complete {
-			cpu[s.round] = used / n
-		}
+		s.usage(memory, cpu, roles)
 	}
-	st := Step{Sandboxes: key.planned, Last: key.last, seen: all}
-	if key.last {
-		st.Sandboxes = int(figure.MedianOf(there).Value)
+	if planned == lastStep {
+		st.Last, st.Sandboxes, label = true, int(figure.MedianOf(there).Value), "last"
 	}
 	t.Steps = append(t.Steps, st)
 	put := func(quantity string, rounds stat.Rounds, more ...string) *figure.Figure {
@@ -308,6 +283,31 @@ func (t *Target) step(key stepKey, all, first []*seen) {
 		}
 	}
 	put("cpu-per-sandbox", cpu)
+}
+
+// usage adds the usage of one sandbox in the round: of the node's memory, of CPU time, and of
+// memory by role.
+func (s *seen) usage(memory, cpu stat.Rounds, roles map[record.Role]stat.Rounds) {
+	if s.books == nil || s.there == 0 {
+		return
+	}
+	n := float64(s.there)
+	memory[s.round] = float64(s.books.Node-s.books.Others) / n
+	if !s.books.Complete {
+		return
+	}
+	for _, row := range s.books.Rows {
+		if row.Role == record.RoleOthers || row.Role == record.RoleCache {
+			continue
+		}
+		if roles[row.Role] == nil {
+			roles[row.Role] = stat.Rounds{}
+		}
+		roles[row.Role][s.round] = float64(row.Memory.Sum()) / n
+	}
+	if used, least := s.books.CPU(); !least {
+		cpu[s.round] = used / n
+	}
 }
 
 // polled returns the precision of polled readiness: the worst resolution in ns, the

@@ -6,12 +6,14 @@
 package density
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -145,13 +147,16 @@ func endedBy(t *Target) string {
 	return term.Clean(strings.Join(all, ", "))
 }
 
+// memoryOf returns the node's memory in a visit, or nil.
+func memoryOf(d *record.Density) *record.Room {
+	return ledger.Find(d.Rooms, func(r *record.Room) bool { return r.Name == Memory })
+}
+
 func leastLeft(t *Target) string {
 	var all []int64
 	for _, d := range t.Ends {
-		for i := range d.Rooms {
-			if d.Rooms[i].Name == Memory {
-				all = append(all, d.Rooms[i].Least)
-			}
+		if r := memoryOf(d); r != nil {
+			all = append(all, r.Least)
 		}
 	}
 	if all == nil {
@@ -173,16 +178,10 @@ func (j *Judgement) foreseen() *page.Section {
 			rows = append(rows, t)
 		}
 	}
-	room := func(t *Target) *record.Room {
-		for i := range t.Trial.Rooms {
-			if r := &t.Trial.Rooms[i]; r.Name == Memory {
-				return r
-			}
-		}
-		return &record.Room{}
-	}
 	memory := func(title string, of func(*record.Room) int64) {
-		m.Add(title, page.Each(rows, func(t **Target) page.Cell { return page.Words(page.Memory(float64(of(room(*t))))) }))
+		m.Add(title, page.Each(rows, func(t **Target) page.Cell {
+			return page.Words(page.Memory(float64(of(cmp.Or(memoryOf((*t).Trial), new(record.Room))))))
+		}))
 	}
 	m.Add("at least", page.Each(rows, func(t **Target) page.Cell { return page.Words(page.Count(float64((*t).Trial.Fit))) }))
 	m.AddText("bounded by", page.Each(rows, func(t **Target) page.Cell {
