@@ -126,7 +126,7 @@ func livesIn(v *ledger.Visit) (restarted, ended int) {
 // It adds figures of what the sandboxes left behind, of the restarts in between, and of
 // each parent group's charge before and after. RUN in a group's path stands for the run's
 // id.
-func (j *judging) around() {
+func (j *Judgement) around() {
 	for i := range j.Targets {
 		var visits []*ledger.Visit
 		for _, v := range j.visits {

@@ -12,7 +12,7 @@ import (
 
 // cell combines the rounds of one target in one phase. A round with an incomplete ledger
 // understates the usage, so it counts only if no round is complete.
-func (j *judging) cell(t *Table, target string) Cell {
+func (j *Judgement) cell(t *Table, target string) Cell {
 	c := Cell{Step: t.Step, Target: target}
 	for _, p := range j.phases {
 		switch {
@@ -125,7 +125,7 @@ func loadCPU(l *ledger.Ledger) []record.Role {
 
 // calibrate appends measured and requested load, as medians over the rounds. Both are
 // unknown without an idle phase in the same visit.
-func (j *judging) calibrate(c *Cell, l *listed) {
+func (j *Judgement) calibrate(c *Cell, l *listed) {
 	var expected, measured, spun []float64
 	above, asked := stat.Rounds{}, stat.Rounds{}
 	for _, p := range c.counts {
@@ -205,7 +205,7 @@ func (c *Cell) used() (amount float64, short bool) {
 }
 
 // idleBefore returns the idle phase of the same visit with the same number of sandboxes.
-func (j *judging) idleBefore(p *closedPhase) *closedPhase {
+func (j *Judgement) idleBefore(p *closedPhase) *closedPhase {
 	for _, q := range j.phases {
 		if q.visit == p.visit && q.phase.Sandboxes == p.phase.Sandboxes && q.failure == nil && kindOf(q.phase.Name) == PhaseIdle {
 			return q

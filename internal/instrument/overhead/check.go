@@ -11,7 +11,7 @@ import (
 // check reports whether an existing overhead is sufficient, per phase and without a margin.
 // A phase that was skipped, failed or read incompletely shows nothing. If it was too
 // short, its CPU usage is unknown.
-func (j *judging) check() {
+func (j *Judgement) check() {
 	for t := range ledger.Each(j.Targets) {
 		asked := j.Plan.Asked(t)
 		if asked == nil || t.Kind == "host" || t.Kind == "floor" {

@@ -52,7 +52,7 @@ func (o open) most() float64 { return max(o.residual+o.uncertainty, 0) }
 
 // openIn returns the unexplained memory of a phase, over all rounds and numbers of
 // sandboxes.
-func (j *judging) openIn(target, phase string) (out open) {
+func (j *Judgement) openIn(target, phase string) (out open) {
 	first := true
 	for _, c := range j.cells() {
 		if c.Target != target || c.Phase != phase || !c.Ledger.Complete {
@@ -85,7 +85,7 @@ func (o open) String() string {
 }
 
 // classes recommends an overhead for every target with sandboxes.
-func (j *judging) classes() {
+func (j *Judgement) classes() {
 	for t := range ledger.Each(j.Targets) {
 		if t.Kind == "host" || t.Kind == "floor" {
 			continue
@@ -99,7 +99,7 @@ func (j *judging) classes() {
 // recommend returns the maximum that any phase needed in any round. Kubernetes adds
 // overhead.podFixed to the pod's requests and to the limits of the pod's cgroup. The
 // workload's own memory is already in the requests and limits of the containers.
-func (j *judging) recommend(t *record.Target) (RuntimeClass, bool) {
+func (j *Judgement) recommend(t *record.Target) (RuntimeClass, bool) {
 	c := RuntimeClass{Target: t.Name, Handler: handler(t.Name)}
 	var most, maxCPU needs
 	var unexplained string
@@ -185,7 +185,7 @@ func (l *lines) addCPU(c *RuntimeClass, most *needs, brief, guests []string) {
 }
 
 // missing returns the planned phases of a target that have no complete figures.
-func (j *judging) missing(target string) []string {
+func (j *Judgement) missing(target string) []string {
 	var out []string
 	for _, s := range j.planned() {
 		if c := j.at(target, s); s.Sandboxes > 0 && (c == nil || !c.Ledger.Complete) {
@@ -205,7 +205,7 @@ func (c *Cell) brief() bool {
 }
 
 // needs evaluates a phase over all rounds: a limit has to hold in each of them.
-func (j *judging) needs(c *Cell) needs {
+func (j *Judgement) needs(c *Cell) needs {
 	out := needs{where: c.where(), rounds: len(c.counts), cpuKnown: true, brief: c.brief(), open: j.openIn(c.Target, c.Phase)}
 	for i, p := range c.counts {
 		one := j.needsIn(c, p)
@@ -228,7 +228,7 @@ var notOverhead = []record.Role{record.RoleWorkload, record.RoleVCPU, record.Rol
 // needsIn evaluates one round of a phase. The daemon's usage is neither in the pod's
 // cgroup nor freed with the pod, so it is not part of the overhead. Negative rows come
 // from noise or from memory that a daemon freed; they do not reduce the overhead.
-func (j *judging) needsIn(c *Cell, p *closedPhase) needs {
+func (j *Judgement) needsIn(c *Cell, p *closedPhase) needs {
 	n, l := float64(c.Sandboxes), &p.ledger
 	var idle *ledger.Ledger
 	if before := j.idleBefore(p); before != nil {
@@ -281,7 +281,7 @@ func (p *closedPhase) heldBefore() bool {
 // requested amount. For other loads it is the growth since idle, up to the limit of
 // the container. Without a limit, memory that the guest keeps belongs to the sandbox:
 // an ordinary container would have freed its cache.
-func (j *judging) own(c *Cell, l, idle *ledger.Ledger, guest float64) float64 {
+func (j *Judgement) own(c *Cell, l, idle *ledger.Ledger, guest float64) float64 {
 	switch kind := kindOf(c.Phase); {
 	case kind == PhaseHold:
 		p, err := ParsePhase(c.Phase)

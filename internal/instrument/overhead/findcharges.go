@@ -13,7 +13,7 @@ import (
 // chargedOutside adds a finding about sandbox memory that is charged outside the pod's
 // group. For an overhead group the amount is its charge. For a shared group it is the PSS
 // of the sandbox's processes.
-func (j *judging) chargedOutside(c *Cell, put put) {
+func (j *Judgement) chargedOutside(c *Cell, put put) {
 	idle := kindOf(c.Phase) == PhaseIdle
 	sum := float64(outsideSum(&c.Ledger, idle))
 	if c.Sandboxes == 0 || sum <= outsideBound {
@@ -65,7 +65,7 @@ func outsideSum(l *ledger.Ledger, idle bool) int64 {
 
 // unlimited adds a finding about an overhead group that grows under load and has no limit.
 // It uses the peak of the phase, because many loads have ended before the reading.
-func (j *judging) unlimited(c *Cell, put put) {
+func (j *Judgement) unlimited(c *Cell, put put) {
 	idle := j.at(c.Target, Step{string(PhaseIdle), c.Sandboxes})
 	if idle == nil || kindOf(c.Phase) == PhaseIdle {
 		return
@@ -88,7 +88,7 @@ func (j *judging) unlimited(c *Cell, put put) {
 // unclaimed adds a finding about processes that appear with sandboxes and have no row,
 // such as leftover helpers of a runtime. Each shares something with a sandbox. If many
 // such processes come and go, the interval is wide and nothing is reported.
-func (j *judging) unclaimed(s *Scaling) {
+func (j *Judgement) unclaimed(s *Scaling) {
 	n, memory := s.slope("others' processes"), s.slope("others' memory")
 	if !n.Bounded || n.Lo <= unclaimedBound || n.Hi-n.Lo > 2*unclaimedBound {
 		return
@@ -102,7 +102,7 @@ func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
 }
 
 // blind adds a finding about an engine that reports less than half of the memory.
-func (j *judging) blind(c *Cell, put put) {
+func (j *Judgement) blind(c *Cell, put put) {
 	for _, of := range c.Ledger.Engine.Parts("source") {
 		reported, truth := of.Of("engine-memory", "of", "reported"), of.Of("engine-memory", "of", "observed").Value
 		if !reported.Known() || truth <= 0 || reported.Value >= blindShare*truth {

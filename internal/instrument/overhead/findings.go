@@ -54,9 +54,9 @@ const (
 	kernelBound    = 4 << 20  // bytes of charged kernel memory above the node's; plus the uncertainty
 )
 
-func (j *judging) findings() []record.Finding {
-	j.found.TakeOver(j.Record)
-	j.found.Whole(j.Record)
+func (j *Judgement) findings() {
+	j.Findings.TakeOver(j.Record)
+	j.Findings.Whole(j.Record)
 	j.failed()
 	for t := range ledger.Each(j.Targets) {
 		j.incomplete(t.Name)
@@ -78,16 +78,15 @@ func (j *judging) findings() []record.Finding {
 				"compare the counts individually: the usage of a fixed part or a shared daemon is not divided evenly")
 		}
 	}
-	return j.found
 }
 
 // add adds a finding about a target in all its phases.
-func (j *judging) add(code, level, target, message, advice string) {
-	j.found.Add(record.Finding{Code: code, Level: level, Target: target, Message: message, Advice: advice})
+func (j *Judgement) add(code, level, target, message, advice string) {
+	j.Findings.Add(record.Finding{Code: code, Level: level, Target: target, Message: message, Advice: advice})
 }
 
 // failed adds findings for phases without figures.
-func (j *judging) failed() {
+func (j *Judgement) failed() {
 	for _, c := range j.cells() {
 		if c.Failed == 0 {
 			continue
@@ -96,7 +95,7 @@ func (j *judging) failed() {
 		if out := strings.TrimSpace(c.Failure.Output); out != "" {
 			message += ": " + out
 		}
-		j.found.Add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: c.Phase, Lanes: c.Sandboxes, Message: message, Advice: j.advice(c.Phase, c.Failure), Tried: c.Failure.Command})
+		j.Findings.Add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: c.Phase, Lanes: c.Sandboxes, Message: message, Advice: j.advice(c.Phase, c.Failure), Tried: c.Failure.Command})
 	}
 }
 
@@ -105,7 +104,7 @@ const killed = 128 + 9
 
 // advice returns the advice for a failure. If a hold load was killed and the container's
 // limit is below the requested amount, the advice is about the limit.
-func (j *judging) advice(phase string, f *record.Failure) string {
+func (j *Judgement) advice(phase string, f *record.Failure) string {
 	p, err := ParsePhase(phase)
 	if limit := j.Plan.Limits.Memory; err == nil && p.Kind == PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
 		return fmt.Sprintf("the limit of %s is below the load's memory, %s plus its program: raise --limit memory, or hold less", finding.Bytes(limit), finding.Bytes(p.Bytes))
@@ -113,7 +112,7 @@ func (j *judging) advice(phase string, f *record.Failure) string {
 	return finding.Advice(f)
 }
 
-func (j *judging) incomplete(target string) {
+func (j *Judgement) incomplete(target string) {
 	rounds, all, ended := 0, 0, 0
 	var sum record.Problems
 	for _, p := range j.booked(target) {
@@ -144,7 +143,7 @@ func (j *judging) incomplete(target string) {
 	j.add(foundIncomplete, finding.Warning, target, message, advice)
 }
 
-func (j *judging) left(target string) {
+func (j *Judgement) left(target string) {
 	var all []string
 	visits := 0
 	for _, v := range j.visits {
@@ -173,7 +172,7 @@ func firstOf(all []string, n int) string {
 }
 
 // sampling adds findings about missed samples and about readings of an unsettled node.
-func (j *judging) sampling(target string) {
+func (j *Judgement) sampling(target string) {
 	missed, ticks, unsettled, read := 0, 0, 0, 0
 	for _, v := range j.visits {
 		if v.Target != target {
@@ -208,7 +207,7 @@ func (j *judging) sampling(target string) {
 
 // checked adds a finding with the phases in which a checked overhead is too small or not
 // shown to be enough.
-func (j *judging) checked(c *Check) {
+func (j *Judgement) checked(c *Check) {
 	var where []string
 	code, verb, advice := foundNotEnough, "is not enough", "use the recommended podFixed"
 	if c.Answer == NotShown {

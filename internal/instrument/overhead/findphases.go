@@ -14,13 +14,13 @@ type put func(by float64, code, level, message, advice string)
 
 // rules are the checks of one target in one phase. ofPhases are their findings in order.
 var (
-	rules = []func(j *judging, c *Cell, put put){(*judging).chargedOutside, (*judging).unlimited, (*judging).blind, (*judging).residual,
-		(*judging).calibration, (*judging).cacheHeavy, (*judging).throttled, (*judging).othersUnclear}
+	rules = []func(j *Judgement, c *Cell, put put){(*Judgement).chargedOutside, (*Judgement).unlimited, (*Judgement).blind, (*Judgement).residual,
+		(*Judgement).calibration, (*Judgement).cacheHeavy, (*Judgement).throttled, (*Judgement).othersUnclear}
 	ofPhases = []string{foundOutside, foundUnlimited, foundBlind, foundResidual, foundCalibration, foundShort, foundCacheHeavy, foundThrottled, foundOthers}
 )
 
 // phasesOf adds the findings about a target's phases, the worst per code.
-func (j *judging) phasesOf(target *record.Target) {
+func (j *Judgement) phasesOf(target *record.Target) {
 	worst, found := map[string]float64{}, map[string]record.Finding{}
 	for _, c := range j.cells() {
 		if c.Target != target.Name || c.Rounds == 0 {
@@ -37,12 +37,12 @@ func (j *judging) phasesOf(target *record.Target) {
 	}
 	for _, code := range ofPhases {
 		if f, is := found[code]; is && (code != foundOutside || target.Kind != "host") { // the host has no pod
-			j.found.Add(f)
+			j.Findings.Add(f)
 		}
 	}
 }
 
-func (j *judging) residual(c *Cell, put put) {
+func (j *Judgement) residual(c *Cell, put put) {
 	l := &c.Ledger
 	allowed := max(residualShare*math.Abs(float64(l.Node)), residualBound) + float64(l.Uncertainty)
 	if off := math.Abs(float64(l.Residual)); off > allowed {
@@ -53,7 +53,7 @@ func (j *judging) residual(c *Cell, put put) {
 	}
 }
 
-func (j *judging) othersUnclear(c *Cell, put put) {
+func (j *Judgement) othersUnclear(c *Cell, put put) {
 	l := &c.Ledger
 	if off := l.OthersUnclear(); off > 0 {
 		put(float64(off), foundOthers, finding.Note,
@@ -62,14 +62,14 @@ func (j *judging) othersUnclear(c *Cell, put put) {
 	}
 }
 
-func (j *judging) cacheHeavy(c *Cell, put put) {
+func (j *Judgement) cacheHeavy(c *Cell, put put) {
 	if cache, sum := c.Ledger.Cache.Charged, c.Ledger.Sum; cache > cacheBound && cache > sum {
 		put(float64(cache), foundCacheHeavy, finding.Note, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that are not reclaimable", finding.Bytes(cache), finding.Bytes(sum)),
 			"memory.usage and engine figures based on it mostly show cache here: use memory by role")
 	}
 }
 
-func (j *judging) throttled(c *Cell, put put) {
+func (j *Judgement) throttled(c *Cell, put put) {
 	for _, g := range c.Ledger.Groups {
 		share := float64(g.Throttled) / c.length() / float64(max(c.Sandboxes, 1))
 		if g.Charge != record.ChargeShared && c.length() > 0 && share > throttledShare {
@@ -81,7 +81,7 @@ func (j *judging) throttled(c *Cell, put put) {
 
 // calibration compares measured with requested load. If a spinning load got too little CPU
 // time, it compares with the load's own report, which covers a longer time.
-func (j *judging) calibration(c *Cell, put put) {
+func (j *Judgement) calibration(c *Cell, put put) {
 	expected, measured := c.load("expected"), c.load("measured")
 	if expected <= 0 {
 		return
@@ -113,7 +113,7 @@ func (j *judging) calibration(c *Cell, put put) {
 
 // overcounted adds a finding if more kernel memory was charged than the node's counters
 // grew by, for the worst phase. It ignores nodes that had not settled.
-func (j *judging) overcounted(target string) {
+func (j *Judgement) overcounted(target string) {
 	var worst *closedPhase
 	for _, p := range j.booked(target) {
 		l := &p.ledger
@@ -125,7 +125,7 @@ func (j *judging) overcounted(target string) {
 		return
 	}
 	l := &worst.ledger
-	j.found.Add(record.Finding{Code: foundOvercounted, Level: finding.Warning, Target: target, Op: worst.phase.Name, Lanes: worst.phase.Sandboxes,
+	j.Findings.Add(record.Finding{Code: foundOvercounted, Level: finding.Warning, Target: target, Op: worst.phase.Name, Lanes: worst.phase.Sandboxes,
 		Message: fmt.Sprintf("%s of kernel memory are charged, %s more than the growth of the node's (allowed: %s with its uncertainty of %s)",
 			finding.Bytes(rowOf(l, record.RoleKernel).Memory.Kernel), finding.Bytes(-l.Uncharged), finding.Bytes(kernelBound+l.Uncertainty), finding.Bytes(l.Uncertainty)),
 		Advice: "either it is counted twice, or other processes freed kernel memory: repeat on a quiet node, and read the kernel row as an upper bound"})
@@ -144,7 +144,7 @@ func (c *Cell) length() float64 {
 
 // nodePressure adds a finding if the node was short of a resource while sandboxes were idle
 // or held memory. The load inside is not the cause then.
-func (j *judging) nodePressure() {
+func (j *Judgement) nodePressure() {
 	var steal, cpu, io, mem []float64
 	for _, p := range j.phases {
 		kind := kindOf(p.phase.Name)
@@ -172,6 +172,6 @@ func (j *judging) nodePressure() {
 		{io, finding.PSIIOBound, "tasks waited for I/O (PSI)", "something else uses the disk"},
 		{mem, finding.PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before trusting the figures"},
 	} {
-		j.found.Above(foundNode, finding.Rounds{Each: "phase", Shares: x.shares}, x.bound, x.what+" in phases without I/O", x.advice)
+		j.Findings.Above(foundNode, finding.Rounds{Each: "phase", Shares: x.shares}, x.bound, x.what+" in phases without I/O", x.advice)
 	}
 }

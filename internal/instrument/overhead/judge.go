@@ -18,23 +18,22 @@ const Name = "overhead"
 // Judge evaluates the record of an overhead run, even if it is incomplete.
 func Judge(rec *record.Record) (*Judgement, error) {
 	rec = finding.Once(rec)
-	o := &Judgement{Record: rec, Targets: rec.Targets}
-	if err := instrument.ReadPlan(&rec.Header, Name, &o.Plan); err != nil {
+	j := &Judgement{Record: rec, Targets: rec.Targets, visits: ledger.Visits(rec.Readings, rec.Series)}
+	if err := instrument.ReadPlan(&rec.Header, Name, &j.Plan); err != nil {
 		return nil, err
 	}
-	j := &judging{Judgement: o, visits: ledger.Visits(rec.Readings, rec.Series)}
 	j.close()
 	j.missed()
 	j.tables()
-	o.Plan.CompareRows(o.compared())
+	j.Plan.CompareRows(j.compared())
 	j.ratios()
 	j.around()
 	j.scaling()
 	j.classes()
 	j.requests()
 	j.check()
-	o.Findings = j.findings()
-	return o, nil
+	j.findings()
+	return j, nil
 }
 
 // compared returns the figures that are compared between targets.
@@ -61,13 +60,6 @@ func (j *Judgement) compared() (out figure.Rows) {
 	return out
 }
 
-type judging struct {
-	*Judgement
-	visits []*ledger.Visit
-	phases []*closedPhase
-	found  finding.List
-}
-
 // closedPhase is one phase of one visit with its ledger.
 type closedPhase struct {
 	visit   *ledger.Visit
@@ -79,7 +71,7 @@ type closedPhase struct {
 func (p *closedPhase) step() Step { return Step{p.phase.Name, p.phase.Sandboxes} }
 
 // close computes the ledger of every phase that ended.
-func (j *judging) close() {
+func (j *Judgement) close() {
 	for _, v := range j.visits {
 		for i := range v.Phases {
 			p := &v.Phases[i]
@@ -105,7 +97,7 @@ func (j *judging) close() {
 }
 
 // missed counts the phases of targets that were given up before their first phase.
-func (j *judging) missed() {
+func (j *Judgement) missed() {
 	for t := range ledger.Each(j.Targets) {
 		if slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Target == t.Name && gone(&f) }) &&
 			!slices.ContainsFunc(j.phases, func(p *closedPhase) bool { return p.visit.Target == t.Name }) {
@@ -116,13 +108,13 @@ func (j *judging) missed() {
 }
 
 // booked returns the phases of a target that have a ledger.
-func (j *judging) booked(target string) []*closedPhase {
+func (j *Judgement) booked(target string) []*closedPhase {
 	return slices.DeleteFunc(slices.Clone(j.phases), func(p *closedPhase) bool { return p.visit.Target != target || p.failure != nil })
 }
 
 // planned returns the planned steps of each target in order of the run. All phases run
 // with the smallest number of sandboxes, and idle with each larger number.
-func (j *judging) planned() []Step {
+func (j *Judgement) planned() []Step {
 	var out []Step
 	for i, n := range j.Plan.Sandboxes {
 		for _, name := range withIdle(j.Plan.Phases) {
@@ -135,7 +127,7 @@ func (j *judging) planned() []Step {
 }
 
 // steps returns the planned steps, then other steps in the record.
-func (j *judging) steps() []Step {
+func (j *Judgement) steps() []Step {
 	out := j.planned()
 	for _, c := range j.phases {
 		if s := c.step(); !slices.Contains(out, s) {
@@ -154,7 +146,7 @@ func kindOf(name string) PhaseKind {
 	return p.Kind
 }
 
-func (j *judging) tables() {
+func (j *Judgement) tables() {
 	for _, s := range j.steps() {
 		t := Table{Step: s}
 		for _, c := range j.phases {

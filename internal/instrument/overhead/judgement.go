@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
@@ -22,10 +23,12 @@ type Judgement struct {
 	Scaling  []Scaling      // one per target with more than one number of sandboxes
 	Classes  []RuntimeClass // one per target with overhead
 	Check    []Check        // of the overhead that the plan asks to check
-	Findings []record.Finding
+	Findings finding.List
 	Failed   int // phases without figures
 	Total    int
 
+	visits       []*ledger.Visit
+	phases       []*closedPhase
 	withoutRatio int // rounds left out of ratios: negative values, or a baseline of 0 or less
 }
 

@@ -35,7 +35,7 @@ var divided = []struct {
 }
 
 // ratios computes the figures of each phase relative to the baseline, even without the host.
-func (j *judging) ratios() {
+func (j *Judgement) ratios() {
 	wanted := ""
 	if at := slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Kind != "host" && t.Kind != "floor" && page.Kata(&t) == "" }); at >= 0 {
 		wanted = j.Targets[at].Name // overhead is relative to containers that share the kernel

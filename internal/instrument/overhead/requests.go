@@ -13,7 +13,7 @@ const everyTarget = "every"
 // requests computes pod requests without overhead, with the overheads in the plan, and with
 // each recommended one. Without limits there are no requests: a kubelet uses limits as
 // defaults of requests.
-func (j *judging) requests() {
+func (j *Judgement) requests() {
 	limits := &j.Plan.Limits
 	if limits.CPU == 0 && limits.Memory == 0 {
 		return

@@ -41,7 +41,7 @@ func bytesOf(of func(*ledger.Ledger) int64) func(*ledger.Ledger) (float64, bool)
 }
 
 // scaling fits a line to the idle phases of all rounds over the number of sandboxes.
-func (j *judging) scaling() {
+func (j *Judgement) scaling() {
 	for i := range j.Targets {
 		if s, ok := j.scalingOf(j.Targets[i].Name); ok {
 			j.Scaling = append(j.Scaling, s)
@@ -49,7 +49,7 @@ func (j *judging) scaling() {
 	}
 }
 
-func (j *judging) scalingOf(target string) (Scaling, bool) {
+func (j *Judgement) scalingOf(target string) (Scaling, bool) {
 	s := Scaling{Target: target}
 	byVisit := map[*ledger.Visit][]*closedPhase{}
 	for _, p := range j.booked(target) {
