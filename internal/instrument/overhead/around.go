@@ -37,8 +37,8 @@ var leavings = []struct {
 	{"left-on-node", "tasks", "node's tasks", grown(func(r *record.Reading) (int64, bool) { return int64(r.Host.Tasks), r.Host.Tasks > 0 }), signedCount},
 	{"left-on-node", "memory", "node MiB", grown(func(r *record.Reading) (int64, bool) { return r.Host.Used(), r.Host.Total > 0 }), signedMiB},
 	{"left-on-node", "daemon memory", "daemon MiB", grown(daemonMemory), signedMiB},
-	{"restarts", "", "restarts", func(v *ledger.Visit) (float64, bool) { restarted, _ := livesIn(v); return float64(restarted), true }, page.Count},
-	{"ended", "", "ended", func(v *ledger.Visit) (float64, bool) { _, ended := livesIn(v); return float64(ended), true }, page.Count},
+	{"restarts", "", "restarts", func(v *ledger.Visit) (float64, bool) { return livesIn(v, true), true }, page.Count},
+	{"ended", "", "ended", func(v *ledger.Visit) (float64, bool) { return livesIn(v, false), true }, page.Count},
 	{"container-restarts", "", "container restarts", became(func(p *record.Pod) int { return p.Restarts }), page.Count},
 	{"containers-oom-killed", "", "OOM-killed", became(func(p *record.Pod) int { return p.OOMKilled }), page.Count},
 	{"pods-evicted", "", "evicted", became(func(p *record.Pod) int {
@@ -103,23 +103,26 @@ func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
 	}
 }
 
-// livesIn counts the restarts and the ended sandboxes of a visit. Failed phases count,
-// too.
-func livesIn(v *ledger.Visit) (restarted, ended int) {
-	gone := map[int]bool{} // by lane: a sandbox that ended in one phase is also missing in later ones
+// livesIn counts the restarts of a visit's sandboxes, or the sandboxes that ended without one.
+// Failed phases count, too.
+func livesIn(v *ledger.Visit, again bool) float64 {
+	restarts, gone := 0, map[int]bool{} // by lane: a sandbox that ended in one phase is also missing in later ones
 	for p := range ledger.Each(v.Phases) {
 		if p.Begin == nil || p.End == nil {
 			continue
 		}
 		for _, e := range ledger.Ends(p.Begin, p.End) {
 			if e.Again {
-				restarted++
+				restarts++
 			} else {
 				gone[e.Process.Lane] = true
 			}
 		}
 	}
-	return restarted, len(gone)
+	if again {
+		return float64(restarts)
+	}
+	return float64(len(gone))
 }
 
 // around compares the readings before the first and after the last sandbox of a target.
@@ -127,56 +130,52 @@ func livesIn(v *ledger.Visit) (restarted, ended int) {
 // each parent group's charge before and after. RUN in a group's path stands for the run's
 // id.
 func (j *Judgement) around() {
-	for i := range j.Targets {
-		var visits []*ledger.Visit
-		for _, v := range j.visits {
-			if v.Target == j.Targets[i].Name && v.Before != nil && v.After != nil {
-				visits = append(visits, v)
-			}
-		}
-		put := func(quantity string, of func(*ledger.Visit) (float64, bool), labels ...string) {
-			values := stat.Rounds{}
-			for _, v := range visits {
-				if x, known := of(v); known {
-					values[v.Round] = x
-				}
-			}
-			f := Quantities.Over(quantity, figure.Of(append([]string{"target", j.Targets[i].Name}, labels...)...), values)
-			if strings.HasSuffix(f.Labels.Get("of"), "memory") {
-				f.Unit = figure.Bytes
-			}
-			if quantity != "left-on-node" && f.Unit == figure.Count { // such events must not happen, so the maximum of all rounds counts
-				f.Estimate = figure.Most(values)
-			}
-			if f.Known() {
-				j.Around = append(j.Around, f)
-			}
-		}
+	for t := range ledger.Each(j.Targets) {
+		visits := slices.DeleteFunc(slices.Clone(j.visits), func(v *ledger.Visit) bool { return v.Target != t.Name || v.Before == nil || v.After == nil })
 		for _, l := range leavings {
-			put(l.quantity, l.value, "of", l.of)
+			j.overVisits(visits, l.quantity, l.value, "target", t.Name, "of", l.of)
 		}
-		seen := map[string]bool{}
+		var paths []string
 		for _, v := range visits {
 			for g := range ledger.Each(v.After.Around) {
-				path := around(g.Path, j.Record.Header.RunID)
-				if seen[path] {
-					continue
-				}
-				seen[path] = true
-				for i, when := range []string{"before", "after"} {
-					for _, kind := range kindsAround {
-						put(kind.quantity, func(v *ledger.Visit) (float64, bool) {
-							for _, g := range [2]*record.Reading{v.Before, v.After}[i].Around {
-								if around(g.Path, j.Record.Header.RunID) == path && g.Memory != nil {
-									return float64(kind.of(g.Memory)), true
-								}
-							}
-							return 0, false
-						}, "cgroup", path, "when", when, "kind", kind.name)
-					}
+				if path := around(g.Path, j.Record.Header.RunID); !slices.Contains(paths, path) {
+					paths = append(paths, path)
 				}
 			}
 		}
+		for _, path := range paths {
+			for i, when := range []string{"before", "after"} {
+				for _, kind := range kindsAround {
+					j.overVisits(visits, kind.quantity, func(v *ledger.Visit) (float64, bool) {
+						g := ledger.Find([2]*record.Reading{v.Before, v.After}[i].Around, func(g *record.Group) bool { return around(g.Path, j.Record.Header.RunID) == path && g.Memory != nil })
+						if g == nil {
+							return 0, false
+						}
+						return float64(kind.of(g.Memory)), true
+					}, "target", t.Name, "cgroup", path, "when", when, "kind", kind.name)
+				}
+			}
+		}
+	}
+}
+
+// overVisits adds a figure of a value of each visit, if one is known.
+func (j *Judgement) overVisits(visits []*ledger.Visit, quantity string, of func(*ledger.Visit) (float64, bool), labels ...string) {
+	values := stat.Rounds{}
+	for _, v := range visits {
+		if x, known := of(v); known {
+			values[v.Round] = x
+		}
+	}
+	f := Quantities.Over(quantity, figure.Of(labels...), values)
+	if strings.HasSuffix(f.Labels.Get("of"), "memory") {
+		f.Unit = figure.Bytes
+	}
+	if quantity != "left-on-node" && f.Unit == figure.Count { // such events must not happen, so the maximum of all rounds counts
+		f.Estimate = figure.Most(values)
+	}
+	if f.Known() {
+		j.Around = append(j.Around, f)
 	}
 }
 
