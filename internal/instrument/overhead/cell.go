@@ -97,30 +97,30 @@ func guestRole(l *ledger.Ledger) record.Role {
 	return ""
 }
 
-// loadRoles returns the roles that a load inside the sandboxes affects. It excludes
-// processes that start the load from outside: the runtime's exec, its monitor, and the
-// shim unless it contains the VMM.
-func loadRoles(l *ledger.Ledger) []record.Role {
+// loadUse returns what a load inside the sandboxes affects. Its memory may be in any process
+// of a sandbox, except those that start the load from outside: the runtime's exec, its monitor,
+// and the shim unless it contains the VMM. Its CPU time is that of the workload's processes, or
+// of the vCPU threads. gVisor on KVM has no processes for the workload and runs it in the sentry.
+func loadUse(l *ledger.Ledger) (memory, cpu float64, known bool) {
 	roles := []record.Role{record.RoleWorkload, record.RolePause, record.RoleVMM, record.RoleVCPU, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer}
-	if guestRole(l) == record.RoleShim {
-		roles = append(roles, record.RoleShim)
-	}
-	return roles
-}
-
-// loadCPU returns the roles that a load's CPU time belongs to: the workload's processes
-// or the vCPU threads. gVisor on KVM has no processes for the workload and runs it in
-// the sentry.
-func loadCPU(l *ledger.Ledger) []record.Role {
+	clock, guest := record.RoleWorkload, guestRole(l)
 	switch {
-	case guestRole(l) != "" && rowOf(l, record.RoleVCPU).CPUKnown:
-		return []record.Role{record.RoleVCPU}
-	case guestRole(l) != "":
-		return []record.Role{guestRole(l)}
+	case guest != "" && rowOf(l, record.RoleVCPU).CPUKnown:
+		clock = record.RoleVCPU
+	case guest != "":
+		clock = guest
 	case rowOf(l, record.RoleWorkload).Processes == 0:
-		return []record.Role{record.RoleSentry}
+		clock = record.RoleSentry
 	}
-	return []record.Role{record.RoleWorkload}
+	if guest == record.RoleShim {
+		roles = append(roles, guest)
+	}
+	for _, role := range roles {
+		m := rowOf(l, role).Memory
+		memory += float64(m.Anon + m.Shmem + m.Huge)
+	}
+	r := rowOf(l, clock)
+	return memory, r.CPU, r.CPUKnown || r.Processes == 0
 }
 
 // calibrate appends measured and requested load, as medians over the rounds. Both are
@@ -134,33 +134,20 @@ func (j *Judgement) calibrate(c *Cell, l *listed) {
 		if w == nil || n == 0 || idle == nil {
 			continue
 		}
-		var memory, cpu float64
-		known := true
-		for _, l := range []struct {
-			sign float64
-			*ledger.Ledger
-		}{{1, &p.ledger}, {-1, &idle.ledger}} {
-			for _, role := range loadRoles(l.Ledger) {
-				r := rowOf(l.Ledger, role)
-				memory += l.sign * float64(r.Memory.Anon+r.Memory.Shmem+r.Memory.Huge)
-			}
-			for _, role := range loadCPU(l.Ledger) {
-				r := rowOf(l.Ledger, role)
-				cpu += l.sign * r.CPU
-				known = known && (r.CPUKnown || r.Processes == 0)
-			}
-		}
+		memory, cpu, known := loadUse(&p.ledger)
+		memoryBefore, cpuBefore, knownBefore := loadUse(&idle.ledger)
+		memory, cpu = (memory-memoryBefore)/n, (cpu-cpuBefore)/n
 		switch {
 		case kindOf(p.phase.Name) == PhaseLoad:
-			above[p.visit.Round] = memory / n
+			above[p.visit.Round] = memory
 			if qps := answersPerSecond(w); qps > 0 {
 				asked[p.visit.Round] = qps
 			}
 			c.Errors += w.Errors
 		case w.Hold > 0:
-			expected, measured = append(expected, float64(w.Hold)), append(measured, memory/n)
-		case w.Spin > 0 && known:
-			expected, measured = append(expected, w.Spin), append(measured, cpu/n)
+			expected, measured = append(expected, float64(w.Hold)), append(measured, memory)
+		case w.Spin > 0 && known && knownBefore:
+			expected, measured = append(expected, w.Spin), append(measured, cpu)
 			if w.Spun > 0 {
 				spun = append(spun, w.Spun)
 			}
