@@ -1,6 +1,7 @@
 package density
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -34,8 +35,9 @@ func segments(t *Target, byRound map[int][]stat.Point) {
 		if !e.Known() {
 			continue
 		}
-		first, last := ends(part)
-		slope := t.put("memory-of-one-more", e, nil, "from", strconv.Itoa(int(first)), "to", strconv.Itoa(int(last)))
+		points, byCount := slices.Concat(part...), func(a, b stat.Point) int { return cmp.Compare(a.X, b.X) }
+		first, last := slices.MinFunc(points, byCount), slices.MaxFunc(points, byCount)
+		slope := t.put("memory-of-one-more", e, nil, "from", strconv.Itoa(int(first.X)), "to", strconv.Itoa(int(last.X)))
 		slope.Rounds, slope.Reasons = nil, f.Warnings
 	}
 }
@@ -67,11 +69,9 @@ func bendsOf(rounds [][]stat.Point, deep int) (bends []float64) {
 
 // squares returns the sum of squared residuals of points from a line.
 func squares(rounds [][]stat.Point, f stat.Fit) (sum float64) {
-	for _, points := range rounds {
-		for _, p := range points {
-			off := p.Y - f.Intercept - f.Slope*p.X
-			sum += off * off
-		}
+	for _, p := range slices.Concat(rounds...) {
+		off := p.Y - f.Intercept - f.Slope*p.X
+		sum += off * off
 	}
 	return sum
 }
@@ -87,10 +87,8 @@ func within(rounds [][]stat.Point, from, to float64) (out [][]stat.Point) {
 // shared returns the counts that most rounds have.
 func shared(rounds [][]stat.Point) (places []float64) {
 	times := map[float64]int{}
-	for _, points := range rounds {
-		for _, p := range points {
-			times[p.X]++
-		}
+	for _, p := range slices.Concat(rounds...) {
+		times[p.X]++
 	}
 	for x, n := range times {
 		if 2*n > len(rounds) {
@@ -99,14 +97,4 @@ func shared(rounds [][]stat.Point) (places []float64) {
 	}
 	slices.Sort(places)
 	return places
-}
-
-func ends(rounds [][]stat.Point) (first, last float64) {
-	first, last = math.Inf(1), math.Inf(-1)
-	for _, points := range rounds {
-		for _, p := range points {
-			first, last = min(first, p.X), max(last, p.X)
-		}
-	}
-	return first, last
 }
