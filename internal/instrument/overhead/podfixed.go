@@ -170,14 +170,7 @@ func (p *PodFixed) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &read); err != nil {
 		return err
 	}
-	cpu, err := terms.ParseMilliCPU(read.CPU)
-	if err != nil {
-		return fmt.Errorf("cpu: %w", err)
-	}
-	memory, err := terms.ParseMemory(strings.Trim(string(read.Memory), `"`))
-	if err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	*p = PodFixed{CPU: cpu, Memory: memory}
-	return nil
+	var err error
+	*p, err = podFixed("cpu=" + read.CPU + ",memory=" + strings.Trim(string(read.Memory), `"`))
+	return err
 }
