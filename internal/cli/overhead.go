@@ -51,11 +51,7 @@ func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFl
 	return weigh(ctx, s, &out, weighing{
 		experiment: overhead.Name, engines: p.Engines, metered: true, lanes: slices.Max(p.Sandboxes), ahead: p.Ahead, workload: &p.Workload,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
-			phases, err := p.Resolved()
-			if err != nil {
-				return nil, nil, err
-			}
-			writes = slices.ContainsFunc(phases, func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio })
+			writes = slices.ContainsFunc(p.Resolved(), func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio })
 			if writes && p.Workload.Is() {
 				return nil, nil, errors.New("--phases: fio is only available in tare's own image, not in yours: omit the phases with a size, or the workload")
 			}

@@ -284,10 +284,7 @@ func (p *closedPhase) heldBefore() bool {
 func (j *Judgement) own(c *Cell, l, idle *ledger.Ledger, guest float64) float64 {
 	switch kind := kindOf(c.Phase); {
 	case kind == PhaseHold:
-		p, err := ParsePhase(c.Phase)
-		if err != nil {
-			return 0
-		}
+		p, _ := ParsePhase(c.Phase)
 		return min(float64(p.Bytes), guest)
 	case kind == PhaseFio && idle != nil && j.Plan.Limits.Memory > 0:
 		before := float64(rowOf(idle, guestRole(l)).Memory.Held()) / float64(c.Sandboxes)

@@ -105,8 +105,8 @@ const killed = 128 + 9
 // advice returns the advice for a failure. If a hold load was killed and the container's
 // limit is below the requested amount, the advice is about the limit.
 func (j *Judgement) advice(phase string, f *record.Failure) string {
-	p, err := ParsePhase(phase)
-	if limit := j.Plan.Limits.Memory; err == nil && p.Kind == PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
+	p, _ := ParsePhase(phase)
+	if limit := j.Plan.Limits.Memory; p.Kind == PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
 		return fmt.Sprintf("the limit of %s is below the load's memory, %s plus its program: raise --limit memory, or hold less", finding.Bytes(limit), finding.Bytes(p.Bytes))
 	}
 	return finding.Advice(f)

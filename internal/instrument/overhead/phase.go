@@ -122,17 +122,14 @@ func withIdle(phases []string) []string {
 	return out
 }
 
-// Resolved returns the parsed phases, including idle.
-func (o *Options) Resolved() ([]Phase, error) {
-	if found := phasesWrong(o.Phases); len(found) > 0 {
-		return nil, found[0]
-	}
-	var out []Phase
+// Resolved returns the parsed phases, including idle. It skips phases that Wrong reports.
+func (o *Options) Resolved() (out []Phase) {
 	for _, s := range withIdle(o.Phases) {
-		p, _ := ParsePhase(s) // already validated
-		out = append(out, p)
+		if p, err := ParsePhase(s); err == nil {
+			out = append(out, p)
+		}
 	}
-	return out, nil
+	return out
 }
 
 // FioJobs is the number of fio jobs in an fio phase; each writes the whole file.
@@ -142,12 +139,11 @@ const FioJobs = 8
 // sandboxes. The time of fio phases depends on the storage.
 func (o *Options) Ahead(targets int) terms.Ahead {
 	a := terms.Ahead{Budget: o.Budget}
-	phases, err := o.Resolved()
-	if err != nil || len(o.Sandboxes) == 0 { // reported when the run begins
+	if len(o.Sandboxes) == 0 { // reported when the run begins
 		return a
 	}
 	visits := float64(targets) * float64(o.Rounds)
-	for _, p := range phases {
+	for _, p := range o.Resolved() {
 		switch p.Kind {
 		case PhaseIdle:
 			a.Takes(visits*float64(len(o.Sandboxes)), o.Hold)

@@ -62,12 +62,8 @@ type turn = run.Turn[subject.Session]
 // Run performs the plan and returns the record and its judgement, see [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *overhead.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
-	phases, err := o.Plan.Resolved()
-	if err != nil {
-		return nil, nil, err
-	}
 	r, err := run.Begin[subject.Session](o.Options, overhead.Name, o.Plan, o.Targets)
-	s := &schedule{Run: r, options: o, rest: run.Patience{Most: o.Plan.Settle}, phases: phases, silent: map[string]bool{}, skipped: map[[2]string]bool{}, takes: map[string]int64{}, around: map[string][]string{}}
+	s := &schedule{Run: r, options: o, rest: run.Patience{Most: o.Plan.Settle}, phases: o.Plan.Resolved(), silent: map[string]bool{}, skipped: map[[2]string]bool{}, takes: map[string]int64{}, around: map[string][]string{}}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx)
