@@ -16,12 +16,12 @@ func (j *Judgement) cell(t *Table, target string) Cell {
 	c := Cell{Step: t.Step, Target: target}
 	for _, p := range j.phases {
 		switch {
-		case p.visit.Target != target || p.step() != t.Step:
-		case p.failure != nil:
-			c.Failed, c.Failure = c.Failed+1, cmp.Or(c.Failure, p.failure)
+		case p.Visit.Target != target || stepOf(p) != t.Step:
+		case p.Failure != nil:
+			c.Failed, c.Failure = c.Failed+1, cmp.Or(c.Failure, p.Failure)
 		default:
 			c.closed = append(c.closed, p)
-			if p.ledger.Complete {
+			if p.Ledger.Complete {
 				c.counts = append(c.counts, p)
 			}
 		}
@@ -36,9 +36,9 @@ func (j *Judgement) cell(t *Table, target string) Cell {
 		c.All = l.all
 		return c
 	}
-	bySum := slices.SortedStableFunc(slices.Values(c.counts), func(a, b *closedPhase) int { return cmp.Compare(a.ledger.Sum, b.ledger.Sum) })
+	bySum := slices.SortedStableFunc(slices.Values(c.counts), func(a, b *ledger.Phase) int { return cmp.Compare(a.Ledger.Sum, b.Ledger.Sum) })
 	middle := bySum[(c.Rounds-1)/2]
-	c.Ledger, c.Series = middle.ledger, overTime(middle.phase, l.labels)
+	c.Ledger, c.Series = middle.Ledger, overTime(middle, l.labels)
 	l.sums(&c, t.Command)
 	books := len(l.all)
 	l.books(&c.Ledger)
@@ -129,19 +129,19 @@ func (j *Judgement) calibrate(c *Cell, l *listed) {
 	var expected, measured, spun []float64
 	above, asked := stat.Rounds{}, stat.Rounds{}
 	for _, p := range c.counts {
-		w, n := p.phase.End.Work, float64(p.phase.Sandboxes)
+		w, n := p.End.Work, float64(p.Sandboxes)
 		idle := j.idleBefore(p)
 		if w == nil || n == 0 || idle == nil {
 			continue
 		}
-		memory, cpu, known := loadUse(&p.ledger)
-		memoryBefore, cpuBefore, knownBefore := loadUse(&idle.ledger)
+		memory, cpu, known := loadUse(&p.Ledger)
+		memoryBefore, cpuBefore, knownBefore := loadUse(&idle.Ledger)
 		memory, cpu = (memory-memoryBefore)/n, (cpu-cpuBefore)/n
 		switch {
-		case kindOf(p.phase.Name) == PhaseLoad:
-			above[p.visit.Round] = memory
+		case kindOf(p.Name) == PhaseLoad:
+			above[p.Visit.Round] = memory
 			if qps := answersPerSecond(w); qps > 0 {
-				asked[p.visit.Round] = qps
+				asked[p.Visit.Round] = qps
 			}
 			c.Errors += w.Errors
 		case w.Hold > 0:
@@ -192,9 +192,9 @@ func (c *Cell) used() (amount float64, short bool) {
 }
 
 // idleBefore returns the idle phase of the same visit with the same number of sandboxes.
-func (j *Judgement) idleBefore(p *closedPhase) *closedPhase {
+func (j *Judgement) idleBefore(p *ledger.Phase) *ledger.Phase {
 	for _, q := range j.phases {
-		if q.visit == p.visit && q.phase.Sandboxes == p.phase.Sandboxes && q.failure == nil && kindOf(q.phase.Name) == PhaseIdle {
+		if q.Visit == p.Visit && q.Sandboxes == p.Sandboxes && q.Failure == nil && kindOf(q.Name) == PhaseIdle {
 			return q
 		}
 	}

@@ -59,8 +59,8 @@ func (j *Judgement) openIn(target, phase string) (out open) {
 			continue
 		}
 		for _, p := range c.counts {
-			n := float64(max(p.phase.Sandboxes, 1))
-			if o := (open{float64(p.ledger.Residual) / n, float64(p.ledger.Uncertainty) / n}); first || o.overrules(out) {
+			n := float64(max(p.Sandboxes, 1))
+			if o := (open{float64(p.Ledger.Residual) / n, float64(p.Ledger.Uncertainty) / n}); first || o.overrules(out) {
 				out, first = o, false
 			}
 		}
@@ -198,9 +198,9 @@ func (j *Judgement) missing(target string) []string {
 // brief reports whether any measured round was too short for a CPU figure. The begin
 // and the end of such a phase outweigh its load.
 func (c *Cell) brief() bool {
-	return slices.ContainsFunc(c.closed, func(p *closedPhase) bool {
-		b, s := p.phase.Begin, p.phase.Series
-		return b == nil || s == nil || len(s.Times) < fewTicks || p.phase.End.Time-b.Time < int64(briefPhase)
+	return slices.ContainsFunc(c.closed, func(p *ledger.Phase) bool {
+		b, s := p.Begin, p.Series
+		return b == nil || s == nil || len(s.Times) < fewTicks || p.End.Time-b.Time < int64(briefPhase)
 	})
 }
 
@@ -210,7 +210,7 @@ func (j *Judgement) needs(c *Cell) needs {
 	for i, p := range c.counts {
 		one := j.needsIn(c, p)
 		if i == 0 || one.memory > out.memory {
-			out.round, out.memory, out.own, out.parts = p.visit.Round+1, one.memory, one.own, one.parts
+			out.round, out.memory, out.own, out.parts = p.Visit.Round+1, one.memory, one.own, one.parts
 		}
 		if one.cpu > out.cpu {
 			out.cpu, out.cpuParts = one.cpu, one.cpuParts
@@ -228,17 +228,17 @@ var notOverhead = []record.Role{record.RoleWorkload, record.RoleVCPU, record.Rol
 // needsIn evaluates one round of a phase. The daemon's usage is neither in the pod's
 // cgroup nor freed with the pod, so it is not part of the overhead. Negative rows come
 // from noise or from memory that a daemon freed; they do not reduce the overhead.
-func (j *Judgement) needsIn(c *Cell, p *closedPhase) needs {
-	n, l := float64(c.Sandboxes), &p.ledger
+func (j *Judgement) needsIn(c *Cell, p *ledger.Phase) needs {
+	n, l := float64(c.Sandboxes), &p.Ledger
 	var idle *ledger.Ledger
 	if before := j.idleBefore(p); before != nil {
-		idle = &before.ledger
+		idle = &before.Ledger
 	} else if cell := j.at(c.Target, Step{string(PhaseIdle), c.Sandboxes}); cell != nil {
 		idle = &cell.Ledger
 	}
 	out := needs{cpuKnown: true}
 	guest, kind := guestRole(l), kindOf(c.Phase)
-	out.kept = guest != "" && p.heldBefore()
+	out.kept = guest != "" && heldBefore(p)
 	for _, r := range l.Rows {
 		if slices.Contains(notOverhead, r.Role) {
 			continue
@@ -265,9 +265,9 @@ func (j *Judgement) needsIn(c *Cell, p *closedPhase) needs {
 
 // heldBefore reports whether an earlier phase held memory in these sandboxes. The guest's
 // kernel has freed that memory, but has not returned it to the node.
-func (p *closedPhase) heldBefore() bool {
-	for q := range ledger.Each(p.visit.Phases) {
-		if q == p.phase {
+func heldBefore(p *ledger.Phase) bool {
+	for q := range ledger.Each(p.Visit.Phases) {
+		if q == p {
 			return false
 		}
 		if kindOf(q.Name) == PhaseHold {

@@ -206,7 +206,7 @@ func TestEverySandboxRoleIsInTheOverhead(t *testing.T) {
 	left := []record.Role{record.RoleWorkload, record.RoleVCPU, record.RoleDaemon, record.RoleKernelNode, record.RoleCache, record.RoleOthers}
 	for _, role := range ledger.Roles {
 		row := ledger.Row{Role: role, Processes: 1, Memory: ledger.Memory{Anon: 8 * mi}, CPU: 0.111, CPUKnown: true}
-		p := &closedPhase{visit: &ledger.Visit{}, phase: &ledger.Phase{}, ledger: ledger.Ledger{Rows: []ledger.Row{row}}}
+		p := &ledger.Phase{Visit: &ledger.Visit{}, Ledger: ledger.Ledger{Rows: []ledger.Row{row}}}
 		got := new(Judgement).needsIn(&Cell{Step: Step{"idle", 2}}, p)
 		memory, cpu := 4*float64(mi), 55.5
 		if slices.Contains(left, role) {

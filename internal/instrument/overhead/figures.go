@@ -97,14 +97,14 @@ func (l *listed) books(b *ledger.Ledger) {
 func (l *listed) everyRound(figures []figure.Figure, c *Cell) {
 	for _, p := range c.counts {
 		round := listed{labels: l.labels, runID: l.runID}
-		round.books(&p.ledger)
+		round.books(&p.Ledger)
 		values := map[string]float64{}
 		for _, f := range round.all {
 			values[f.Quantity+" "+f.Labels.String()] = f.Value
 		}
 		for f := range ledger.Each(figures) {
 			if v, ok := values[f.Quantity+" "+f.Labels.String()]; ok {
-				f.Rounds = append(f.Rounds, figure.Round{Round: p.visit.Round, Value: v})
+				f.Rounds = append(f.Rounds, figure.Round{Round: p.Visit.Round, Value: v})
 			}
 		}
 	}

@@ -117,9 +117,9 @@ func (j *Judgement) incomplete(target string) {
 	var sum record.Problems
 	for _, p := range j.booked(target) {
 		all++
-		q := &p.ledger.Problems
+		q := &p.Ledger.Problems
 		ended += q.Gone + q.Reused
-		if p.ledger.Complete && q.Backwards == 0 {
+		if p.Ledger.Complete && q.Backwards == 0 {
 			continue
 		}
 		rounds++

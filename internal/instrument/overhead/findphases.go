@@ -6,6 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -114,18 +115,18 @@ func (j *Judgement) calibration(c *Cell, put put) {
 // overcounted adds a finding if more kernel memory was charged than the node's counters
 // grew by, for the worst phase. It ignores nodes that had not settled.
 func (j *Judgement) overcounted(target string) {
-	var worst *closedPhase
+	var worst *ledger.Phase
 	for _, p := range j.booked(target) {
-		l := &p.ledger
-		if p.visit.Before.Settled && p.phase.End.Settled && l.Uncharged < -(kernelBound+l.Uncertainty) && (worst == nil || l.Uncharged < worst.ledger.Uncharged) {
+		l := &p.Ledger
+		if p.Visit.Before.Settled && p.End.Settled && l.Uncharged < -(kernelBound+l.Uncertainty) && (worst == nil || l.Uncharged < worst.Ledger.Uncharged) {
 			worst = p
 		}
 	}
 	if worst == nil {
 		return
 	}
-	l := &worst.ledger
-	j.Findings.Add(record.Finding{Code: foundOvercounted, Level: finding.Warning, Target: target, Op: worst.phase.Name, Lanes: worst.phase.Sandboxes,
+	l := &worst.Ledger
+	j.Findings.Add(record.Finding{Code: foundOvercounted, Level: finding.Warning, Target: target, Op: worst.Name, Lanes: worst.Sandboxes,
 		Message: fmt.Sprintf("%s of kernel memory are charged, %s more than the growth of the node's (allowed: %s with its uncertainty of %s)",
 			finding.Bytes(rowOf(l, record.RoleKernel).Memory.Kernel), finding.Bytes(-l.Uncharged), finding.Bytes(kernelBound+l.Uncertainty), finding.Bytes(l.Uncertainty)),
 		Advice: "either it is counted twice, or other processes freed kernel memory: repeat on a quiet node, and read the kernel row as an upper bound"})
@@ -135,8 +136,8 @@ func (j *Judgement) overcounted(target string) {
 func (c *Cell) length() float64 {
 	sum, n := 0.0, 0
 	for _, p := range c.closed {
-		if p.phase.Begin != nil {
-			sum, n = sum+float64(p.phase.End.Time-p.phase.Begin.Time), n+1
+		if p.Begin != nil {
+			sum, n = sum+float64(p.End.Time-p.Begin.Time), n+1
 		}
 	}
 	return sum / float64(max(n, 1))
@@ -147,11 +148,11 @@ func (c *Cell) length() float64 {
 func (j *Judgement) nodePressure() {
 	var steal, cpu, io, mem []float64
 	for _, p := range j.phases {
-		kind := kindOf(p.phase.Name)
-		if p.failure != nil || p.phase.Begin == nil || kind == PhaseFio || kind == "" {
+		kind := kindOf(p.Name)
+		if p.Failure != nil || p.Begin == nil || kind == PhaseFio || kind == "" {
 			continue
 		}
-		host := p.ledger.Host
+		host := p.Ledger.Host
 		steal = append(steal, host.Of("node-steal").Value/float64(max(j.Record.Header.Environment.CPUs, 1)))
 		pressure := func(resource string) *figure.Figure { return host.Of("node-pressure", "resource", resource) }
 		if !pressure("cpu").Known() {

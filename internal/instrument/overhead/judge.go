@@ -60,15 +60,7 @@ func (j *Judgement) compared() (out figure.Rows) {
 	return out
 }
 
-// closedPhase is one phase of one visit with its ledger.
-type closedPhase struct {
-	visit   *ledger.Visit
-	phase   *ledger.Phase
-	ledger  ledger.Ledger
-	failure *record.Failure // why the ledger is missing
-}
-
-func (p *closedPhase) step() Step { return Step{p.phase.Name, p.phase.Sandboxes} }
+func stepOf(p *ledger.Phase) Step { return Step{p.Name, p.Sandboxes} }
 
 // close computes the ledger of every phase that ended.
 func (j *Judgement) close() {
@@ -78,20 +70,19 @@ func (j *Judgement) close() {
 			if p.End == nil || p.End.Failure != nil && p.End.Failure.Kind == record.FailInterrupted {
 				continue // interrupted, not a failure of the target
 			}
-			c := &closedPhase{visit: v, phase: p, failure: p.End.Failure}
-			if p.Begin != nil {
-				c.failure = cmp.Or(c.failure, p.Begin.Failure, ledger.Failed(p.Begin, p.End))
+			if p.Failure = p.End.Failure; p.Begin != nil {
+				p.Failure = cmp.Or(p.Failure, p.Begin.Failure, ledger.Failed(p.Begin, p.End))
 			}
-			if c.failure == nil {
+			if p.Failure == nil {
 				var err error
-				if c.ledger, err = v.Close(i, j.Record.Header.Environment.CPUs); err != nil {
-					c.failure = &record.Failure{Kind: record.FailState, Detail: err.Error()}
+				if p.Ledger, err = v.Close(i, j.Record.Header.Environment.CPUs); err != nil {
+					p.Failure = &record.Failure{Kind: record.FailState, Detail: err.Error()}
 				}
 			}
-			if j.Total++; c.failure != nil {
+			if j.Total++; p.Failure != nil {
 				j.Failed++
 			}
-			j.phases = append(j.phases, c)
+			j.phases = append(j.phases, p)
 		}
 	}
 }
@@ -100,7 +91,7 @@ func (j *Judgement) close() {
 func (j *Judgement) missed() {
 	for t := range ledger.Each(j.Targets) {
 		if slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Target == t.Name && gone(&f) }) &&
-			!slices.ContainsFunc(j.phases, func(p *closedPhase) bool { return p.visit.Target == t.Name }) {
+			!slices.ContainsFunc(j.phases, func(p *ledger.Phase) bool { return p.Visit.Target == t.Name }) {
 			n := len(j.planned())
 			j.Failed, j.Total = j.Failed+n, j.Total+n
 		}
@@ -108,8 +99,8 @@ func (j *Judgement) missed() {
 }
 
 // booked returns the phases of a target that have a ledger.
-func (j *Judgement) booked(target string) []*closedPhase {
-	return slices.DeleteFunc(slices.Clone(j.phases), func(p *closedPhase) bool { return p.visit.Target != target || p.failure != nil })
+func (j *Judgement) booked(target string) []*ledger.Phase {
+	return slices.DeleteFunc(slices.Clone(j.phases), func(p *ledger.Phase) bool { return p.Visit.Target != target || p.Failure != nil })
 }
 
 // planned returns the planned steps of each target in order of the run. All phases run
@@ -130,7 +121,7 @@ func (j *Judgement) planned() []Step {
 func (j *Judgement) steps() []Step {
 	out := j.planned()
 	for _, c := range j.phases {
-		if s := c.step(); !slices.Contains(out, s) {
+		if s := stepOf(c); !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
@@ -147,7 +138,7 @@ func (j *Judgement) tables() {
 	for _, s := range j.steps() {
 		t := Table{Step: s}
 		for _, c := range j.phases {
-			if w := c.phase.End.Work; t.Command == "" && c.step() == s && w != nil {
+			if w := c.End.Work; t.Command == "" && stepOf(c) == s && w != nil {
 				t.Command = w.Command
 			}
 		}

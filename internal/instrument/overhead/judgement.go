@@ -28,7 +28,7 @@ type Judgement struct {
 	Total    int
 
 	visits       []*ledger.Visit
-	phases       []*closedPhase
+	phases       []*ledger.Phase
 	withoutRatio int // rounds left out of ratios: negative values, or a baseline of 0 or less
 }
 
@@ -74,8 +74,8 @@ type Cell struct {
 	Series figure.Set // those of All over time; CPU and disk bytes are rates
 	Errors int64      // failed requests of a phase load
 
-	closed []*closedPhase // phases with figures, including those not read completely
-	counts []*closedPhase // the subset of closed behind the figures, in the order of rounds
+	closed []*ledger.Phase // phases with figures, including those not read completely
+	counts []*ledger.Phase // the subset of closed behind the figures, in the order of rounds
 }
 
 // Scaling is the cost of one more sandbox: the slope of a line through the idle

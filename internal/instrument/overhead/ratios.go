@@ -74,8 +74,8 @@ func (j *Judgement) ratios() {
 func byRound(c *Cell, of func(*ledger.Ledger) (float64, bool)) stat.Rounds {
 	out := stat.Rounds{}
 	for _, p := range c.counts {
-		if v, known := of(&p.ledger); known {
-			out[p.visit.Round] = v
+		if v, known := of(&p.Ledger); known {
+			out[p.Visit.Round] = v
 		}
 	}
 	return out

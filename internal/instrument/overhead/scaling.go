@@ -51,14 +51,14 @@ func (j *Judgement) scaling() {
 
 func (j *Judgement) scalingOf(target string) (Scaling, bool) {
 	s := Scaling{Target: target}
-	byVisit := map[*ledger.Visit][]*closedPhase{}
+	byVisit := map[*ledger.Visit][]*ledger.Phase{}
 	for _, p := range j.booked(target) {
-		if !p.ledger.Complete || kindOf(p.phase.Name) != PhaseIdle {
+		if !p.Ledger.Complete || kindOf(p.Name) != PhaseIdle {
 			continue
 		}
-		byVisit[p.visit] = append(byVisit[p.visit], p)
-		if !slices.Contains(s.Counts, p.phase.Sandboxes) {
-			s.Counts = append(s.Counts, p.phase.Sandboxes)
+		byVisit[p.Visit] = append(byVisit[p.Visit], p)
+		if !slices.Contains(s.Counts, p.Sandboxes) {
+			s.Counts = append(s.Counts, p.Sandboxes)
 		}
 	}
 	slices.Sort(s.Counts)
@@ -71,8 +71,8 @@ func (j *Judgement) scalingOf(target string) (Scaling, bool) {
 		for _, v := range j.visits { // in chronological order
 			var round []stat.Point
 			for _, p := range byVisit[v] {
-				if y, ok := of.value(&p.ledger); ok {
-					round = append(round, stat.Point{X: float64(p.phase.Sandboxes), Y: y})
+				if y, ok := of.value(&p.Ledger); ok {
+					round = append(round, stat.Point{X: float64(p.Sandboxes), Y: y})
 				}
 			}
 			if round != nil {
@@ -104,7 +104,7 @@ func (j *Judgement) scalingOf(target string) (Scaling, bool) {
 }
 
 // fit sets how many more sandboxes fit, from the readings before each visit.
-func (s *Scaling) fit(byVisit map[*ledger.Visit][]*closedPhase) {
+func (s *Scaling) fit(byVisit map[*ledger.Visit][]*ledger.Phase) {
 	var free, slots []float64
 	limited, tasks := true, 0.0
 	for v, phases := range byVisit {
@@ -123,14 +123,14 @@ func (s *Scaling) fit(byVisit map[*ledger.Visit][]*closedPhase) {
 }
 
 // tasksOf returns the number of processes and threads per sandbox on the node.
-func tasksOf(p *closedPhase) float64 {
+func tasksOf(p *ledger.Phase) float64 {
 	n := 0
-	for q := range ledger.Each(p.phase.End.Processes) {
+	for q := range ledger.Each(p.End.Processes) {
 		if q.Lane >= 0 {
 			n += max(q.Threads, 1)
 		}
 	}
-	return max(float64(n)/float64(max(p.phase.Sandboxes, 1)), 1)
+	return max(float64(n)/float64(max(p.Sandboxes, 1)), 1)
 }
 
 // roomRounds is the minimum of rounds for Fit. With fewer, the interval is far too

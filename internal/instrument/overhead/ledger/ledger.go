@@ -154,6 +154,11 @@ type Phase struct {
 	Begin     *record.Reading
 	End       *record.Reading
 	Series    *record.Series // nil if missing
+	Visit     *Visit
+
+	// Ledger is set by the judgement. Failure is the reason if it is missing.
+	Ledger  Ledger
+	Failure *record.Failure
 }
 
 // Roles is the order of the rows.

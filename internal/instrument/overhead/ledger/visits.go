@@ -38,7 +38,7 @@ func Visits(readings []record.Reading, series []record.Series) []*Visit {
 		case record.MomentAfter:
 			v.After = r
 		case record.MomentBegin:
-			v.Phases = append(v.Phases, Phase{Name: r.Phase, Sandboxes: r.Sandboxes, Begin: r})
+			v.Phases = append(v.Phases, Phase{Name: r.Phase, Sandboxes: r.Sandboxes, Begin: r, Visit: v})
 		case record.MomentEnd:
 			v.end(r)
 		}
@@ -78,7 +78,7 @@ func (v *Visit) end(r *record.Reading) {
 			return
 		}
 	}
-	v.Phases = append(v.Phases, Phase{Name: r.Phase, Sandboxes: r.Sandboxes, End: r})
+	v.Phases = append(v.Phases, Phase{Name: r.Phase, Sandboxes: r.Sandboxes, End: r, Visit: v})
 }
 
 // series assigns sampled values to the phase that overlaps them.
