@@ -45,10 +45,7 @@ func (v *visit) warmUp(ctx context.Context) error {
 
 // do performs a visit. It removes all sandboxes, even after an error.
 func (v *visit) do(ctx context.Context) error {
-	err := v.phasesOf(ctx)
-	if cut := v.shrink(ctx); err == nil {
-		err = cut
-	}
+	err := errors.Join(v.phasesOf(ctx), v.shrink(ctx))
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -142,10 +139,16 @@ func (v *visit) shrink(ctx context.Context) error {
 	defer cancel()
 	all := lanes(0, v.made)
 	v.made = 0
-	var soft error
+	var soft error // the sandboxes are removed all the same
 	if ctx.Err() == nil {
 		v.tell("removing sandboxes", len(all))
-		soft = v.retire(clean, all)
+		failed, err := subject.Retire(clean, v.Target.Session, v.Target.Info.Operations, all)
+		if err != nil {
+			soft = &targetError{err}
+		}
+		for _, r := range failed {
+			soft = errors.Join(soft, v.Finding(finding.Retired(v.Target.Info.Name, string(r.Op), r.Failed, r.Of, r.First)))
+		}
 	}
 	if err := v.Target.Session.Discard(clean, all); err != nil {
 		return &targetError{fmt.Errorf("cleanup failed: %w", err)}
@@ -163,20 +166,6 @@ func (v *visit) forget(lanes []int) {
 	for _, n := range lanes {
 		os.Remove(filepath.Join(v.options.Workload.Volume, strconv.Itoa(n), fioFile))
 	}
-}
-
-// retire performs the operations that end the sandboxes' lives.
-func (v *visit) retire(ctx context.Context, lanes []int) error {
-	failed, err := subject.Retire(ctx, v.Target.Session, v.Target.Info.Operations, lanes)
-	for _, r := range failed {
-		if err := v.Finding(finding.Retired(v.Target.Info.Name, string(r.Op), r.Failed, r.Of, r.First)); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return &targetError{err}
-	}
-	return nil
 }
 
 // after reads the node after removal, and what was left over.
