@@ -67,10 +67,15 @@ func explainedRow(row *ledger.Row) []page.Item {
 
 // kinds formats the nonzero kinds of memory.
 func kinds(m *ledger.Memory) string {
+	return nonzero(kindsOf(m), func(k named[int64]) string { return k.name + " " + page.MiB(k.n) })
+}
+
+// nonzero lists the amounts that are not 0.
+func nonzero[N int | int64](all []named[N], show func(named[N]) string) string {
 	var parts []string
-	for _, k := range kindsOf(m) {
-		if k.n != 0 {
-			parts = append(parts, k.name+" "+page.MiB(k.n))
+	for _, one := range all {
+		if one.n != 0 {
+			parts = append(parts, show(one))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -83,11 +88,5 @@ func problemsOf(p *record.Problems) []named[int] {
 
 // amounts formats the read problems that occurred.
 func amounts(p *record.Problems) string {
-	var parts []string
-	for _, one := range problemsOf(p) {
-		if one.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.name))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return nonzero(problemsOf(p), func(one named[int]) string { return fmt.Sprintf("%d %s", one.n, one.name) })
 }

@@ -105,7 +105,7 @@ const unmappedRule = "plus shared memory that is charged to its cgroup and not m
 // and processes of a sandbox are summed. A process that was moved still maps memory that
 // is charged to its earlier group.
 func (b *books) shared() {
-	excess, largest := b.byLane(func(m *Memory) int64 { return m.Shmem }, func(p *record.Process) int64 { return p.PSSShmem })
+	excess, largest := b.byLane(func(m Memory) int64 { return m.Shmem })
 	for _, n := range slices.Sorted(maps.Keys(largest)) {
 		g, amount := largest[n], excess[n]-b.elsewhere(n)
 		if amount <= 0 {

@@ -1,6 +1,10 @@
 package ledger
 
-import "github.com/tare-bench/tare/record"
+import (
+	"maps"
+
+	"github.com/tare-bench/tare/record"
+)
 
 // once finds huge pages that are counted more than once. They have no PSS: each
 // process that maps them reports them in full. This affects pages shared by fork,
@@ -54,7 +58,7 @@ const unseenBound = 1 << 20
 // processes in shared groups. Their memory may have been charged before they moved, so
 // the amount is a minimum.
 func (b *books) unseen() {
-	charged, _ := b.byLane(func(m *Memory) int64 { return m.Anon }, func(p *record.Process) int64 { return p.PSSAnon })
+	charged, _ := b.byLane(func(m Memory) int64 { return m.Anon })
 	for _, n := range charged {
 		if n > unseenBound && b.end.Problems.Gone+b.end.Problems.Reused == 0 { // otherwise the process may have exited during the reading
 			r := b.row(record.RoleUnseen)
@@ -69,26 +73,24 @@ func (b *books) unseen() {
 // have. largest is the group with the most shared memory of each sandbox. Sandboxes
 // that share a group count as one, with lane −1. Sandboxes with an unread process
 // are left out.
-func (b *books) byLane(charge func(*Memory) int64, process func(*record.Process) int64) (excess map[int]int64, largest map[int]*record.Group) {
+func (b *books) byLane(of func(Memory) int64) (excess map[int]int64, largest map[int]*record.Group) {
 	excess, largest = map[int]int64{}, map[int]*record.Group{}
 	for _, g := range b.memoryTops {
 		m, _ := b.charged(g)
 		n := b.laneOf(g.Lane)
-		excess[n] += charge(&m)
+		excess[n] += of(m)
 		if old := largest[n]; old == nil || g.Memory.Shmem > old.Memory.Shmem {
 			largest[n] = g
 		}
 	}
+	unread := map[int]bool{}
 	for p := range Each(b.end.Processes) {
 		if p.Lane >= 0 {
-			excess[b.laneOf(p.Lane)] -= process(p)
+			n := b.laneOf(p.Lane)
+			excess[n], unread[n] = excess[n]-of(has(p)), unread[n] || !p.Read
 		}
 	}
-	for p := range Each(b.end.Processes) {
-		if p.Lane >= 0 && !p.Read {
-			delete(excess, b.laneOf(p.Lane))
-		}
-	}
+	maps.DeleteFunc(excess, func(n int, _ int64) bool { return unread[n] })
 	return excess, largest
 }
 
