@@ -77,7 +77,7 @@ func charges(t *Table, first bool) *page.Section {
 	m.Add("groups", page.Each(rows, func(r *charge) page.Cell { return page.Words(page.Count(float64(r.Count))) }))
 	m.Add("sandboxes' MiB", page.Each(rows, func(r *charge) page.Cell { return orDot(r.ownOK, page.MiB(r.own)) }))
 	m.Add("usage MiB", own(func(g *ledger.GroupRow) page.Cell { return page.Words(page.MiB(g.Usage)) }))
-	m.Add("peak", own(func(g *ledger.GroupRow) page.Cell { return someMiB(g.Peak) }))
+	m.Add("peak", own(func(g *ledger.GroupRow) page.Cell { return someMiB(int64(g.Over.Of("group-peak").Value)) }))
 	m.Add("limit", own(func(g *ledger.GroupRow) page.Cell {
 		if g.Limit > 0 {
 			return page.Words(page.MiB(g.Limit))
@@ -88,7 +88,7 @@ func charges(t *Table, first bool) *page.Section {
 		}
 		return out
 	}))
-	m.Add("CPU m", own(func(g *ledger.GroupRow) page.Cell { return page.Words(page.Milli(g.CPU)) }))
+	m.Add("CPU m", own(func(g *ledger.GroupRow) page.Cell { return page.Words(page.Milli(g.Over.Of("group-cpu").Value)) }))
 	m.AddText("who", page.Each(rows, func(r *charge) page.Cell { return page.Words(rolesText(r.Roles)) }))
 	m.AddText("path", page.Each(rows, func(r *charge) page.Cell { return page.Words(page.Middle(term.Clean(r.Paths[0]), shownPath)) }))
 	var notes lines

@@ -117,15 +117,7 @@ func (l *listed) charged(b *ledger.Ledger) {
 		l.add("groups", float64(g.Count), charge...)
 		l.add("group-usage", float64(g.Usage), charge...).Reasons = g.Paths
 		l.kinds("group-usage-of-kind", &g.Memory, charge...)
-		l.add("group-peak", float64(g.Peak), charge...)
-		l.add("group-highest", float64(g.Highest), charge...)
-		if g.Limit > 0 {
-			l.add("group-limit", float64(g.Limit), charge...)
-		}
-		if g.CPUKnown {
-			l.add("group-cpu", g.CPU, charge...)
-		}
-		l.add("group-throttled", float64(g.Throttled), charge...)
+		l.take(g.Over)
 	}
 	for p := range ledger.Each(b.Places) {
 		where := []string{"role", string(p.Role), "charge", string(p.Charge)}

@@ -74,7 +74,7 @@ func (j *Judgement) unlimited(c *Cell, put put) {
 	if now == nil || then == nil || now.Limit > 0 {
 		return
 	}
-	most := max(now.Usage, now.Highest)
+	most := max(now.Usage, int64(now.Over.Of("group-highest").Value))
 	if s := c.Series.Of("over-time", "series", record.SeriesOverheadMemory).Series; s != nil {
 		most = max(most, int64(slices.Max(s.Values))) // never empty
 	}

@@ -72,7 +72,7 @@ func (j *Judgement) cacheHeavy(c *Cell, put put) {
 
 func (j *Judgement) throttled(c *Cell, put put) {
 	for _, g := range c.Ledger.Groups {
-		share := float64(g.Throttled) / c.length() / float64(max(c.Sandboxes, 1))
+		share := g.Over.Of("group-throttled").Value / c.length() / float64(max(c.Sandboxes, 1))
 		if g.Charge != record.ChargeShared && c.length() > 0 && share > throttledShare {
 			put(share, foundThrottled, finding.Warning, fmt.Sprintf("the sandboxes were throttled for %.1f %% of the phase each", 100*share),
 				"the CPU limit throttles the load and other processes in the same group: raise --limit cpu, or treat the CPU figures as capped")

@@ -136,7 +136,8 @@ func (b books) all() says {
 			"cpu": clock(r.CPU, r.CPUKnown), "guest": r.GuestCPU, "why": strings.Join(r.Rules, "; "), "rules": len(r.Rules)}))
 	}
 	for _, g := range b.Groups {
-		maps.Copy(out, under(g.Charge, says{"usage": g.Usage, "count": g.Count, "cpu": clock(g.CPU, g.CPUKnown), "roles": fmt.Sprint(g.Roles)}))
+		cpu := g.Over.Of("group-cpu")
+		maps.Copy(out, under(g.Charge, says{"usage": g.Usage, "count": g.Count, "cpu": clock(cpu.Value, cpu.Known()), "roles": fmt.Sprint(g.Roles)}))
 	}
 	for _, p := range b.Places {
 		maps.Copy(out, under(string(p.Role)+" place", says{"path": p.Path, "count": p.Count, "processes": p.Processes, "memory": p.Memory}))

@@ -126,27 +126,32 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 	if len(all) > 3 {
 		r.Paths = append(r.Paths, "…")
 	}
+	var peak, above, throttled int64
 	for _, g := range memory {
 		if g.Memory == nil {
 			continue
 		}
 		m, usage := b.charged(g)
-		r.Highest += usage
-		if old := groupAt(b.begin.Groups, g.Path); old != nil && old.Memory != nil && g.Memory.Peak > old.Memory.Peak {
-			r.Highest += max(g.Memory.Peak-g.Memory.Usage, 0)
+		if old := groupAt(b.begin.Groups, g.Path); old != nil && old.Memory != nil && g.Memory.Peak > old.Memory.Peak { // it rose in the phase
+			above += max(g.Memory.Peak-g.Memory.Usage, 0)
 		}
-		r.Memory, r.Usage, r.Peak = r.Memory.plus(m), r.Usage+usage, r.Peak+g.Memory.Peak
+		r.Memory, r.Usage, peak = r.Memory.plus(m), r.Usage+usage, peak+g.Memory.Peak
 	}
-	r.Limit = b.limit(charge, memory)
-	ns, known := b.groupTime(cpu)
-	if took := b.took(); known && took > 0 {
-		r.CPU, r.CPUKnown = float64(ns)/float64(took), true
+	over := func(quantity string, v float64) { put(&r.Over, quantity, v, "charge", string(charge)) }
+	over("group-peak", float64(peak))
+	over("group-highest", float64(r.Usage+above))
+	if r.Limit = b.limit(charge, memory); r.Limit > 0 {
+		over("group-limit", float64(r.Limit))
+	}
+	if ns, known := b.groupTime(cpu); known && b.took() > 0 {
+		over("group-cpu", float64(ns)/float64(b.took()))
 	}
 	for _, g := range all {
-		if old := groupAt(b.begin.Groups, g.Path); old != nil && g.Throttled > old.Throttled {
-			r.Throttled += g.Throttled - old.Throttled
+		if old := groupAt(b.begin.Groups, g.Path); old != nil {
+			throttled += max(g.Throttled-old.Throttled, 0)
 		}
 	}
+	over("group-throttled", float64(throttled))
 	b.l.Groups = append(b.l.Groups, r)
 }
 

@@ -56,17 +56,12 @@ type GroupRow struct {
 	Count  int
 	Usage  int64  // bytes
 	Memory Memory // the charge by kind
-	Peak   int64
-	// Highest is the highest charge known for the phase, in bytes. It is the group's peak if
-	// that rose in the phase, otherwise its usage at the end.
-	Highest int64
-	Limit   int64   // of one group; 0 if unlimited
-	CPU     float64 // mean CPUs over the phase
-	// CPUKnown is false if the CPU time of a group was not read at both ends.
-	CPUKnown  bool
-	Throttled int64 // ns in the phase
+	Limit  int64  // of one group; 0 if unlimited
 	// Roles are the roles with a process or thread in these groups.
 	Roles []record.Role
+	// Over has the other charges as figures: the peak, the highest charge known for the phase,
+	// the limit, CPU time if it was read at both ends, and the throttled time.
+	Over figure.Set
 }
 
 // Ledger is the accounting of one target at the end of one phase of a visit.
