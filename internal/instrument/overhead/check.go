@@ -55,7 +55,7 @@ func (o *Options) Asked(t *record.Target) *PodFixed {
 func (p *CheckPhase) measure(n needs, c *Check) {
 	p.Rounds, p.Memory, p.CPU = n.rounds, int64(math.Ceil(n.memory)), n.cpu
 	fits := p.Memory <= c.Memory
-	if fits && n.memory+n.open.most() > float64(c.Memory) {
+	if fits && n.held() > float64(c.Memory) {
 		p.Open = n.open.String()
 	}
 	p.MemoryAnswer = enough(p.Open == "" && (fits || !n.kept), fits)

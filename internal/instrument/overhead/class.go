@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -29,7 +30,7 @@ const (
 
 // needs is the overhead per sandbox that a phase needed: the maximum over its rounds.
 type needs struct {
-	where    string // phase and number of sandboxes
+	cell     *Cell
 	rounds   int
 	round    int     // the round of the maximum of memory, from 1
 	memory   float64 // bytes
@@ -43,6 +44,9 @@ type needs struct {
 	parts    []string // by role, as text
 	cpuParts []string
 }
+
+// held returns the memory including what may be unexplained.
+func (n needs) held() float64 { return n.memory + n.open.most() }
 
 // open is the unexplained memory of a round, in bytes per sandbox.
 type open struct{ residual, uncertainty float64 }
@@ -101,54 +105,37 @@ func (j *Judgement) classes() {
 // workload's own memory is already in the requests and limits of the containers.
 func (j *Judgement) recommend(t *record.Target) (RuntimeClass, bool) {
 	c := RuntimeClass{Target: t.Name, Handler: handler(t.Name)}
-	var most, maxCPU needs
-	var unexplained string
-	held := 0.0 // bytes, including the residual
-	var charged *Cell
-	all := 0
-	var brief, guests, kept []string
+	var all []needs
+	rounds := 0
 	for _, cell := range j.cells() {
-		if cell.Target != t.Name || !cell.Ledger.Complete || cell.Sandboxes == 0 {
-			continue
-		}
-		n := j.needs(cell)
-		all += n.rounds
-		if most := n.memory + n.open.most(); !n.kept && most > held {
-			held, unexplained = most, fmt.Sprintf("%s in phase %s", n.open, cell.Phase)
-		}
-		switch {
-		case n.kept:
-			kept = append(kept, n.where)
-		case charged == nil || n.memory > most.memory:
-			most, charged = n, cell
-		}
-		switch {
-		case n.brief:
-			brief = append(brief, n.where)
-		case n.cpuKnown && n.cpu > maxCPU.cpu:
-			maxCPU = n
-		}
-		if n.guest > 0 && !n.brief {
-			guests = append(guests, n.where)
+		if cell.Target == t.Name && cell.Ledger.Complete && cell.Sandboxes > 0 {
+			n := j.needs(cell)
+			all, rounds = append(all, n), rounds+n.rounds
 		}
 	}
-	if charged == nil {
+	those := func(are func(needs) bool) []needs {
+		return slices.DeleteFunc(slices.Clone(all), func(n needs) bool { return !are(n) })
+	}
+	kept, counted := those(func(n needs) bool { return n.kept }), those(func(n needs) bool { return !n.kept })
+	if len(counted) == 0 {
 		return c, false
 	}
+	most, held := greatest(counted, func(n needs) float64 { return n.memory }), greatest(counted, needs.held)
+	maxCPU := greatest(those(func(n needs) bool { return !n.brief && n.cpuKnown }), func(n needs) float64 { return n.cpu })
 	c.Memory = int64(math.Ceil(most.memory*classMargin/classMemory)) * classMemory
 	c.CPU = int64(math.Ceil(maxCPU.cpu/classCPU)) * classCPU
 	if c.Memory == 0 && c.CPU == 0 {
 		return c, false
 	}
-	c.Open = held > float64(c.Memory)
-	missing, out := j.missing(t.Name), outside(&charged.Ledger, false)
+	c.Open = held.held() > float64(c.Memory)
+	missing, out := j.missing(t.Name), outside(&most.cell.Ledger, false)
 	rule := lines{fmt.Sprintf("memory: the maximum of a sandbox beyond its workload in %s, %s in %s, round %d (%s), plus 10 %%, rounded up to a multiple of 4Mi; without reclaimable page cache and the daemon's memory",
-		ofAll(all), finding.Bytes(most.memory), most.where, most.round, strings.Join(most.parts, " + "))}
-	rule.addIf(c.Open, fmt.Sprintf("memory: not shown to be enough: %s, and may belong to the sandbox", unexplained))
+		ofAll(rounds), finding.Bytes(most.memory), most.cell.where(), most.round, strings.Join(most.parts, " + "))}
+	rule.addIf(c.Open, fmt.Sprintf("memory: not shown to be enough: %s in phase %s, and may belong to the sandbox", held.open, held.cell.Phase))
 	rule.addIf(most.own > 0, finding.Bytes(most.own)+" of the guest's memory belongs to the workload and is left out")
 	rule.addIf(finding.IsEmulated(j.Record, t), "the VM is emulated: the VMM's memory includes the emulator's (TCG caches translated code, up to 1 GiB), and its CPU includes emulation; both are lower with KVM")
-	rule.addIf(kept != nil, "memory: not taken from "+strings.Join(kept, ", ")+": the guest keeps memory from an earlier hold phase")
-	rule.addCPU(&c, &maxCPU, brief, guests)
+	rule.addIf(len(kept) > 0, "memory: not taken from "+wheres(kept)+": the guest keeps memory from an earlier hold phase")
+	rule.addCPU(&c, &maxCPU, those(func(n needs) bool { return n.brief }), those(func(n needs) bool { return n.guest > 0 && !n.brief }))
 	rule.addIf(missing != nil, "phases "+strings.Join(missing, ", ")+" have no figures and are not included")
 	rule.addIf(out != nil, "podFixed does not include memory charged outside the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
 	if slices.Contains(noKubelets, t.Kind) {
@@ -159,6 +146,23 @@ func (j *Judgement) recommend(t *record.Target) (RuntimeClass, bool) {
 	rule.addIf(c.Not != "", c.Not)
 	c.Rule = rule
 	return c, true
+}
+
+// greatest returns the phase with the largest value, or an empty phase if there is none.
+func greatest(all []needs, of func(needs) float64) needs {
+	if len(all) == 0 {
+		return needs{cell: new(Cell)}
+	}
+	return slices.MaxFunc(all, func(a, b needs) int { return cmp.Compare(of(a), of(b)) })
+}
+
+// wheres names phases with their numbers of sandboxes.
+func wheres(all []needs) string {
+	names := make([]string, len(all))
+	for i, n := range all {
+		names[i] = n.cell.where()
+	}
+	return strings.Join(names, ", ")
 }
 
 // noKubelets are the kinds of targets that no kubelet uses. They do not run pods, or do
@@ -175,13 +179,13 @@ func ofAll(phases int) string {
 
 // addCPU explains the recommended CPU. It names the phases that were too short, and the
 // guests whose CPU time was not separable.
-func (l *lines) addCPU(c *RuntimeClass, most *needs, brief, guests []string) {
-	separable := brief == nil && guests == nil
-	l.addIf(c.CPU > 0, fmt.Sprintf("cpu: the maximum of a sandbox beyond its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, most.where, strings.Join(most.cpuParts, " + ")))
+func (l *lines) addCPU(c *RuntimeClass, most *needs, brief, guests []needs) {
+	separable := len(brief)+len(guests) == 0
+	l.addIf(c.CPU > 0, fmt.Sprintf("cpu: the maximum of a sandbox beyond its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, most.cell.where(), strings.Join(most.cpuParts, " + ")))
 	l.addIf(c.CPU == 0 && separable, "cpu: no usage beyond the workload was measured")
 	l.addIf(c.CPU == 0 && !separable, "cpu: no usage was measured where it is separable, so none is recommended")
-	l.addIf(guests != nil, "cpu: the VMM's is left out in "+strings.Join(guests, ", ")+": its vCPU threads could not be identified, so it includes the guest's work")
-	l.addIf(brief != nil, fmt.Sprintf("cpu: not taken from %s, shorter than %v or with fewer than %d samples", strings.Join(brief, ", "), briefPhase, fewTicks))
+	l.addIf(len(guests) > 0, "cpu: the VMM's is left out in "+wheres(guests)+": its vCPU threads could not be identified, so it includes the guest's work")
+	l.addIf(len(brief) > 0, fmt.Sprintf("cpu: not taken from %s, shorter than %v or with fewer than %d samples", wheres(brief), briefPhase, fewTicks))
 }
 
 // missing returns the planned phases of a target that have no complete figures.
@@ -206,7 +210,7 @@ func (c *Cell) brief() bool {
 
 // needs evaluates a phase over all rounds: a limit has to hold in each of them.
 func (j *Judgement) needs(c *Cell) needs {
-	out := needs{where: c.where(), rounds: len(c.counts), cpuKnown: true, brief: c.brief(), open: j.openIn(c.Target, c.Phase)}
+	out := needs{cell: c, rounds: len(c.counts), cpuKnown: true, brief: c.brief(), open: j.openIn(c.Target, c.Phase)}
 	for i, p := range c.counts {
 		one := j.needsIn(c, p)
 		if i == 0 || one.memory > out.memory {
