@@ -134,18 +134,18 @@ func (s *schedule) room() error {
 	for _, w := range g.rooms {
 		take := int64(0)
 		switch {
-		case w.Level.Name == density.Memory || w.Level.Name == ownMemory:
+		case w.Name == density.Memory || w.Name == ownMemory:
 			take = leastMemory
-		case isTasks(w.Level.Name):
+		case isTasks(w.Name):
 			take = leastLane
 		default:
 			continue
 		}
-		s.lanes = min(s.lanes, int(max(w.Level.Left-w.Level.Floor, 0)/take/int64(max(len(s.options.Targets), 1))))
+		s.lanes = min(s.lanes, int(max(w.Left-w.Floor, 0)/take/int64(max(len(s.options.Targets), 1))))
 	}
 	n, by := g.fits()
-	if w := g.rooms[0]; w.Level.Left-w.Level.Floor < trialMemory {
-		n, by = 0, w.Level.Name
+	if w := g.rooms[0]; w.Left-w.Floor < trialMemory {
+		n, by = 0, w.Name
 	}
 	if n < trialBoxes || s.lanes < 1 {
 		advice := "use another node"

@@ -46,7 +46,8 @@ type guard struct {
 // watched is the state of one guarded resource.
 type watched struct {
 	Level
-	record.Room
+	before, least int64 // amounts left before the first sandbox, and at the minimum
+
 	prior  float64   // cost per sandbox in the trial
 	single []float64 // cost of each of the latest starts
 	bursts []float64 // average cost in each of the latest bursts
@@ -68,8 +69,7 @@ const (
 func newGuard(before []Level, trial *guard) *guard {
 	g := &guard{byName: map[string]*watched{}}
 	for _, l := range before {
-		w := &watched{Level: l, waited: l}
-		w.Room = record.Room{Name: l.Name, Total: l.Total, Before: l.Left, Least: l.Left, Floor: l.Floor}
+		w := &watched{Level: l, before: l.Left, least: l.Left, waited: l}
 		if trial != nil && trial.byName[l.Name] != nil {
 			w.prior = trial.byName[l.Name].each()
 		}
@@ -83,7 +83,7 @@ func (g *guard) look(levels []Level) {
 	for _, l := range levels {
 		if w := g.byName[l.Name]; w != nil {
 			w.Level = l
-			w.Room.Least = min(w.Room.Least, l.Left)
+			w.least = min(w.least, l.Left)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (g *guard) started(n int, before, least, after []Level) {
 	g.look(least)
 	g.look(after)
 	for _, w := range g.rooms {
-		b, l, a := left(before, w.Level.Name), left(least, w.Level.Name), left(after, w.Level.Name)
+		b, l, a := left(before, w.Name), left(least, w.Name), left(after, w.Name)
 		w.single = latest(w.single, latestStarts, float64(b-a)/float64(max(n, 1)))
 		w.dips = latest(w.dips, latestStarts, float64(b-min(l, a)))
 		w.wavers = latest(w.wavers, latestStarts, float64(a-b))
@@ -107,8 +107,8 @@ func (g *guard) waitedFor(levels []Level) {
 	g.look(levels)
 	for _, w := range g.rooms {
 		if n := g.there - w.at; n > 0 {
-			w.bursts = latest(w.bursts, latestBursts, float64(w.waited.Left-w.Level.Left)/float64(n))
-			w.wavers = latest(w.wavers, latestStarts, float64(w.Level.Left-w.waited.Left))
+			w.bursts = latest(w.bursts, latestBursts, float64(w.waited.Left-w.Left)/float64(n))
+			w.wavers = latest(w.wavers, latestStarts, float64(w.Left-w.waited.Left))
 		}
 		w.waited, w.at = w.Level, g.there
 	}
@@ -119,7 +119,7 @@ func (g *guard) waitedFor(levels []Level) {
 func (g *guard) held(before, after []Level, has float64) {
 	g.look(after)
 	for _, w := range g.rooms {
-		change := left(after, w.Level.Name) - left(before, w.Level.Name)
+		change := left(after, w.Name) - left(before, w.Name)
 		w.wavers = latest(w.wavers, latestStarts, float64(max(change, -change)))
 	}
 	if has > 0 { // otherwise keep the last known value
@@ -145,32 +145,32 @@ func highest(all []float64) float64 { return slices.Max(append([]float64{0}, all
 
 // each returns the maximum expected cost of one more sandbox.
 func (w *watched) each() float64 {
-	most := max(float64(w.Level.Least), highest(w.single), highest(w.bursts))
+	most := max(float64(w.Least), highest(w.single), highest(w.bursts))
 	if w.at == 0 {
 		return max(most, w.prior)
 	}
-	return max(most, max(float64(w.Before-w.waited.Left)/float64(w.at), w.has)+highest(w.wavers)/float64(w.at))
+	return max(most, max(float64(w.before-w.waited.Left)/float64(w.at), w.has)+highest(w.wavers)/float64(w.at))
 }
 
 // spare returns the amount kept above the floor.
 func (w *watched) spare() float64 {
-	return max(3*w.each(), 2*highest(w.dips), min(float64(w.Level.Floor)/8, float64(w.Before-w.Level.Floor)/4))
+	return max(3*w.each(), 2*highest(w.dips), min(float64(w.Floor)/8, float64(w.before-w.Floor)/4))
 }
 
 // expected returns the amount left after all current sandboxes reach their full usage.
 // Those started since the last wait may not have reached it.
 func (g *guard) expected(w *watched) float64 {
 	late := float64(w.waited.Left) - float64(g.there-w.at)*w.each()
-	return min(float64(w.Level.Left), late)
+	return min(float64(w.Left), late)
 }
 
 // fits returns how many more sandboxes may start, and the limiting resource.
 func (g *guard) fits() (n int, by string) {
 	n = math.MaxInt32
 	for _, w := range g.rooms {
-		room := (g.expected(w) - float64(w.Level.Floor) - w.spare()) / w.each()
+		room := (g.expected(w) - float64(w.Floor) - w.spare()) / w.each()
 		if fit := int(max(math.Floor(room), 0)); fit < n {
-			n, by = fit, w.Level.Name
+			n, by = fit, w.Name
 		}
 	}
 	return n, by
@@ -182,7 +182,7 @@ func (g *guard) fits() (n int, by string) {
 func (g *guard) lost(before, after []Level) int64 {
 	w := g.byName[density.Memory]
 	gone := left(before, density.Memory) - left(after, density.Memory)
-	if may := left(after, density.Memory) - w.Level.Floor; float64(gone) <= w.spare() || fewTimes*gone < may {
+	if may := left(after, density.Memory) - w.Floor; float64(gone) <= w.spare() || fewTimes*gone < may {
 		return 0
 	}
 	return gone
@@ -193,9 +193,7 @@ const fewTimes = 4
 // said returns the resources in the form of a record.
 func (g *guard) said() (all []record.Room) {
 	for _, w := range g.rooms {
-		r := w.Room
-		r.Spare, r.Each = int64(w.spare()), int64(math.Ceil(w.each()))
-		all = append(all, r)
+		all = append(all, record.Room{Name: w.Name, Total: w.Total, Before: w.before, Least: w.least, Floor: w.Floor, Spare: int64(w.spare()), Each: int64(math.Ceil(w.each()))})
 	}
 	return all
 }
@@ -207,7 +205,7 @@ func (g *guard) because(name string) string {
 		return ""
 	}
 	return fmt.Sprintf("of %s %s are left, and one more sandbox may take %s: %s are never touched, and %s are kept above that for what cannot be foreseen",
-		name, amount(name, g.expected(w)), amount(name, w.each()), amount(name, float64(w.Level.Floor)), amount(name, w.spare()))
+		name, amount(name, g.expected(w)), amount(name, w.each()), amount(name, float64(w.Floor)), amount(name, w.spare()))
 }
 
 // amount formats an amount of a resource.
