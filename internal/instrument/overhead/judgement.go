@@ -2,6 +2,7 @@ package overhead
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -134,6 +135,9 @@ const (
 	NotShown  Answer = "not shown"
 )
 
+// answers are in the order of their precedence.
+var answers = []Answer{NotEnough, NotShown, Enough}
+
 // enough converts the result of a comparison to an answer. It returns NotShown if shown is false.
 func enough(shown, it bool) Answer {
 	switch {
@@ -147,12 +151,7 @@ func enough(shown, it bool) Answer {
 
 // and returns the worse of two answers.
 func (a Answer) and(b Answer) Answer {
-	for _, worse := range []Answer{NotEnough, NotShown} {
-		if a == worse || b == worse {
-			return worse
-		}
-	}
-	return Enough
+	return answers[min(slices.Index(answers, a), slices.Index(answers, b))]
 }
 
 // CheckPhase is the maximum that a phase needed per sandbox in any round.

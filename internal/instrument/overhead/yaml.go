@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
@@ -16,12 +15,7 @@ import (
 
 // handler returns the runtime's name as a Kubernetes handler, which is a DNS label.
 func handler(target string) string {
-	label := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
-			return unicode.ToLower(r)
-		}
-		return '-'
-	}, target[strings.LastIndex(target, "/")+1:])
+	label := strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(target[strings.LastIndex(target, "/")+1:], "-"))
 	if label = strings.Trim(label[:min(len(label), 63)], "-"); label == "" {
 		return "runtime"
 	}
