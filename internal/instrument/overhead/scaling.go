@@ -103,15 +103,22 @@ func (j *Judgement) scalingOf(target string) (Scaling, bool) {
 	return s, true
 }
 
-// fit sets how many more sandboxes fit, from the readings before each visit.
+// fit sets how many more sandboxes fit, from the readings before each visit. One limit is the
+// memory that was available before the sandboxes, less the fixed part of the line. The other is
+// the node's process limit. Memory includes uncharged kernel memory. If the slope may be 0, the
+// result is unknown.
 func (s *Scaling) fit(byVisit map[*ledger.Visit][]*ledger.Phase) {
+	m := s.slope("total")
+	if !m.Bounded || m.Lo <= 0 {
+		s.Fit.Reasons = []string{"not shown: with uncharged kernel memory, the usage of a sandbox may be zero"}
+		return
+	}
 	var free, slots []float64
 	limited, tasks := true, 0.0
 	for v, phases := range byVisit {
 		h := &v.Before.Host
-		free = append(free, float64(h.Available))
+		free, slots = append(free, float64(h.Available)), append(slots, float64(h.MaxTasks-h.Tasks))
 		limited = limited && h.MaxTasks > 0
-		slots = append(slots, float64(h.MaxTasks-h.Tasks))
 		for _, p := range phases {
 			tasks = max(tasks, tasksOf(p))
 		}
@@ -119,7 +126,19 @@ func (s *Scaling) fit(byVisit map[*ledger.Visit][]*ledger.Phase) {
 	if !limited {
 		slots = []float64{leastTasks}
 	}
-	s.room(figure.MedianOf(free).Value, figure.MedianOf(slots).Value/tasks, limited)
+	left := max(figure.MedianOf(free).Value-max(s.Slopes.Of("fixed", "of", "total").Value, 0), 0)
+	byMemory := figure.Estimate{N: m.N, Value: math.Trunc(left / m.Value), Lo: math.Trunc(left / m.Hi), Hi: math.Trunc(left / m.Lo), Bounded: true}
+	byTasks := math.Trunc(max(figure.MedianOf(slots).Value/tasks, 0))
+	switch {
+	case byMemory.Value <= byTasks:
+		s.Fit.Estimate, s.Fit.Reasons = byMemory, []string{boundByMemory}
+		s.Fit.Hi = min(s.Fit.Hi, byTasks)
+	case !limited:
+		s.Fit.Reasons = []string{"not shown: the record lacks the process limit of this node"}
+	default:
+		s.Fit.Estimate = figure.Estimate{N: m.N, Value: byTasks, Lo: min(byMemory.Lo, byTasks), Hi: byTasks, Bounded: true}
+		s.Fit.Reasons = []string{boundByTasks}
+	}
 }
 
 // tasksOf returns the number of processes and threads per sandbox on the node.
@@ -140,30 +159,6 @@ const roomRounds = 3
 // leastTasks is PID_MAX_DEFAULT of the kernel's linux/threads.h: the process limit of a
 // node that was not configured for fewer.
 const leastTasks = 32768
-
-// room sets how many more sandboxes fit. One limit is the memory that was available before the
-// sandboxes, less the fixed part of the line. The other is the node's process limit. Memory includes
-// uncharged kernel memory. If the slope may be 0, the result is unknown.
-func (s *Scaling) room(available, byTasks float64, limited bool) {
-	m := s.slope("total")
-	left := max(available-max(s.Slopes.Of("fixed", "of", "total").Value, 0), 0)
-	if !m.Bounded || m.Lo <= 0 {
-		s.Fit.Reasons = []string{"not shown: with uncharged kernel memory, the usage of a sandbox may be zero"}
-		return
-	}
-	byMemory := figure.Estimate{N: m.N, Value: math.Trunc(left / m.Value), Lo: math.Trunc(left / m.Hi), Hi: math.Trunc(left / m.Lo), Bounded: true}
-	byTasks = math.Trunc(max(byTasks, 0))
-	switch {
-	case byMemory.Value <= byTasks:
-		s.Fit.Estimate, s.Fit.Reasons = byMemory, []string{boundByMemory}
-		s.Fit.Hi = min(s.Fit.Hi, byTasks)
-	case !limited:
-		s.Fit.Reasons = []string{"not shown: the record lacks the process limit of this node"}
-	default:
-		s.Fit.Estimate = figure.Estimate{N: m.N, Value: byTasks, Lo: min(byMemory.Lo, byTasks), Hi: byTasks, Bounded: true}
-		s.Fit.Reasons = []string{boundByTasks}
-	}
-}
 
 // Limits on the number of additional sandboxes.
 const (
