@@ -18,7 +18,8 @@ func (v *visit) remove(ctx context.Context) error {
 	if v.used == 0 {
 		return nil
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute+v.options.Plan.Timeout+time.Duration(v.used)*perRemoval)
+	limit := 2*time.Minute + v.options.Plan.Timeout + time.Duration(v.used)*perRemoval
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	v.tell("removing sandboxes", v.used)
 	began := time.Now()
@@ -36,7 +37,12 @@ func (v *visit) remove(ctx context.Context) error {
 	for some := range slices.Chunk(v.whole(), removedAtOnce) {
 		if ctx.Err() == nil && !asked && slices.Max(some) >= v.asked {
 			asked = true
-			v.unsaid = v.who(clean, tripped)
+			if tripped {
+				limit = patience
+			}
+			asking, stop := context.WithTimeout(clean, limit)
+			_, v.unsaid = v.ask(asking)
+			stop()
 		}
 		if ctx.Err() == nil && !tripped && !stubborn {
 			var err error
@@ -64,17 +70,6 @@ const (
 	perRemoval    = 2 * time.Second
 	patience      = time.Second // timeout for listing sandboxes while memory is short
 )
-
-// who lists the sandboxes, with a short timeout if the guard tripped.
-func (v *visit) who(ctx context.Context, tripped bool) error {
-	if tripped {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
-	}
-	_, err := v.ask(ctx)
-	return err
-}
 
 // discard removes a few lanes at a time, because removal also needs memory, which may
 // be short.

@@ -153,19 +153,12 @@ func (v *visit) shrink(ctx context.Context) error {
 	if err := v.Target.Session.Discard(clean, all); err != nil {
 		return &targetError{fmt.Errorf("cleanup failed: %w", err)}
 	}
-	v.forget(all)
+	if dir := v.options.Workload.Volume; dir != "" { // the next target starts with a new file, too
+		for _, n := range all {
+			os.Remove(filepath.Join(dir, strconv.Itoa(n), fioFile))
+		}
+	}
 	return soft
-}
-
-// forget removes the files that loads wrote, so that the next target starts with a
-// new file, too.
-func (v *visit) forget(lanes []int) {
-	if v.options.Workload.Volume == "" {
-		return
-	}
-	for _, n := range lanes {
-		os.Remove(filepath.Join(v.options.Workload.Volume, strconv.Itoa(n), fioFile))
-	}
 }
 
 // after reads the node after removal, and what was left over.
