@@ -20,15 +20,13 @@ func (j *Judgement) chargedOutside(c *Cell, put put) {
 		return
 	}
 	what, level, each := outside(&c.Ledger, idle), finding.Note, sum/float64(c.Sandboxes)
-	for _, g := range c.Ledger.Groups {
-		if g.Charge == record.ChargeOverhead && g.Usage > outsideBound {
-			level = finding.Warning
-			limit := "without a limit"
-			if g.Limit > 0 {
-				limit = "limit " + finding.Bytes(g.Limit)
-			}
-			what = append(what, fmt.Sprintf("the group %s is charged %s, %s", firstOf(g.Paths, 2), finding.Bytes(g.Usage), limit))
+	if g := groupOf(&c.Ledger, record.ChargeOverhead); g.Usage > outsideBound {
+		level = finding.Warning
+		limit := "without a limit"
+		if g.Limit > 0 {
+			limit = "limit " + finding.Bytes(g.Limit)
 		}
+		what = append(what, fmt.Sprintf("the group %s is charged %s, %s", firstOf(g.Paths, 2), finding.Bytes(g.Usage), limit))
 	}
 	if each > growthBound {
 		level = finding.Warning
@@ -43,24 +41,19 @@ func (j *Judgement) chargedOutside(c *Cell, put put) {
 // outsideSum returns the memory charged outside the pod: for overhead groups the larger of
 // charge and PSS, for shared groups PSS.
 func outsideSum(l *ledger.Ledger, idle bool) int64 {
-	var over, shared, charged int64
+	over := groupOf(l, record.ChargeOverhead)
+	return placed(l, record.ChargeShared, idle) + max(placed(l, record.ChargeOverhead, idle), over.Usage-over.Memory.Cache)
+}
+
+// placed returns the memory of the sandboxes' processes by charge. A runtime's exec exists only
+// as long as its load, so it counts in idle phases only.
+func placed(l *ledger.Ledger, charge record.Charge, idle bool) (bytes int64) {
 	for _, p := range l.Places {
-		if !idle && p.Role == record.RoleRuntime {
-			continue
-		}
-		switch p.Charge {
-		case record.ChargeOverhead:
-			over += p.Memory
-		case record.ChargeShared:
-			shared += p.Memory
+		if p.Charge == charge && (idle || p.Role != record.RoleRuntime) {
+			bytes += p.Memory
 		}
 	}
-	for _, g := range l.Groups {
-		if g.Charge == record.ChargeOverhead {
-			charged += g.Usage - g.Memory.Cache
-		}
-	}
-	return shared + max(over, charged)
+	return bytes
 }
 
 // unlimited adds a finding about an overhead group that grows under load and has no limit.
@@ -70,8 +63,8 @@ func (j *Judgement) unlimited(c *Cell, put put) {
 	if idle == nil || kindOf(c.Phase) == PhaseIdle {
 		return
 	}
-	now, then := groupRow(&c.Ledger, record.ChargeOverhead), groupRow(&idle.Ledger, record.ChargeOverhead)
-	if now == nil || then == nil || now.Limit > 0 {
+	now, then := groupOf(&c.Ledger, record.ChargeOverhead), groupOf(&idle.Ledger, record.ChargeOverhead)
+	if now.Count == 0 || then.Count == 0 || now.Limit > 0 {
 		return
 	}
 	most := max(now.Usage, int64(now.Over.Of("group-highest").Value))
@@ -97,8 +90,12 @@ func (j *Judgement) unclaimed(s *Scaling) {
 		"a runtime left them behind (double fork), or an engine starts them elsewhere: add them to the cost of a sandbox; compare ps -e before and after a start to identify them")
 }
 
-func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
-	return ledger.Find(l.Groups, func(g *ledger.GroupRow) bool { return g.Charge == charge })
+// groupOf returns the row of a charge, or an empty row.
+func groupOf(l *ledger.Ledger, charge record.Charge) ledger.GroupRow {
+	if g := ledger.Find(l.Groups, func(g *ledger.GroupRow) bool { return g.Charge == charge }); g != nil {
+		return *g
+	}
+	return ledger.GroupRow{}
 }
 
 // blind adds a finding about an engine that reports less than half of the memory.

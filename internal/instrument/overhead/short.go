@@ -114,16 +114,5 @@ func (j *Judgement) fewestIdle() (found *Table) {
 // outsidePod returns the part of a target's sum that is not charged to pod groups. It
 // subtracts the memory of processes in pod groups, and the kernel memory of these groups.
 func outsidePod(l *ledger.Ledger) int64 {
-	out := l.Sum
-	for _, p := range l.Places {
-		if p.Charge == record.ChargePod {
-			out -= p.Memory
-		}
-	}
-	for g := range ledger.Each(l.Groups) {
-		if g.Charge == record.ChargePod {
-			out -= g.Memory.Kernel
-		}
-	}
-	return max(0, out)
+	return max(0, l.Sum-placed(l, record.ChargePod, true)-groupOf(l, record.ChargePod).Memory.Kernel)
 }
