@@ -37,14 +37,10 @@ func sumsChart(j *Judgement, name, quantity string) *page.Chart {
 	c := &page.Chart{
 		Name: name + "-by-phase", Title: "The sandboxes' " + name, Kind: page.Intervals,
 		Caption: "The " + name + " of all roles together in each phase on each target" + page.WithRounds,
-		X:       page.Axis{Title: "phase"}, Y: page.Axis{Title: name},
+		X:       page.Axis{Title: "phase"}, Y: page.Axis{Title: name, Unit: Quantities.Quantity(quantity).Unit},
 	}
 	for t, cell := range j.cells() {
-		f := cell.All.Of(quantity)
-		if f.Known() {
-			c.Y.Unit = f.Unit
-		}
-		c.Figure("", t.heading(), cell.Target, f)
+		c.Figure("", t.heading(), cell.Target, cell.All.Of(quantity))
 	}
 	return c
 }

@@ -20,13 +20,9 @@ var divided = []struct {
 	of              func(*ledger.Ledger) (float64, bool)
 }{
 	{"memory-ratio", "memory", func(l *ledger.Ledger) (float64, bool) { return float64(l.Sum), l.Complete }},
-	{"charged-ratio", "charged, with page cache", func(l *ledger.Ledger) (sum float64, known bool) {
-		for g := range ledger.Each(l.Groups) {
-			if g.Charge != record.ChargeShared {
-				sum, known = sum+float64(g.Usage), true
-			}
-		}
-		return sum, known
+	{"charged-ratio", "charged, with page cache", func(l *ledger.Ledger) (float64, bool) {
+		pod, over := groupOf(l, record.ChargePod), groupOf(l, record.ChargeOverhead)
+		return float64(pod.Usage + over.Usage), pod.Count+over.Count > 0
 	}},
 	{"cpu-ratio", "CPU", func(l *ledger.Ledger) (float64, bool) {
 		cpus, least := l.CPU()
