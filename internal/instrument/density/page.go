@@ -79,15 +79,23 @@ func (j *Judgement) whole(o page.Options) *page.Section {
 	return s
 }
 
+// those returns some targets, and a table with their names.
+func (j *Judgement) those(are func(*Target) bool) (m *page.Table, rows []Target) {
+	m = page.Names("target")
+	for t := range ledger.Each(j.Targets) {
+		if are(t) {
+			m.Row(page.Words(page.Heading(t.Info.Name)))
+			rows = append(rows, *t)
+		}
+	}
+	return m, rows
+}
+
 // howFar returns the main table: how many sandboxes ran and what ended it.
 func (j *Judgement) howFar() *page.Section {
-	rows := slices.DeleteFunc(slices.Clone(j.Targets), func(t Target) bool { return !t.All.Of("reached").Known() })
-	if len(rows) == 0 {
+	m, rows := j.those(func(t *Target) bool { return t.All.Of("reached").Known() })
+	if rows == nil {
 		return nil
-	}
-	m := page.Names("target")
-	for i := range rows {
-		m.Row(page.Words(page.Heading(rows[i].Info.Name)))
 	}
 	m.Add("sandboxes", page.Each(rows, func(t *Target) page.Cell { return page.Value(t.All.Of("reached"), page.Count) }))
 	m.AddText("ended by", page.Each(rows, func(t *Target) page.Cell { return page.Words(endedBy(t)) }))
@@ -170,22 +178,15 @@ func (j *Judgement) foreseen() *page.Section {
 	if !j.Plan.DryRun {
 		return nil
 	}
-	m := page.Names("target")
-	var rows []*Target
-	for i := range j.Targets {
-		if t := &j.Targets[i]; t.Trial != nil && t.Trial.Why == record.EndTrial {
-			m.Row(page.Words(page.Heading(t.Info.Name)))
-			rows = append(rows, t)
-		}
-	}
+	m, rows := j.those(func(t *Target) bool { return t.Trial != nil && t.Trial.Why == record.EndTrial })
 	memory := func(title string, of func(*record.Room) int64) {
-		m.Add(title, page.Each(rows, func(t **Target) page.Cell {
-			return page.Words(page.Memory(float64(of(cmp.Or(memoryOf((*t).Trial), new(record.Room))))))
+		m.Add(title, page.Each(rows, func(t *Target) page.Cell {
+			return page.Words(page.Memory(float64(of(cmp.Or(memoryOf(t.Trial), new(record.Room))))))
 		}))
 	}
-	m.Add("at least", page.Each(rows, func(t **Target) page.Cell { return page.Words(page.Count(float64((*t).Trial.Fit))) }))
-	m.AddText("bounded by", page.Each(rows, func(t **Target) page.Cell {
-		if by := (*t).Trial.Resource; by != "" {
+	m.Add("at least", page.Each(rows, func(t *Target) page.Cell { return page.Words(page.Count(float64(t.Trial.Fit))) }))
+	m.AddText("bounded by", page.Each(rows, func(t *Target) page.Cell {
+		if by := t.Trial.Resource; by != "" {
 			return page.Words(page.Heading(by))
 		}
 		return page.Words("request")

@@ -28,37 +28,36 @@ func rolesIn(t *Table) []record.Role {
 
 // memoryByRole shows the main table: memory by role, and the residual.
 func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
-	var columns []page.Quantity
+	roles := page.Quantity{Of: "role-memory", Key: "role", Draw: func(f *figure.Figure) page.Cell { return someMiB(int64(f.Value)) }}
 	for _, role := range rolesIn(t) {
-		columns = append(columns, page.Quantity{Of: "role-memory", Titles: []string{page.Heading(string(role))}, Key: "role", Values: []string{string(role)},
-			Draw: func(f *figure.Figure) page.Cell { return someMiB(int64(f.Value)) }})
+		roles.Titles, roles.Values = append(roles.Titles, page.Heading(string(role))), append(roles.Values, string(role))
 	}
 	incomplete := false
-	add := func(title string, of *page.Beside, show func(*Cell) page.Cell) {
-		columns = append(columns, page.Quantity{Of: "memory", Titles: []string{title}, Beside: of, Cell: func(row figure.Set) page.Cell {
+	column := func(title string, of *page.Beside, show func(*Cell) page.Cell) page.Quantity {
+		return page.Quantity{Of: "memory", Titles: []string{title}, Beside: of, Cell: func(row figure.Set) page.Cell {
 			if c := t.of(row.Get("target")); c.Rounds > 0 {
 				return show(c)
 			}
 			return page.Words(page.Dot)
-		}})
+		}}
 	}
-	add("sum", page.Estimates, func(c *Cell) page.Cell {
-		f := c.All.Of("memory")
-		out := page.Cell{Head: page.MiB(c.Ledger.Sum), Tail: within(f), Style: term.Bold, Figure: f}
-		if !c.Ledger.Complete {
-			incomplete, out.Head = true, "≥ "+out.Head
-		}
-		return out
-	})
-	add("swapped", nil, func(c *Cell) page.Cell { return someMiB(swapped(&c.Ledger)) })
-	add("residual", nil, func(c *Cell) page.Cell {
-		out := page.Cell{Head: page.MiB(c.Ledger.Residual), Tail: "±" + page.MiB(c.Ledger.Uncertainty)}
-		if c.Ledger.Residual > c.Ledger.Uncertainty || -c.Ledger.Residual > c.Ledger.Uncertainty {
-			out.Style = term.Yellow
-		}
-		return out
-	})
-	s := t.grid("memory by role, MiB ("+roundsIn(t)+")", false, []string{"target"}, columns...)
+	s := t.grid("memory by role, MiB ("+roundsIn(t)+")", false, []string{"target"}, roles,
+		column("sum", page.Estimates, func(c *Cell) page.Cell {
+			f := c.All.Of("memory")
+			out := page.Cell{Head: page.MiB(c.Ledger.Sum), Tail: within(f), Style: term.Bold, Figure: f}
+			if !c.Ledger.Complete {
+				incomplete, out.Head = true, "≥ "+out.Head
+			}
+			return out
+		}),
+		column("swapped", nil, func(c *Cell) page.Cell { return someMiB(swapped(&c.Ledger)) }),
+		column("residual", nil, func(c *Cell) page.Cell {
+			out := page.Cell{Head: page.MiB(c.Ledger.Residual), Tail: "±" + page.MiB(c.Ledger.Uncertainty)}
+			if c.Ledger.Residual > c.Ledger.Uncertainty || -c.Ledger.Residual > c.Ledger.Uncertainty {
+				out.Style = term.Yellow
+			}
+			return out
+		}))
 	if s == nil {
 		s = titled(t, "memory by role: no figures")
 	}
