@@ -349,7 +349,7 @@ func leavings(t *Target, visits []*ledger.Visit) {
 			if v.Target != t.Info.Name || v.After == nil || v.After.LeftBeside == nil {
 				continue
 			}
-			if n, known := v.Left(of); known {
+			if n, known := v.Left()[of]; known {
 				left[v.Round] = n
 			}
 		}

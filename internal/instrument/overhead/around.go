@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -31,9 +32,9 @@ var leavings = []struct {
 	value               func(*ledger.Visit) (v float64, known bool)
 	show                func(float64) string
 }{
-	{"left", "cgroups", "cgroups", func(v *ledger.Visit) (float64, bool) { return v.Left("cgroups") }, page.Count},
-	{"left", "processes", "processes", func(v *ledger.Visit) (float64, bool) { return v.Left("processes") }, page.Count},
-	{"left", "mounts", "mounts", func(v *ledger.Visit) (float64, bool) { return v.Left("mounts") }, page.Count},
+	{"left", "cgroups", "cgroups", left("cgroups"), page.Count},
+	{"left", "processes", "processes", left("processes"), page.Count},
+	{"left", "mounts", "mounts", left("mounts"), page.Count},
 	{"left-on-node", "tasks", "node's tasks", grown(func(r *record.Reading) (int64, bool) { return int64(r.Host.Tasks), r.Host.Tasks > 0 }), signedCount},
 	{"left-on-node", "memory", "node MiB", grown(func(r *record.Reading) (int64, bool) { return r.Host.Used(), r.Host.Total > 0 }), signedMiB},
 	{"left-on-node", "daemon memory", "daemon MiB", grown(daemonMemory), signedMiB},
@@ -41,18 +42,18 @@ var leavings = []struct {
 	{"ended", "", "ended", func(v *ledger.Visit) (float64, bool) { return livesIn(v, false), true }, page.Count},
 	{"container-restarts", "", "container restarts", became(func(p *record.Pod) int { return p.Restarts }), page.Count},
 	{"containers-oom-killed", "", "OOM-killed", became(func(p *record.Pod) int { return p.OOMKilled }), page.Count},
-	{"pods-evicted", "", "evicted", became(func(p *record.Pod) int {
-		if p.Evicted {
-			return 1
-		}
-		return 0
-	}), page.Count},
+	{"pods-evicted", "", "evicted", became(func(p *record.Pod) int { return map[bool]int{true: 1}[p.Evicted] }), page.Count},
 	{"oom-kills", "", "OOM kills", grown(func(r *record.Reading) (int64, bool) {
-		if r.Host.OOMKills == nil {
-			return 0, false
-		}
-		return *r.Host.OOMKills, true
+		return *cmp.Or(r.Host.OOMKills, new(int64)), r.Host.OOMKills != nil
 	}), page.Count},
+}
+
+// left returns the number of leftovers of a kind.
+func left(kind string) func(*ledger.Visit) (float64, bool) {
+	return func(v *ledger.Visit) (float64, bool) {
+		n, known := v.Left()[kind]
+		return n, known
+	}
 }
 
 // grown returns the change of a value over a visit. The change is unknown unless the

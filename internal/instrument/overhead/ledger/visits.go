@@ -56,18 +56,16 @@ func Visits(readings []record.Reading, series []record.Series) []*Visit {
 // Leavings are the kinds of leftovers of a removed sandbox, found by its id.
 var Leavings = []string{"cgroups", "processes", "mounts"}
 
-// Left returns how many objects of a kind remained after the visit, if that was read.
-func (v *Visit) Left(kind string) (n float64, known bool) {
-	beside := v.After.LeftBeside
-	switch {
-	case kind == "cgroups":
-		return float64(len(v.After.Left)), true
-	case beside == nil:
-		return 0, false
-	case kind == "processes":
-		return float64(len(beside.Processes)), true
+// Left returns how many objects of each kind remained after the visit, as far as they were read.
+func (v *Visit) Left() map[string]float64 {
+	all := map[string]float64{"cgroups": float64(len(v.After.Left))}
+	if beside := v.After.LeftBeside; beside != nil {
+		all["processes"] = float64(len(beside.Processes))
+		if beside.Mounts != nil {
+			all["mounts"] = float64(len(beside.Mounts))
+		}
 	}
-	return float64(len(beside.Mounts)), beside.Mounts != nil
+	return all
 }
 
 // end assigns the end of a phase to its begin.
