@@ -96,25 +96,23 @@ func (j *Judgement) findLatency(l *finding.List, t *Target) {
 	if j.Until.Latency == 0 || decided {
 		return
 	}
-	undecided := func(s *Step, why string) {
+	for i := 1; i < len(t.Steps); i++ {
+		s, why := &t.Steps[i], ""
+		e := s.All.Of("start-latency-times").Estimate
+		switch {
+		case t.Steps[0].start().AtMost || s.start().AtMost:
+			why = "most workloads were ready at the first poll, so their start times are only upper bounds"
+		case !e.Known() || e.Bounded && (e.Lo >= j.Until.Latency || e.Hi < j.Until.Latency):
+			continue
+		case e.Bounded:
+			why = page.Significant(e.Value) + " times, " + page.Between(e, page.Significant)
+		default:
+			why = page.Significant(e.Value) + " times, of too few starts for an interval"
+		}
 		l.Add(record.Finding{Code: codeNotDecided, Level: finding.Note, Target: t.Info.Name,
 			Message: fmt.Sprintf("not decided whether a start takes %s times as long with %s as at first: %s", page.Significant(j.Until.Latency), page.Sandboxes(s.Sandboxes), why),
 			Advice:  "use more --rounds, or a larger --step"})
-	}
-	for i := range t.Steps {
-		s := &t.Steps[i]
-		if first := &t.Steps[0]; i > 0 && (first.start().AtMost || s.start().AtMost) {
-			undecided(s, "most workloads were ready at the first poll, so their start times are only upper bounds")
-			return
-		}
-		if e := s.All.Of("start-latency-times").Estimate; e.Known() && (!e.Bounded || e.Lo < j.Until.Latency && e.Hi >= j.Until.Latency) {
-			between := "of too few starts for an interval"
-			if e.Bounded {
-				between = page.Between(e, page.Significant)
-			}
-			undecided(s, page.Significant(e.Value)+" times, "+between)
-			return
-		}
+		return
 	}
 }
 

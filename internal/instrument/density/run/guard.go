@@ -201,9 +201,6 @@ func (g *guard) said() (all []record.Room) {
 // because returns the reason why a resource allows no more starts.
 func (g *guard) because(name string) string {
 	w := g.byName[name]
-	if w == nil {
-		return ""
-	}
 	return fmt.Sprintf("of %s %s are left, and one more sandbox may take %s: %s are never touched, and %s are kept above that for what cannot be foreseen",
 		name, amount(name, g.expected(w)), amount(name, w.each()), amount(name, float64(w.Floor)), amount(name, w.spare()))
 }
