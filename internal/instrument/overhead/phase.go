@@ -4,20 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 )
 
 // Limits of a phase's parameters, per sandbox.
 const (
 	minFile = 512 << 10 // bytes: fio writes blocks of 512 KiB
-	maxFile = 16 << 40  // bytes: the largest file of ext4
-	minHold = 4 << 10   // bytes
-	maxHold = 16 << 40  // bytes
-	minSpin = 0.01      // CPUs
+	maxFile = storage.MaxFile
+	minHold = 4 << 10  // bytes
+	maxHold = 16 << 40 // bytes
+	minSpin = 0.01     // CPUs
 )
 
 // PhaseKind is the activity inside the sandboxes during a phase.
@@ -89,20 +89,16 @@ func parseSpin(s string) (float64, error) {
 	return n, nil
 }
 
-// fileUnits are fio's units with its default kb_base=1024.
-var fileUnits = map[string]int64{"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
 func parseFile(s string) (int64, error) {
 	number := strings.TrimRight(s, "KMGT")
-	unit, known := fileUnits[s[len(number):]]
-	n, err := strconv.ParseInt(number, 10, 64)
+	n, err := storage.ParseFioSize(s)
 	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange), !known, strings.Trim(number, "0123456789") != "":
+	case number == "" || len(s) != len(number)+1 || strings.Trim(number, "0123456789") != "":
 		return 0, errors.New("write idle, load, the size of a file that fio writes such as 10M or 1G, hold 64MiB or spin 0.5cpu")
-	case err != nil || n > maxFile/unit || n*unit < minFile:
+	case err != nil || n < minFile:
 		return 0, errors.New("fio's file must be from 512K (one block) to 16T")
 	}
-	return n * unit, nil
+	return n, nil
 }
 
 // withIdle returns the phases with clean names. It puts idle first unless the list has
@@ -208,20 +204,11 @@ func scaled(phases []string, scale float64) []string {
 	for _, s := range phases {
 		if p, err := ParsePhase(s); err == nil && p.Kind == PhaseFio {
 			bytes := min(max(int64(float64(p.Bytes)*scale), minFile), maxFile)
-			s = formatFile(bytes / minFile * minFile)
+			s = strings.ToUpper(storage.FormatSize(bytes / minFile * minFile))
 		}
 		if !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
 	return out
-}
-
-// formatFile formats a size the way ParsePhase reads it.
-func formatFile(bytes int64) string {
-	units := "KMGT"
-	for bytes >>= 10; bytes%1024 == 0 && len(units) > 1; bytes >>= 10 {
-		units = units[1:]
-	}
-	return strconv.FormatInt(bytes, 10) + units[:1]
 }
