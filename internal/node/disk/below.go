@@ -76,13 +76,16 @@ func stacked(name, at string, depth int) (device, memory string, err error) {
 
 // isMemory reports whether the driver of a device stores data in memory or not at all.
 func isMemory(name string) bool {
-	for _, driver := range []string{"ram", "zram", "nullb"} {
-		if digits, ok := strings.CutPrefix(name, driver); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
-			return true
-		}
-	}
 	model, _ := os.ReadFile(filepath.Join(Sysfs(name), "device/model"))
-	return strings.TrimSpace(string(model)) == "scsi_debug"
+	return numbered(name, "ram", "zram", "nullb") || strings.TrimSpace(string(model)) == "scsi_debug"
+}
+
+// numbered reports whether a name is that of one of the drivers, followed by a number.
+func numbered(name string, drivers ...string) bool {
+	return slices.ContainsFunc(drivers, func(driver string) bool {
+		digits, ok := strings.CutPrefix(name, driver)
+		return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+	})
 }
 
 // Sysfs returns the folder of a block device in sysfs.

@@ -32,17 +32,24 @@ func Read(root machine.Root) (Stats, error) {
 // The fields of a line, from 0 (Documentation/admin-guide/iostats.rst): major,
 // minor, name, and then the first eleven counters.
 const (
-	fieldName       = 2
-	fieldReads      = 3
-	fieldReadBytes  = 5
-	fieldWrites     = 7
-	fieldWriteBytes = 9
-	fieldInFlight   = 11
-	fieldBusy       = 12
+	fieldName     = 2
+	fieldInFlight = 11
+	fieldCount    = 13
 )
 
-// sectorSize is the unit of /proc/diskstats for every disk.
+// sectorSize is the unit of bytes in /proc/diskstats for every disk.
 const sectorSize = 512
+
+// counter is a counter of a device, its field in a line and its unit there.
+type counter struct {
+	value *int64
+	field int
+	unit  int64
+}
+
+func countersOf(u *record.DeviceUse) [5]counter {
+	return [...]counter{{&u.ReadIOs, 3, 1}, {&u.ReadBytes, 5, sectorSize}, {&u.WriteIOs, 7, 1}, {&u.WriteBytes, 9, sectorSize}, {&u.Busy, 12, 1_000_000}}
+}
 
 func parse(text []byte) Stats {
 	all := Stats{}
@@ -59,22 +66,22 @@ func parse(text []byte) Stats {
 // counters parses a line without its name. flying reports requests in flight. ok is false
 // for a malformed line.
 func counters(line []byte) (u record.DeviceUse, flying, ok bool) {
-	var n [fieldBusy + 1]int64
+	var n [fieldCount]int64
 	_, rest := machine.Field(line, fieldName)
-	for i := fieldReads; i < len(n); i++ {
+	for i := fieldName + 1; i < len(n); i++ {
 		var digits []byte
 		digits, rest = machine.Field(rest, 0)
 		if n[i], ok = machine.Number(digits); !ok {
 			return u, false, false
 		}
 	}
-	if max(n[fieldReadBytes], n[fieldWriteBytes]) > math.MaxInt64/sectorSize || n[fieldBusy] > math.MaxInt64/1_000_000 {
-		return u, false, false
+	for _, c := range countersOf(&u) {
+		if n[c.field] > math.MaxInt64/c.unit {
+			return u, false, false
+		}
+		*c.value = n[c.field] * c.unit
 	}
-	return record.DeviceUse{
-		ReadIOs: n[fieldReads], ReadBytes: n[fieldReadBytes] * sectorSize,
-		WriteIOs: n[fieldWrites], WriteBytes: n[fieldWriteBytes] * sectorSize, Busy: n[fieldBusy] * 1_000_000,
-	}, n[fieldInFlight] != 0, true
+	return u, n[fieldInFlight] != 0, true
 }
 
 // Of returns the sum of the counters of the devices that exist, with their names joined by
@@ -88,9 +95,9 @@ func (s Stats) Of(names ...string) record.DeviceUse {
 			continue
 		}
 		found = append(found, name)
-		sum.ReadBytes, sum.WriteBytes = sum.ReadBytes+u.ReadBytes, sum.WriteBytes+u.WriteBytes
-		sum.ReadIOs, sum.WriteIOs = sum.ReadIOs+u.ReadIOs, sum.WriteIOs+u.WriteIOs
-		sum.Busy += u.Busy
+		for i, c := range countersOf(&sum) {
+			*c.value += *countersOf(&u)[i].value
+		}
 	}
 	sum.Name = strings.Join(found, "+")
 	return sum
@@ -104,11 +111,8 @@ func (s Stats) Whole(disks Disks) []string {
 // Between returns the differences between two readings of the same devices. It returns 0
 // for counters that went back, as after a device was replaced.
 func Between(then, now record.DeviceUse) record.DeviceUse {
-	less := func(a, b int64) int64 { return max(b-a, 0) }
-	return record.DeviceUse{
-		Name:      now.Name,
-		ReadBytes: less(then.ReadBytes, now.ReadBytes), WriteBytes: less(then.WriteBytes, now.WriteBytes),
-		ReadIOs: less(then.ReadIOs, now.ReadIOs), WriteIOs: less(then.WriteIOs, now.WriteIOs),
-		Busy: less(then.Busy, now.Busy),
+	for i, c := range countersOf(&now) {
+		*c.value = max(*c.value-*countersOf(&then)[i].value, 0)
 	}
+	return now
 }

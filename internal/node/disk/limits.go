@@ -47,42 +47,25 @@ func Limits(root machine.Root, groups []string) (all []record.IOLimit) {
 	return all[:min(len(all), maxLimits)]
 }
 
+// limitsIn returns the limits in the files of a cgroup. It ignores "max" and unknown devices.
 func limitsIn(root machine.Root, dir, group string, version int) (all []record.IOLimit) {
-	if version == 2 {
-		text, _ := root.Read(dir+"/io.max", maxLimitFile)
-		for line := range strings.Lines(string(text)) {
-			number, words, _ := strings.Cut(strings.TrimSpace(line), " ")
-			for _, f := range limitFiles {
-				for word := range strings.FieldsSeq(words) {
-					if value, ok := strings.CutPrefix(word, f.word); ok {
-						all = appendLimit(all, record.IOLimit{Group: group, Write: f.write, IOs: f.ios}, number, value)
-					}
-				}
-			}
-		}
-		return all
-	}
 	for _, f := range limitFiles {
-		text, _ := root.Read(dir+"/"+f.file, maxLimitFile)
+		file := f.file
+		if version == 2 {
+			file = "io.max"
+		}
+		text, _ := root.Read(dir+"/"+file, maxLimitFile)
 		for line := range strings.Lines(string(text)) {
 			number, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-			all = appendLimit(all, record.IOLimit{Group: group, Write: f.write, IOs: f.ios}, number, value)
+			if version == 2 {
+				_, value, _ = strings.Cut(value, f.word)
+				value, _, _ = strings.Cut(value, " ")
+			}
+			n, err := strconv.ParseInt(value, 10, 64)
+			if device := nameOfNumber(number); err == nil && n > 0 && device != "" {
+				all = append(all, record.IOLimit{Group: group, Device: device, Write: f.write, IOs: f.ios, Value: n})
+			}
 		}
 	}
 	return all
-}
-
-// appendLimit appends a limit. It ignores "max" and unknown devices.
-func appendLimit(all []record.IOLimit, l record.IOLimit, number, value string) []record.IOLimit {
-	major, minor, _ := strings.Cut(number, ":")
-	x, wrong := strconv.Atoi(major)
-	y, also := strconv.Atoi(minor)
-	n, err := strconv.ParseInt(value, 10, 64)
-	if wrong != nil || also != nil || err != nil || n <= 0 {
-		return all
-	}
-	if l.Device, l.Value = Name(x, y), n; l.Device == "" {
-		return all
-	}
-	return append(all, l)
 }

@@ -28,11 +28,9 @@ func dropAfter(ctx context.Context, sync func(), drop func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		sync()
-		err := ctx.Err()
-		if err == nil {
-			err = drop()
+		if ctx.Err() == nil {
+			done <- drop()
 		}
-		done <- err
 	}()
 	var err error
 	select {

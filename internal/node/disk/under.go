@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,22 +91,20 @@ func mountOf(path string) (*mountinfo.Info, error) {
 }
 
 func mountID(fd int) (int, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), "mnt_id:"); ok {
-			return strconv.Atoi(strings.TrimSpace(value))
-		}
-	}
-	return 0, fmt.Errorf("%s has no mnt_id", f.Name())
+	_, value, _ := strings.Cut(string(text), "mnt_id:")
+	value, _, _ = strings.Cut(value, "\n")
+	return strconv.Atoi(strings.TrimSpace(value))
 }
 
 // Name returns the name of a block device by its number, or "".
-func Name(major, minor int) string {
-	target, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", major, minor))
+func Name(major, minor int) string { return nameOfNumber(fmt.Sprintf("%d:%d", major, minor)) }
+
+func nameOfNumber(number string) string {
+	target, err := os.Readlink("/sys/dev/block/" + number)
 	if err != nil {
 		return ""
 	}

@@ -30,7 +30,7 @@ func ReadDisks(root machine.Root) (Disks, error) {
 		dir := "/sys/block/" + e.Name()
 		// Sysfs writes "!" for a slash in a name: cciss!c0d0.
 		name := strings.ReplaceAll(e.Name(), "!", "/")
-		whole := isDisk(name)
+		whole := !numbered(name, "loop", "ram", "zram", "fd")
 		if whole {
 			below, err := os.ReadDir(string(root) + dir + "/slaves")
 			hidden, _ := root.FirstLine(dir+"/hidden", 16)
@@ -42,15 +42,6 @@ func ReadDisks(root machine.Root) (Disks, error) {
 		}
 	}
 	return d, nil
-}
-
-func isDisk(name string) bool {
-	for _, not := range []string{"loop", "ram", "zram", "fd"} {
-		if digits, ok := strings.CutPrefix(name, not); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
-			return false
-		}
-	}
-	return true
 }
 
 // Number reports whether the device with a number, such as "8:0", is a whole disk. known
