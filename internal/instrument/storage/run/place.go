@@ -31,11 +31,10 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 	if err != nil {
 		return err
 	}
-	on := v.lies()
-	p := record.Place{Target: v.Target.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{},
-		Device: on.Device, HostType: on.Type, Memory: on.Memory, Unknown: on.Unknown}
-	if on.Answers != on.Device {
-		p.Answers = on.Answers
+	p := v.lies()
+	p.Target, p.Volume, p.Mounts = v.Target.Info.Name, v.volume.Name, []record.FileSystem{}
+	if p.Answers == p.Device {
+		p.Answers = ""
 	}
 	for _, fs := range list {
 		m := record.FileSystem{Path: fs.Path, Size: fs.Size, Free: fs.Free}

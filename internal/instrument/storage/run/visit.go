@@ -12,7 +12,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -138,7 +137,7 @@ func (v *visit) job(ctx context.Context) error {
 var ownRoots = []string{"host", "floor", "oci"}
 
 // lies returns the storage below the job's files.
-func (v *visit) lies() volume.On {
+func (v *visit) lies() record.Place {
 	if v.volume.Kind == record.VolumeRootfs && slices.Contains(ownRoots, v.Target.Info.Kind) {
 		return v.volume.OwnOn
 	}

@@ -22,6 +22,6 @@ func (v *Volume) tmpfs(bytes int64) error {
 		return notHere("use a smaller --size or --scale, or a node with more memory",
 			"a tmpfs of %d MiB would take more than 80 %% of the %d MiB of memory that are available", size>>20, h.Available>>20)
 	}
-	v.Workload.Tmpfs, v.On.Type = size, "tmpfs"
+	v.Workload.Tmpfs, v.On.HostType = size, "tmpfs"
 	return nil
 }

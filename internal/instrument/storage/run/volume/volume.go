@@ -25,12 +25,12 @@ type Volume struct {
 	// Workload is the configuration that mounts the volume in containers.
 	Workload subject.Workload
 	// On is the storage below the volume; empty if each target has its own.
-	On On
+	On record.Place
 	// Own is a directory on the volume for measurements of the host, or "". It is
 	// stored on OwnOn. For rootfs that is the storage of tare's own directories,
 	// which may differ from an engine's.
 	Own   string
-	OwnOn On
+	OwnOn record.Place
 	// Size is the size of a device in bytes; 0 for other volumes.
 	Size int64
 
@@ -38,27 +38,19 @@ type Volume struct {
 	letGo []func() error
 }
 
-// On describes the storage below files.
-type On struct {
-	Device string // name in /proc/diskstats; "" if there is none
-	Type   string // host file system type; "" if there is none
-	// Answers is the device that serves the requests, see [disk.Below]. If there is none, Memory or
-	// Unknown has the reason.
-	Answers, Memory, Unknown string
-}
-
-func lyingOn(device, fsType string) On {
-	o := On{Device: device, Type: fsType, Answers: device}
+// lyingOn returns the storage below files. Answers is set even if it is Device.
+func lyingOn(device, fsType string) record.Place {
+	p := record.Place{Device: device, HostType: fsType, Answers: device}
 	if device == "" {
-		return o
+		return p
 	}
 	answers, memory, err := disk.Below(device)
 	if err != nil {
-		o.Unknown = err.Error()
+		p.Unknown = err.Error()
 	} else {
-		o.Answers, o.Memory = answers, memory
+		p.Answers, p.Memory = answers, memory
 	}
-	return o
+	return p
 }
 
 // Asked is a request for a volume.
@@ -123,10 +115,10 @@ func Prepare(ctx context.Context, v storage.Volume, a Asked) (*Volume, error) {
 // folder is a directory on an existing file system.
 type folder struct {
 	lanes, own string
-	on         On
+	on         record.Place
 }
 
-func under(path string) (On, error) {
+func under(path string) (record.Place, error) {
 	device, fsType, err := disk.Under(path)
 	return lyingOn(device, fsType), err
 }

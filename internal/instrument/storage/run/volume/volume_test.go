@@ -29,7 +29,7 @@ func parsed(t *testing.T, s string) storage.Volume {
 func TestFolderIsCreatedAndRemoved(t *testing.T) {
 	dir := t.TempDir()
 	v := must.Get(Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: dir}))(t)
-	check.That(t, v.Workload.Volume != "" && v.On.Type != "" && v.Own != "", "got %+v", v)
+	check.That(t, v.Workload.Volume != "" && v.On.HostType != "" && v.Own != "", "got %+v", v)
 	must.OK(t, v.Close())
 	left, _ := os.ReadDir(dir)
 	check.That(t, len(left) == 0, "left: %v", left)
@@ -142,7 +142,7 @@ func TestLateResultIsDropped(t *testing.T) {
 	answers := make(chan struct{})
 	defer close(answers)
 	f, err := within(50*time.Millisecond, func() (folder, error) { <-answers; return folder{own: "late"}, nil })
-	check.That(t, err != nil && f == (folder{}), "got %+v, %v", f, err)
+	check.That(t, err != nil && f.own == "", "got %+v, %v", f, err)
 }
 
 func TestMissingNFSClientIsReported(t *testing.T) {
