@@ -58,12 +58,12 @@ func (c *Cell) sum() {
 	c.Rounds = len(c.trials)
 	slices.SortStableFunc(c.trials, func(a, b *record.Cell) int { return a.Round - b.Round })
 	c.directions = directionsOf[movedIn(c.trials)]
-	c.values(&record.Cell{Reported: &record.Reported{}}, func(_ float64, quantity string, labels ...string) {
-		c.Set = append(c.Set, Quantities.New(quantity, figure.Estimate{}, c.labels(labels...)))
-	})
-	for _, r := range c.trials {
+	for _, r := range append([]*record.Cell{{Reported: &record.Reported{}}}, c.trials...) { // the first one has no values
 		i := 0
-		c.values(r, func(v float64, _ string, _ ...string) {
+		c.values(r, func(v float64, quantity string, labels ...string) {
+			if i == len(c.Set) {
+				c.Set = append(c.Set, Quantities.New(quantity, figure.Estimate{}, c.labels(labels...)))
+			}
 			if stat.Finite(v) {
 				c.Set[i].Rounds = append(c.Set[i].Rounds, figure.Round{Round: r.Round, Value: v})
 			}

@@ -132,13 +132,7 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 	for _, c := range j.cells() {
 		all = append(all, c.figures()...)
 	}
-	for i := range j.Places {
-		p := &j.Places[i]
-		for k := range p.Mounts {
-			f := fileSystemOf(p, &p.Mounts[k])
-			all = append(all, f.size, f.free)
-		}
-	}
+	all = append(all, fileSystems(j.Places)...)
 	for i := range j.Ceilings {
 		all = append(all, ceilingFigures(&j.Ceilings[i])...)
 	}

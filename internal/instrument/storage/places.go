@@ -96,36 +96,39 @@ func mountOf(p *record.Place) *record.FileSystem {
 // sizes shows the sizes of / and /dev/shm, as df does.
 func sizes(j *Judgement) *page.Section {
 	s := &page.Section{Title: "sizes", Style: term.Bold, Table: page.Names("target")}
-	var names []string
-	for _, t := range j.Targets {
-		if j.fileSystem(t.Name, rootPath) == nil && j.fileSystem(t.Name, shmPath) == nil {
-			continue
-		}
-		names = append(names, t.Name)
-		s.Table.Row(page.Words(page.Heading(t.Name)))
+	all := fileSystems(j.Places)
+	at := func(quantity, target, path string) *figure.Figure {
+		return all.Of("file-system-"+quantity, "target", target, "path", path)
 	}
-	if names == nil {
+	targets := slices.DeleteFunc(slices.Clone(j.Targets), func(t record.Target) bool {
+		return at("size", t.Name, rootPath).Quantity == "" && at("size", t.Name, shmPath).Quantity == ""
+	})
+	if len(targets) == 0 {
 		return nil
 	}
+	for _, t := range targets {
+		s.Table.Row(page.Words(page.Heading(t.Name)))
+	}
 	for _, path := range []string{rootPath, shmPath} {
-		column := func(of func(*fileSystem) page.Cell) []page.Cell {
-			return page.Each(names, func(name *string) page.Cell {
-				switch f := j.fileSystem(*name, path); {
-				case f == nil:
+		column := func(quantity string, show func(*figure.Figure) page.Cell) []page.Cell {
+			return page.Each(targets, func(t *record.Target) page.Cell {
+				switch f := at(quantity, t.Name, path); {
+				case f.Quantity == "":
 					return page.Words(page.Dot)
-				case f.Problem != "":
+				case !f.Known():
 					return page.Words(page.None)
 				default:
-					return of(f)
+					return show(f)
 				}
 			})
 		}
-		s.Table.Add(path, column(func(f *fileSystem) page.Cell { return page.Value(&f.size, room) }))
-		s.Table.Add("available", column(func(f *fileSystem) page.Cell { return page.Value(&f.free, room) }))
-		s.Table.AddText("type", column(func(f *fileSystem) page.Cell { return page.Words(page.Heading(page.Known(f.Type))) }))
-		for _, name := range names {
-			if f := j.fileSystem(name, path); f != nil && f.Problem != "" {
-				s.Notes = append(s.Notes, page.None+" "+path+" on "+page.Heading(name)+": "+clipped(f.Problem))
+		bytes := func(f *figure.Figure) page.Cell { return page.Value(f, room) }
+		s.Table.Add(path, column("size", bytes))
+		s.Table.Add("available", column("free", bytes))
+		s.Table.AddText("type", column("size", func(f *figure.Figure) page.Cell { return page.Words(page.Heading(page.Known(f.Labels.Get("type")))) }))
+		for _, t := range targets {
+			if f := at("size", t.Name, path); f.Quantity != "" && !f.Known() {
+				s.Notes = append(s.Notes, page.None+" "+path+" on "+page.Heading(t.Name)+": "+clipped(f.Reasons[0]))
 			}
 		}
 	}
@@ -144,38 +147,21 @@ func room(bytes float64) string {
 	return page.Size(bytes)
 }
 
-// fileSystem is a file system in a sandbox, with its figures.
-type fileSystem struct {
-	*record.FileSystem
-	size, free figure.Figure
-}
-
-func fileSystemOf(p *record.Place, f *record.FileSystem) *fileSystem {
-	labels := figure.Of("volume", p.Volume, "target", p.Target, "path", f.Path, "type", f.Type)
-	of := func(quantity string, bytes int64) figure.Figure {
-		out := about(quantity, labels, nil)
-		if f.Problem == "" {
-			out.Estimate = figure.Exactly(float64(bytes))
-		}
-		return out
-	}
-	return &fileSystem{f, of("file-system-size", f.Size), of("file-system-free", f.Free)}
-}
-
-// fileSystem returns the file system at a path from the first place of a target.
-func (j *Judgement) fileSystem(target, path string) *fileSystem {
-	for i := range j.Places {
-		p := &j.Places[i]
-		if p.Target != target {
-			continue
-		}
-		for k := range p.Mounts {
-			if p.Mounts[k].Path == path {
-				return fileSystemOf(p, &p.Mounts[k])
+// fileSystems returns the figures of the file systems in each sandbox, or why they are unknown.
+func fileSystems(places []record.Place) (all figure.Set) {
+	for _, p := range places {
+		for _, m := range p.Mounts {
+			labels := figure.Of("volume", p.Volume, "target", p.Target, "path", m.Path, "type", m.Type)
+			size, free := about("file-system-size", labels, nil), about("file-system-free", labels, nil)
+			if m.Problem != "" {
+				size.Reasons = []string{m.Problem}
+			} else {
+				size.Estimate, free.Estimate = figure.Exactly(float64(m.Size)), figure.Exactly(float64(m.Free))
 			}
+			all = append(all, size, free)
 		}
 	}
-	return nil
+	return all
 }
 
 // ceilingColumns are the measured properties of a device.
