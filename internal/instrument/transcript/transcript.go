@@ -11,6 +11,7 @@ import (
 	"html"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -247,10 +248,5 @@ func (s *Stream) Objects() (all []Object) {
 
 // Has reports whether all these keys are in the object, at any depth.
 func (o *Object) Has(keys ...string) bool {
-	for _, key := range keys {
-		if !bytes.Contains(o.JSON, []byte(`"`+key+`"`)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(keys, func(key string) bool { return !bytes.Contains(o.JSON, []byte(`"`+key+`"`)) })
 }

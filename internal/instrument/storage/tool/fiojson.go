@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/record"
@@ -129,7 +128,7 @@ type fioLatency struct {
 	Min         float64            `json:"min"`
 	Max         float64            `json:"max"`
 	Mean        float64            `json:"mean"`
-	Percentiles map[string]float64 `json:"percentile"`
+	Percentiles map[string]float64 `json:"percentile"` // by "99.900000"
 }
 
 // decodeFio decodes the last of the objects that start at the begin of a line.
@@ -274,8 +273,8 @@ func (f *fioFlow) latency() (record.Latency, float64, error) {
 		value float64
 		to    *int64
 	}{
-		{from.Min, &l.Min}, {from.Mean, &l.Mean}, {from.Max, &l.Max}, {from.percentile(50), &l.P50}, {from.percentile(95), &l.P95},
-		{from.percentile(99), &l.P99}, {from.percentile(99.9), &l.P999},
+		{from.Min, &l.Min}, {from.Mean, &l.Mean}, {from.Max, &l.Max}, {from.Percentiles["50.000000"], &l.P50}, {from.Percentiles["95.000000"], &l.P95},
+		{from.Percentiles["99.000000"], &l.P99}, {from.Percentiles["99.900000"], &l.P999},
 	} {
 		if !within(set.value*unit, maxLatency) {
 			return record.Latency{}, 0, fmt.Errorf("invalid latency of %g ns", set.value*unit)
@@ -283,16 +282,6 @@ func (f *fioFlow) latency() (record.Latency, float64, error) {
 		*set.to = int64(math.Round(set.value * unit))
 	}
 	return l, from.Mean * unit, nil
-}
-
-// percentile returns 0 if fio did not print it. Keys look like "99.900000".
-func (l *fioLatency) percentile(p float64) float64 {
-	for key, value := range l.Percentiles {
-		if k, err := strconv.ParseFloat(key, 64); err == nil && math.Abs(k-p) < 1e-4 {
-			return value
-		}
-	}
-	return 0
 }
 
 // added returns the sum over several jobs, by direction.
