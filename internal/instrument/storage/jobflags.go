@@ -59,14 +59,6 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 	if !asked {
 		return nil
 	}
-	switch {
-	case usualJobs[f.tool] == nil:
-		return option.WrongFlag("tool", "unknown tool %s: the tools are fio, dd and sysbench", option.Quote(f.tool))
-	case s.Given("numjobs") && f.numJobs < 1:
-		return option.WrongFlag("numjobs", "invalid number of threads %d: write 1 or more", f.numJobs)
-	case s.Given("numjobs") && f.numJobs > 1 && f.tool == ToolDD:
-		return option.WrongFlag("numjobs", "dd has one thread, not %d: omit the flag, or use --tool fio", f.numJobs)
-	}
 	published := slices.Equal(f.names, []string{"plan"})
 	if published || !s.Given("jobs") && f.tool != ToolFio {
 		f.names = usualJobs[f.tool]
@@ -74,7 +66,7 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 	if !s.Given("bs") {
 		f.bs = []int64{usualBlocks[f.tool]}
 	}
-	if err := f.check(); err != nil {
+	if err := f.check(s.Given("numjobs")); err != nil {
 		return err
 	}
 	o.Jobs = DefaultJobs(f.names, f.bs, f.tool, f.size, f.numJobs)
@@ -93,7 +85,17 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 	return nil
 }
 
-func (f *jobFlags) check() error {
+// check rejects unknown tools and jobs, and invalid sizes of blocks. threads reports whether the
+// number of threads was given.
+func (f *jobFlags) check(threads bool) error {
+	switch {
+	case usualJobs[f.tool] == nil:
+		return option.WrongFlag("tool", "unknown tool %s: the tools are fio, dd and sysbench", option.Quote(f.tool))
+	case threads && f.numJobs < 1:
+		return option.WrongFlag("numjobs", "invalid number of threads %d: write 1 or more", f.numJobs)
+	case threads && f.numJobs > 1 && f.tool == ToolDD:
+		return option.WrongFlag("numjobs", "dd has one thread, not %d: omit the flag, or use --tool fio", f.numJobs)
+	}
 	for _, name := range f.names {
 		if jobNames[name] == "" {
 			return option.WrongFlag("jobs", "%v", unknownJob(name))

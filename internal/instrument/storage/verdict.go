@@ -124,7 +124,7 @@ func (w *Cell) limited(rounds []*record.Cell, e *evidence) string {
 			}
 			part := value[d] / float64(l.Value)
 			if part >= atLimit && part <= overLimit && slices.ContainsFunc(devices, func(name string) bool { return lies(name, l.Device) }) {
-				return fmt.Sprintf("cgroup %s may %s no more than %s on %s", l.Group, [directionCount]string{"read", "write"}[d], unit, l.Device)
+				return fmt.Sprintf("cgroup %s may %s no more than %s on %s", l.Group, directionNames[d], unit, l.Device)
 			}
 		}
 	}
