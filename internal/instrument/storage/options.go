@@ -71,7 +71,8 @@ func Defaults() Options {
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	o.DeclareWhomOr(s, "a volume")
-	option.List(s, &o.Volumes, "volumes", "location of the files: rootfs, bind, bind=/FOLDER, tmpfs, nfs=server:/path, device=/dev/NAME", option.Flag("volume"))
+	option.List(s, &o.Volumes, "volumes", "location of the files: rootfs, bind, bind=/FOLDER, tmpfs, nfs=server:/path, device=/dev/NAME", option.Flag("volume"),
+		option.Some("write at least one, such as rootfs"), option.AtMost(maxVolumes))
 	option.Var(s, &o.Cache, "cache", "direct (O_DIRECT), buffered, or both", cacheKind, option.Some("write direct, buffered or both"),
 		option.Choices(caches...), option.Once("each is measured once"))
 	option.Var(s, &o.Jobs, "jobs", "jobs, each by its name (randread, randread 4k) or with all its fields", option.ListOf(jobKind),
@@ -94,6 +95,7 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Limits(s, &o.Limits, true, "none")
 	// Plans are shared, and /dev/vdb on another machine is a different disk.
 	option.Var(s, &o.Destroys, "i_know_this_destroys", "a device of --volume whose content may be overwritten, by its path", option.Repeated(option.ListOf(option.TextOf[string]())), option.OmitEmpty,
+		option.AtMost(maxVolumes), option.Must(checkDestroyed), option.Once("keep one of them"),
 		option.Refused("a plan cannot allow overwriting a device: remove the line, and name the device on the command line, --i-know-this-destroys /dev/NAME"))
 	s.Before(func(context.Context) error {
 		if s.Given("scale") && o.Scale == 0 {
@@ -129,17 +131,7 @@ func (o *Options) Wrong() option.FieldErrors {
 // the wrong device could be overwritten. A plan that is not run is exempt: only the
 // command line allows overwriting.
 func (o *Options) WrongToRun() option.FieldErrors {
-	if len(o.Destroys) > maxVolumes {
-		return option.FieldErrors{option.Wrongf("i_know_this_destroys", "%d devices are too many: at most %d are allowed", len(o.Destroys), maxVolumes)}
-	}
 	var all option.FieldErrors
-	for i, device := range o.Destroys {
-		if err := checkDevice(device); err != nil {
-			all = append(all, option.Wrongf("i_know_this_destroys", "%s is not a device: %v", option.Quote(device), err).At(i))
-		} else if slices.Contains(o.Destroys[:i], device) {
-			all = append(all, option.Wrongf("i_know_this_destroys", "%s is there twice: keep one of them", option.Shorten(device)).At(i))
-		}
-	}
 	for i, name := range o.Volumes {
 		v, err := ParseVolume(name)
 		if err == nil && v.Kind == record.VolumeDevice && !slices.Contains(o.Destroys, v.Source) {

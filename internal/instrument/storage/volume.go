@@ -70,6 +70,14 @@ func checkExport(source string) error {
 	return checkPath("/"+folder, "/", "")
 }
 
+// checkDestroyed rejects a name that cannot be that of a device of a volume.
+func checkDestroyed(device string) error {
+	if err := checkDevice(device); err != nil {
+		return fmt.Errorf("%s is not a device: %w", option.Quote(device), err)
+	}
+	return nil
+}
+
 func checkDevice(source string) error {
 	return checkPath(source, "/dev/", "write the path of a block device, device=/dev/vdb")
 }
@@ -92,12 +100,6 @@ func checkPath(p, below, otherwise string) error {
 
 // parseVolumes returns the valid volumes, and the errors of the others.
 func parseVolumes(names []string) (volumes []Volume, all option.FieldErrors) {
-	switch {
-	case len(names) == 0:
-		return nil, option.FieldErrors{option.Wrongf("volumes", "the list is empty: write at least one, such as rootfs")}
-	case len(names) > maxVolumes:
-		return nil, option.FieldErrors{option.Wrongf("volumes", "%d are too many: at most %d are allowed", len(names), maxVolumes)}
-	}
 	for i, name := range names {
 		v, err := ParseVolume(name)
 		switch {
