@@ -30,14 +30,10 @@ func whole(j *Judgement, o page.Options) *page.Section {
 	if j.Imported {
 		return nil
 	}
-	memory := ""
-	if env := &j.Record.Header.Environment; env.Memory > 0 {
-		memory = "memory " + page.Size(float64(env.Memory))
-	}
 	s := page.Run(j.Record, j.Plan.Seed, "", o.Verbose)
 	s.Lists[0].Items = append(s.Lists[0].Items,
 		page.Item{Key: "tools", Text: page.Known(with("", versionsOf(j.cells()...), ""))},
-		page.Item{Key: "a cell", Text: page.Dotted(aCell(&j.Plan), timesScale(j.Plan.Scale), terms.LimitsText(j.Plan.Limits), memory)},
+		page.Item{Key: "a cell", Text: page.Dotted(aCell(&j.Plan), timesScale(j.Plan.Scale), terms.LimitsText(j.Plan.Limits), page.NodeMemory(j.Record))},
 		page.Item{Key: "units", Text: units})
 	return s
 }

@@ -16,7 +16,7 @@ const host = "host"
 // Judge evaluates the record of a storage run, even if incomplete, or imported results.
 func Judge(rec *record.Record) (*Judgement, error) {
 	rec = onceCells(finding.Once(rec))
-	j := &Judgement{Record: rec, Targets: slices.Clone(rec.Targets), Places: rec.Places}
+	j := &Judgement{Record: rec, Targets: slices.Clone(rec.Targets)}
 	if err := instrument.ReadPlan(&rec.Header, Name, &j.Plan); err != nil {
 		return nil, err
 	}
@@ -202,8 +202,8 @@ func (j *Judgement) rank(name string) int {
 
 // placeOf returns the recorded place of a volume on a target, or nil.
 func (j *Judgement) placeOf(target, volume string) *record.Place {
-	for i := range j.Places {
-		if p := &j.Places[i]; p.Target == target && p.Volume == volume {
+	for i := range j.Record.Places {
+		if p := &j.Record.Places[i]; p.Target == target && p.Volume == volume {
 			return p
 		}
 	}

@@ -25,7 +25,6 @@ type Judgement struct {
 	Imported bool // from tools' output: there are no node readings
 	Targets  []record.Target
 	Tables   []*Table         // one for each job, volume and cache, in the order of the plan
-	Places   []record.Place   // volumes as seen by each target
 	Ceilings []record.Ceiling // per volume and device, the better of before and after the rounds
 	Found    []record.Finding
 	Failed   int // cells without figures, round by round
@@ -132,7 +131,7 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 	for _, c := range j.cells() {
 		all = append(all, c.figures()...)
 	}
-	all = append(all, fileSystems(j.Places)...)
+	all = append(all, fileSystems(j.Record.Places)...)
 	for i := range j.Ceilings {
 		all = append(all, ceilingFigures(&j.Ceilings[i])...)
 	}

@@ -24,7 +24,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	}
 	p.Failed(j.Failed, fmt.Sprintf("failed %d/%d cells, round by round", j.Failed, j.Total))
 	p.Add(page.Findings(j.Found, page.Sandboxes, o))
-	p.AddDetails(volumes(j.Places), sizes(j), devices(j.Ceilings, o), page.Configurations(j.Targets))
+	p.AddDetails(volumes(j.Record.Places), sizes(j), devices(j.Ceilings, o), page.Configurations(j.Targets))
 	for i, t := range j.Tables {
 		p.AddDetails(jobTable(j, t, i == 0, o))
 		if o.Verbose {

@@ -96,7 +96,7 @@ func mountOf(p *record.Place) *record.FileSystem {
 // sizes shows the sizes of / and /dev/shm, as df does.
 func sizes(j *Judgement) *page.Section {
 	s := &page.Section{Title: "sizes", Style: term.Bold, Table: page.Names("target")}
-	all := fileSystems(j.Places)
+	all := fileSystems(j.Record.Places)
 	at := func(quantity, target, path string) *figure.Figure {
 		return all.Of("file-system-"+quantity, "target", target, "path", path)
 	}
