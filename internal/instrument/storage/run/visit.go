@@ -213,7 +213,7 @@ func (v *visit) ran(args []string, e subject.Executed) string {
 // stopped at the runtime limit.
 func (v *visit) patience() time.Duration {
 	if stops(v.pair.Job.Tool) {
-		return v.options.Plan.RuntimeLimit + max(v.pair.Job.Runtime-v.options.Plan.RuntimeLimit, 0) + grace
+		return max(v.options.Plan.RuntimeLimit, v.pair.Job.Runtime) + grace
 	}
 	return v.options.Plan.RuntimeLimit
 }

@@ -173,10 +173,7 @@ func jobName(name string) string {
 		return '-'
 	}, name)
 	clean = strings.TrimLeft(clean, "-.")
-	if len(clean) > 60 {
-		clean = clean[:60]
-	}
-	clean = strings.TrimRight(clean, ".")
+	clean = strings.TrimRight(clean[:min(len(clean), 60)], ".")
 	if clean == "" || strings.HasPrefix(strings.ToLower(clean), "global") {
 		clean = "job-" + clean
 	}
