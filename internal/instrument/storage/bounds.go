@@ -126,7 +126,7 @@ func (w *Cell) steady() bool {
 	if w.Rounds == 0 || (e.bandwidth[reading] > 0) == (e.bandwidth[writing] > 0) || e.seconds < longRun && e.claimed.sum()/float64(e.rounds) < largeRun {
 		return false
 	}
-	if _, memory := w.inMemory(); memory || w.impossible(e) != "" || w.contradicted(w.trials) != nil || w.writtenLater(w.trials) != nil {
+	if _, memory := w.inMemory(); memory || w.impossible(e) != "" || inMost(w.trials, w.contradiction) != nil || inMost(w.trials, w.busyLonger) != nil {
 		return false
 	}
 	t := w.table

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -19,27 +20,12 @@ const (
 	openFactor   = 1.5  // maximum mean of open requests, as a factor of the job's concurrent requests
 )
 
-// contradicted returns why the tool's time cannot be true in most rounds, or nil.
-func (w *Cell) contradicted(rounds []*record.Cell) []string {
-	return inMost(rounds, w.contradiction)
-}
-
-// writtenLater returns a message if in most rounds the device was busy for longer than the tool's
-// time, because the kernel wrote to it later. Otherwise it returns nil.
-func (w *Cell) writtenLater(rounds []*record.Cell) []string {
-	return inMost(rounds, w.busyLonger)
-}
-
 // inMost returns the first result of why if it has a result for most rounds, or nil.
 func inMost(rounds []*record.Cell, why func(*record.Cell) string) []string {
-	var first string
-	n := 0
+	n, first := 0, ""
 	for _, c := range rounds {
 		if because := why(c); because != "" {
-			n++
-			if first == "" {
-				first = because
-			}
+			n, first = n+1, cmp.Or(first, because)
 		}
 	}
 	if 2*n <= len(rounds) {

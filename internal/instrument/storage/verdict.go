@@ -46,7 +46,7 @@ func (w *Cell) judged() {
 
 // verdict applies the rules to the given rounds. The first rule that matches decides.
 func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict, []string) {
-	if because := w.contradicted(rounds); because != nil {
+	if because := inMost(rounds, w.contradiction); because != nil {
 		return Contradicted, because
 	}
 	if why, ok := w.inMemory(); ok {
@@ -86,7 +86,7 @@ func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict,
 	case strings.HasPrefix(e.name, "loop"):
 		return Unjudged, []string{e.name + " is a loop device: the device below it was not observed"}
 	}
-	if because := w.writtenLater(rounds); because != nil {
+	if because := inMost(rounds, w.busyLonger); because != nil { // the kernel wrote to the device later
 		return HostCache, because
 	}
 	return Device, w.trusted(e, e.sawText(d, part))
