@@ -15,7 +15,6 @@ var now = time.Now
 type calendar struct {
 	anchor int64 // a time with a year, ns since 1970; 0: unknown
 	zone   int64 // offset of the local clock east of UTC, ns
-	zoned  bool  // the zone is measured
 }
 
 // learn records a time with a year and its zone.
@@ -48,8 +47,8 @@ func (s *source) foresee(b []byte) {
 			s.learn(ns, zone)
 			line := lineAround(b, at)
 			_, from := priority(line)
-			if t, n := stampOf(line[from:]); n > 0 && t.local.month != 0 { // the line has its time twice
-				s.setZone(t.local.tod, ns)
+			if t, n := stampOf(line[from:]); n > 0 && !t.local.IsZero() { // the line has its time twice
+				s.setZone(sinceMidnight(t.local), ns)
 			}
 			break
 		}
@@ -62,8 +61,8 @@ func (s *source) foresee(b []byte) {
 			}
 		}
 	}
-	if ns := micros(bytes.TrimLeft(stringAfter(b, "__REALTIME_TIMESTAMP"), "\" :=")); ns > 0 {
-		s.learn(ns, 0)
+	if _, us, _ := bytes.Cut(b, []byte("__REALTIME_TIMESTAMP")); micros(bytes.TrimLeft(us, "\" :=")) > 0 {
+		s.learn(micros(bytes.TrimLeft(us, "\" :=")), 0)
 	}
 }
 
@@ -112,7 +111,6 @@ func (s *source) learnTimer(b []byte) {
 // setZone sets the zone to the difference between a local time of day and UTC at the
 // same moment. It rounds to quarters of an hour, from -12:00 to +14:00.
 func (s *source) setZone(tod, ns int64) {
-	const quarter = 15 * minute
 	zone := tod - ns%day
 	if zone > 14*hour {
 		zone -= day
@@ -120,12 +118,7 @@ func (s *source) setZone(tod, ns int64) {
 	if zone < -12*hour {
 		zone += day
 	}
-	if zone > 0 {
-		zone += quarter / 2
-	} else {
-		zone -= quarter / 2
-	}
-	s.own.zone, s.own.zoned = zone/quarter*quarter, true
+	s.own.zone = int64(time.Duration(zone).Round(15 * time.Minute))
 }
 
 // when returns the moment of a prefix. A missing year is the one closest to the last
@@ -134,7 +127,7 @@ func (s *source) setZone(tod, ns int64) {
 // that truncates times to seconds.
 func (s *source) when(t stamp) int64 {
 	ns := t.ns
-	if t.local.month != 0 {
+	if !t.local.IsZero() {
 		ns = s.closest(t.local)
 	} else if ns == 0 {
 		return s.last
@@ -145,7 +138,7 @@ func (s *source) when(t stamp) int64 {
 	return ns
 }
 
-func (s *source) closest(t yearless) int64 {
+func (s *source) closest(t time.Time) int64 {
 	near, latest := s.near(), int64(math.MaxInt64)
 	if near == 0 {
 		near = s.date
@@ -153,8 +146,9 @@ func (s *source) closest(t yearless) int64 {
 	}
 	year, best := time.Unix(0, near+s.own.zone).UTC().Year(), int64(0)
 	for y := year - 1; y <= year+1; y++ {
-		ns := t.in(y) - s.own.zone
-		if y < 1971 || y > 2260 || ns > latest || t.in(y) == 0 {
+		day := t.AddDate(y, 0, 0)
+		ns := day.UnixNano() - s.own.zone
+		if y < 1971 || y > 2260 || ns > latest || day.Day() != t.Day() { // no 29 February
 			continue
 		}
 		if best == 0 || distance(ns, near) < distance(best, near) {

@@ -7,12 +7,6 @@ import (
 	"time"
 )
 
-// kubeEvent is a line of `kubectl get events` or of the events in `kubectl describe pod`.
-type kubeEvent struct {
-	age                            time.Duration // since it was first seen
-	level, reason, object, message []byte
-}
-
 // The formats are "[NAMESPACE] LAST-SEEN TYPE REASON OBJECT MESSAGE" and "TYPE REASON
 // AGE FROM MESSAGE". An age may be "30s (x4 over 5m)".
 var (
@@ -21,54 +15,37 @@ var (
 	kubeAge      = regexp.MustCompile(`(?:(\d+)d)?((?:\d+h)?(?:\d+m)?(?:\d+s)?)\)?$`)
 )
 
-// kubeEventOf parses a kubectl event line.
-func kubeEventOf(b []byte) (e kubeEvent, ok bool) {
-	if head := b[:min(len(b), 128)]; !bytes.Contains(head, []byte("Normal ")) && !bytes.Contains(head, []byte("Warning ")) {
-		return e, false
+// kube adds the event of a line of `kubectl get events` or of the events in `kubectl
+// describe pod`, and reports whether it was one. `kubectl describe` prints the pod's
+// name before its events. An event has only an age, so its time is made up.
+func (s *source) kube(b []byte) bool {
+	if name, ok := bytes.CutPrefix(b, []byte("Name:")); ok && len(name) < 256 {
+		s.described = bytes.Clone(bytes.TrimSpace(name))
+	} else if space, ok := bytes.CutPrefix(b, []byte("Namespace:")); ok && len(space) < 256 {
+		s.described = bytes.Join([][]byte{bytes.TrimSpace(space), s.described}, []byte("/"))
 	}
-	age := []byte(nil)
+	if head := b[:min(len(b), 128)]; !bytes.Contains(head, []byte("Normal ")) && !bytes.Contains(head, []byte("Warning ")) {
+		return false
+	}
+	var age, kind, reason, object, message []byte
 	if m := kubeGet.FindSubmatch(b); m != nil {
-		age, e.level, e.reason, e.object, e.message = m[1], m[2], m[3], m[4], m[5]
+		age, kind, reason, object, message = m[1], m[2], m[3], m[4], m[5]
 	} else if m := kubeDescribe.FindSubmatch(b); m != nil {
-		e.level, e.reason, age, e.message = m[1], m[2], m[3], m[5]
+		kind, reason, age, message = m[1], m[2], m[3], m[5]
 	}
 	m := kubeAge.FindSubmatch(age)
 	if m == nil || len(m[0]) == 0 {
-		return e, false
-	}
-	days, _ := strconv.Atoi(string(m[1]))
-	within, _ := time.ParseDuration("0s" + string(m[2]))
-	e.age = time.Duration(days)*24*time.Hour + within
-	return e, true
-}
-
-// eventTime returns a substitute time for an event that has only an age.
-func (e *kubeEvent) eventTime() int64 { return max(400*day-int64(e.age), 1) }
-
-// kube adds the event of a kubectl line and reports whether it was one. `kubectl
-// describe` prints the pod's name before its events.
-func (s *source) kube(b []byte) bool {
-	for _, key := range []string{"Name:", "Namespace:"} {
-		if value, ok := bytes.CutPrefix(b, []byte(key)); ok && len(value) < 256 {
-			value = bytes.TrimSpace(value)
-			if key == "Name:" {
-				s.described = append([]byte(nil), value...)
-			} else {
-				s.described = append(append(append([]byte(nil), value...), '/'), s.described...)
-			}
-			return false
-		}
-	}
-	k, ok := kubeEventOf(b)
-	if !ok {
 		return false
 	}
+	days, _ := strconv.Atoi(string(m[1]))
+	below, _ := time.ParseDuration("0s" + string(m[2]))
 	e := s.event(Kubernetes)
-	e.Time, e.Source, e.Message, e.Level, e.Pod = k.eventTime(), k.reason, k.message[:min(len(k.message), maxMessage)], levels["info"], s.described
-	if string(k.level) == "Warning" {
+	e.Time = max(int64(400-days)*day-int64(below), 1)
+	e.Source, e.Message, e.Level, e.Pod = reason, message[:min(len(message), maxMessage)], levels["info"], s.described
+	if string(kind) == "Warning" {
 		e.Level = levels["error"]
 	}
-	if name, ok := bytes.CutPrefix(k.object, []byte("pod/")); ok {
+	if name, ok := bytes.CutPrefix(object, []byte("pod/")); ok {
 		e.Pod = name
 	}
 	s.stats.Coarse++
@@ -92,7 +69,7 @@ func (s *source) dockerEvent(ns int64, b []byte) bool {
 	if e.Subsystem = verb; string(what) == "container" {
 		e.Container = id
 	} else {
-		e.Container, _, _ = bytes.Cut(stringAfter(attributes, "container="), []byte(","))
+		e.Container = between(attributes, "container=", ",")
 	}
 	return true
 }

@@ -39,21 +39,22 @@ const (
 
 // names maps field names to keys. Lower-case names are from logfmt and JSON.
 // Upper-case names are the journal's, or runtime-rs keys as renamed by slog-journald.
-var names = map[string]known{
-	"time": {keyTime, 1}, "ts": {keyTS, 1}, "level": {keyLevel, 1}, "msg": {keyMessage, 1}, "name": {keyName, 1}, "source": {keySource, 1},
-	"subsystem": {keySubsystem, 1}, "module": {keyModule, 1}, "id": {keyID, 1}, "error": {keyError, 1}, "pid": {keyPid, 1},
-	"command": {keyCommand, 1}, "args": {keyCommand, 1}, "vmconsole": {keyConsole, 1}, "topic": {keySubsystem, 1}, "request-url": {keyCommand, 1}, "log": {keyLog, 1}, "path": {keyPath, 2}, "key": {keyPath, 1},
-	"sandbox": {keySandbox, 3}, "podsandboxid": {keySandbox, 2}, "sandboxID": {keySandbox, 1}, "sandbox_id": {keySandbox, 1}, "sandbox-id": {keySandbox, 1},
-	"container": {keyContainer, 1}, "containerID": {keyContainer, 1}, "container_id": {keyContainer, 1}, "container-id": {keyContainer, 1},
+var names = []known{
+	{"time", keyTime, 1}, {"ts", keyTS, 1}, {"level", keyLevel, 1}, {"msg", keyMessage, 1}, {"name", keyName, 1}, {"source", keySource, 1},
+	{"subsystem", keySubsystem, 1}, {"module", keyModule, 1}, {"id", keyID, 1}, {"error", keyError, 1}, {"pid", keyPid, 1},
+	{"command", keyCommand, 1}, {"args", keyCommand, 1}, {"vmconsole", keyConsole, 1}, {"topic", keySubsystem, 1}, {"request-url", keyCommand, 1}, {"log", keyLog, 1}, {"path", keyPath, 2}, {"key", keyPath, 1},
+	{"sandbox", keySandbox, 3}, {"podsandboxid", keySandbox, 2}, {"sandboxID", keySandbox, 1}, {"sandbox_id", keySandbox, 1}, {"sandbox-id", keySandbox, 1},
+	{"container", keyContainer, 1}, {"containerID", keyContainer, 1}, {"container_id", keyContainer, 1}, {"container-id", keyContainer, 1},
 
-	"MESSAGE": {keyMessage, 1}, "PRIORITY": {keyLevel, 1}, "__REALTIME_TIMESTAMP": {keyArrived, 1}, "_SOURCE_REALTIME_TIMESTAMP": {keySent, 1},
-	"_PID": {keyKept, 1}, "SYSLOG_IDENTIFIER": {keyIdent, 1}, "CODE_FILE": {keyFile, 1}, "NAME": {keyName, 1}, "SOURCE": {keySource, 1},
-	"SUBSYSTEM": {keySubsystem, 1}, "SANDBOX": {keySandbox, 3}, "SANDBOX_ID": {keySandbox, 3}, "CONTAINER": {keyContainer, 1},
-	"CONTAINER_ID": {keyContainer, 1}, "ERROR": {keyError, 1}, "PID": {keyPid, 1},
+	{"MESSAGE", keyMessage, 1}, {"PRIORITY", keyLevel, 1}, {"__REALTIME_TIMESTAMP", keyArrived, 1}, {"_SOURCE_REALTIME_TIMESTAMP", keySent, 1},
+	{"_PID", keyKept, 1}, {"SYSLOG_IDENTIFIER", keyIdent, 1}, {"CODE_FILE", keyFile, 1}, {"NAME", keyName, 1}, {"SOURCE", keySource, 1},
+	{"SUBSYSTEM", keySubsystem, 1}, {"SANDBOX", keySandbox, 3}, {"SANDBOX_ID", keySandbox, 3}, {"CONTAINER", keyContainer, 1},
+	{"CONTAINER_ID", keyContainer, 1}, {"ERROR", keyError, 1}, {"PID", keyPid, 1},
 }
 
-// known is the key of a known name.
+// known is a known name with its key.
 type known struct {
+	name string
 	key  key
 	rank uint8 // 0: the name is unknown
 }
@@ -65,7 +66,7 @@ func knownOf(name []byte) known {
 	if len(name) > 0 {
 		for _, k := range table[place(name)] {
 			if k.name == string(name) {
-				return k.known
+				return k
 			}
 		}
 	}
@@ -74,15 +75,9 @@ func knownOf(name []byte) known {
 
 func place[T string | []byte](name T) byte { return name[len(name)-1] ^ byte(len(name)<<4) }
 
-var table = func() (t [256][]struct {
-	name string
-	known
-}) {
-	for name, k := range names {
-		t[place(name)] = append(t[place(name)], struct {
-			name string
-			known
-		}{name, k})
+var table = func() (t [256][]known) {
+	for _, k := range names {
+		t[place(k.name)] = append(t[place(k.name)], k)
 	}
 	return t
 }()

@@ -65,7 +65,5 @@ func kernelStamp(b []byte) (ns int64, n int) {
 	nanos := [9]byte([]byte("000000000"))
 	copy(nanos[:], fraction)
 	below, _ := number(nanos[:])
-	for n = end + 1; n < len(b) && b[n] == ' '; n++ {
-	}
-	return up*second + below, n
+	return up*second + below, len(b) - len(bytes.TrimLeft(b[end+1:], " "))
 }

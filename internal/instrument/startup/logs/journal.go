@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"strconv"
 )
@@ -10,10 +11,7 @@ import (
 // message, or one event for plain text. runtime-rs sends its record as fields of the
 // entry. An entry without a time has no event.
 func (s *source) journalEntry(f *fields) {
-	at := micros(f.at[keySent].b)
-	if !f.has(keySent) {
-		at = micros(f.at[keyArrived].b)
-	}
+	at := cmp.Or(micros(f.at[keySent].b), micros(f.at[keyArrived].b))
 	if at == 0 {
 		return
 	}
@@ -48,15 +46,15 @@ func (s *source) native(f *fields, c *carrier, message []byte) {
 	}
 	e := s.event(form)
 	e.Time, e.Cut = c.time, f.cut
-	f.at[keyMessage] = text{}
 	s.describe(e, f, c)
 	e.Message = message[:min(len(message), maxMessage)]
 }
 
-// isEntry reports whether b begins an entry of `journalctl -o export`.
-func isEntry(b []byte) bool {
-	return len(b) > 9 && b[0] == '_' && b[1] == '_' &&
-		(bytes.HasPrefix(b, cursorKey) || bytes.HasPrefix(b, arrivedKey))
+// entryBegins reports whether a line begins an entry of journalctl -o export,
+// json-pretty or verbose.
+func (s *source) entryBegins(b []byte) bool {
+	return bytes.HasPrefix(b, cursorKey) || bytes.HasPrefix(b, arrivedKey) || s.journal && isField(b) ||
+		string(b) == "{" && s.glog == 0 || verboseTime(b) != nil
 }
 
 var (
@@ -146,7 +144,7 @@ func (s *source) export(b []byte) bool {
 	if inline {
 		s.arena = append(s.arena, value...)
 	} else {
-		s.binary(&s.arena)
+		s.arena = s.binary(s.arena)
 	}
 	s.entry.put(s.arena[from:middle:middle], s.arena[middle:len(s.arena):len(s.arena)])
 	return true
@@ -193,24 +191,17 @@ func verboseTime(b []byte) []byte {
 	return nil
 }
 
-// binary reads a binary value. An 8-byte little-endian length precedes the value, and
-// a newline follows it.
-func (s *source) binary(to *[]byte) {
+// binary appends a binary value to dst. An 8-byte little-endian length precedes the
+// value, and a newline follows it.
+func (s *source) binary(dst []byte) []byte {
 	var room [8]byte
 	head := s.raw(room[:0], 8)
-	if len(head) < 8 {
-		return
+	if len(head) < 8 || binary.LittleEndian.Uint64(head) > maxBinary {
+		return dst
 	}
-	n := binary.LittleEndian.Uint64(head)
-	if n > maxBinary {
-		return
-	}
-	var none []byte
-	if to == nil {
-		to = &none
-	}
-	*to = s.raw(*to, int64(n))
+	dst = s.raw(dst, int64(binary.LittleEndian.Uint64(head)))
 	s.raw(room[:0], 1)
+	return dst
 }
 
 // endEntry adds the events of the current entry.
@@ -226,10 +217,4 @@ func (s *source) endEntry() {
 		s.events[before+i].Line = s.began
 		s.glog = 0
 	}
-}
-
-// finish ends the current entry at the end of the file.
-func (s *source) finish() bool {
-	s.endEntry()
-	return len(s.events) > 0 && s.deliver()
 }

@@ -7,43 +7,31 @@ import "bytes"
 // truncated object is valid. f.journal must be set for a journal entry before the
 // call.
 func (f *fields) object(b []byte) (rest []byte, ok bool) {
-	i := 1
-	for {
-		for i < len(b) && (b[i] == ' ' || b[i] == ',' || b[i] == '\t') {
-			i++
-		}
-		if i >= len(b) {
-			f.cut = true
-			return nil, true
-		}
-		if b[i] == '}' {
-			rest = bytes.TrimLeft(b[i+1:], " \t,")
-			if len(rest) > 0 && rest[0] == '{' {
+	for b = b[1:]; ; {
+		b = bytes.TrimLeft(b, " \t,")
+		switch {
+		case len(b) == 0:
+		case b[0] == '}':
+			if rest = bytes.TrimLeft(b[1:], " \t,"); len(rest) > 0 && rest[0] == '{' {
 				return rest, true
 			}
 			return nil, true
-		}
-		if b[i] != '"' {
+		case b[0] != '"':
 			return nil, false
 		}
-		key, end, _ := f.quoted(b[i+1:])
-		if end < 0 {
+		key, end, _ := f.quoted(b[min(1, len(b)):])
+		if end >= 0 {
+			b = bytes.TrimLeft(b[end+2:], " :")
+		}
+		if end < 0 || len(b) == 0 {
 			f.cut = true
 			return nil, true
 		}
-		i += end + 2
-		for i < len(b) && (b[i] == ' ' || b[i] == ':') {
-			i++
-		}
-		if i >= len(b) {
-			f.cut = true
-			return nil, true
-		}
-		n, ok := f.member(key, b[i:])
+		n, ok := f.member(key, b)
 		if !ok {
 			return nil, false
 		}
-		i += n
+		b = b[n:]
 	}
 }
 
@@ -71,16 +59,13 @@ func (f *fields) member(key, b []byte) (n int, ok bool) {
 		f.list(key, b[:n])
 		return n, true
 	}
-	for n < len(b) && b[n] != ',' && b[n] != '}' && b[n] != ' ' {
-		n++
+	if n = bytes.IndexAny(b, ",} "); n < 0 {
+		n = len(b)
 	}
-	if n == 0 {
-		return 0, false
-	}
-	if string(b[:n]) != "null" {
+	if n > 0 && string(b[:n]) != "null" {
 		f.put(key, b[:n])
 	}
-	return n, true
+	return n, n > 0
 }
 
 // list stores a list by the journal's rules. A list of numbers is the bytes of a text
@@ -124,15 +109,10 @@ func (f *fields) nested(b []byte) int {
 
 // appendBytes appends the bytes of a list of numbers.
 func appendBytes(dst, list []byte) []byte {
-	for len(list) > 0 {
-		if n, ok := number(list); ok && n < 256 {
+	for item := range bytes.SplitSeq(list, []byte(",")) {
+		if n, ok := number(bytes.TrimLeft(item, " ")); ok && n < 256 {
 			dst = append(dst, byte(n))
 		}
-		i := bytes.IndexByte(list, ',')
-		if i < 0 {
-			break
-		}
-		list = bytes.TrimLeft(list[i+1:], " ")
 	}
 	return dst
 }

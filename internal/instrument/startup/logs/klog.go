@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
+	"strconv"
 )
 
 // isGlog reports whether a line begins like glog output: "I1121 02:27:17.292309 ".
@@ -25,9 +25,9 @@ func isGlog(b []byte) bool {
 // cli.go:275] …": level, month and day, time of day, process, source position, text.
 func (s *source) glogLine(b []byte, c carrier, long bool) {
 	at, message, complete := bytes.Cut(b[len("I1121 02:27:17.292309"):], []byte("] "))
-	t, ok := glogTime(b)
-	when := s.when(stamp{local: t})
-	if !ok || when == 0 {
+	t, n := local("0102 15:04:05", b[1:], len("1121 "))
+	when := s.when(t)
+	if n == 0 || when == 0 {
 		return
 	}
 	e := s.event(s.klogForm(c.ident, message))
@@ -43,33 +43,18 @@ func (s *source) glogLine(b []byte, c carrier, long bool) {
 	}
 	e.Message = message[:min(len(message), maxMessage)]
 	if e.Form == Kubelet {
-		e.Pod = podIn(e.Message)
-		e.Error, _, _ = bytes.Cut(stringAfter(e.Message, ` err="`), []byte(`" pod`))
+		e.Pod = between(e.Message, ` pod="`, `"`)
+		e.Error = between(e.Message, ` err="`, `" pod`)
 	}
-}
-
-// podIn returns the pod of a structured line: pod="namespace/name".
-func podIn(b []byte) []byte {
-	_, b, _ = bytes.Cut(b, []byte(` pod="`))
-	b, _, _ = bytes.Cut(b, []byte(`"`))
-	return b
 }
 
 // klogForm returns the writer of a klog line: kubelet, under any program name, or
 // runsc. Structured messages of kubelet begin with a quote.
 func (s *source) klogForm(ident, message []byte) Form {
-	if form, ok := programOf(ident); ok && form == Kubelet || len(ident) == 0 && (bytes.HasPrefix(message, []byte{'"'}) || s.engine == Kubelet) {
+	if programOf(ident) == Kubelet || len(ident) == 0 && (bytes.HasPrefix(message, []byte{'"'}) || s.engine == Kubelet) {
 		return Kubelet
 	}
 	return Runsc
-}
-
-// glogTime parses the month, day and time of a glog line.
-func glogTime(b []byte) (yearless, bool) {
-	month, _ := two(b[1:])
-	date, _ := two(b[3:])
-	tod, n := clockOf(b[6:])
-	return yearless{time.Month(month), date, tod}, isDay(month, date) && n > 0 && len(b) > 6+n && b[6+n] == ' '
 }
 
 // klogJSON adds the event of a kubelet line in klog's JSON format, and reports whether
@@ -94,23 +79,19 @@ func (s *source) klogJSON(f *fields, line []byte) bool {
 	}
 	text := fmt.Appendf(nil, "%q", k["msg"])
 	for _, key := range slices.Sorted(maps.Keys(k)) {
+		value, _ := json.Marshal(k[key])
 		switch v := k[key].(type) {
 		case string:
-			text = fmt.Appendf(text, " %s=%q", key, v)
+			value = strconv.AppendQuote(nil, v)
 		case map[string]any:
 			if name, ok := v["name"]; ok {
-				text = fmt.Appendf(text, ` %s="%v/%v"`, key, v["namespace"], name)
-				continue
+				value = fmt.Appendf(nil, `"%v/%v"`, v["namespace"], name)
 			}
-			value, _ := json.Marshal(v)
-			text = fmt.Appendf(text, " %s=%s", key, value)
-		default:
-			value, _ := json.Marshal(v)
-			text = fmt.Appendf(text, " %s=%s", key, value)
 		}
+		text = fmt.Appendf(text, " %s=%s", key, value)
 	}
 	e := s.event(Kubelet)
-	e.Time, e.Source, e.Level, e.Message, e.Pod = int64(at*1e6)*1000, []byte(caller), levels["info"], text[:min(len(text), maxMessage)], podIn(text)
+	e.Time, e.Source, e.Level, e.Message, e.Pod = int64(at*1e6)*1000, []byte(caller), levels["info"], text[:min(len(text), maxMessage)], between(text, ` pod="`, `"`)
 	if err, ok := k["err"].(string); ok {
 		e.Level, e.Error = levels["error"], []byte(err)
 	}
@@ -118,8 +99,10 @@ func (s *source) klogJSON(f *fields, line []byte) bool {
 	return true
 }
 
-// stringAfter returns the bytes after text, or nil if b does not contain it.
-func stringAfter(b []byte, text string) []byte {
-	_, after, _ := bytes.Cut(b, []byte(text))
-	return after
+// between returns the bytes after a text, up to another text or the end. It returns
+// nil if b does not contain the first text.
+func between(b []byte, from, to string) []byte {
+	_, b, _ = bytes.Cut(b, []byte(from))
+	b, _, _ = bytes.Cut(b, []byte(to))
+	return b
 }

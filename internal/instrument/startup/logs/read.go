@@ -107,10 +107,8 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 // run emits events in time order until all sources are read.
 func (r *reader) run(ctx context.Context) error {
 	for _, s := range r.all {
-		if s.advance() {
+		if r.advance(ctx, s) {
 			r.heads = append(r.heads, s)
-		} else if err := r.ended(ctx, s); err != nil {
-			return err
 		}
 	}
 	slices.SortFunc(r.heads, byTime)
@@ -124,16 +122,13 @@ func (r *reader) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if s.advance() {
+		if r.advance(ctx, s) {
 			to, _ := slices.BinarySearchFunc(r.heads[1:], s, byTime)
 			copy(r.heads, r.heads[1:to+1])
 			r.heads[to] = s
 			continue
 		}
 		r.heads = r.heads[1:]
-		if err := r.ended(ctx, s); err != nil {
-			return err
-		}
 	}
 	return ctx.Err()
 }
@@ -141,16 +136,16 @@ func (r *reader) run(ctx context.Context) error {
 // byTime orders sources by the time of their line, then by index.
 func byTime(a, b *source) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.file, b.file)) }
 
-// ended records the error of a source that ended early. It returns an error only if
-// ctx is done.
-func (r *reader) ended(ctx context.Context, s *source) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+// advance reads the next line of a source with events. It returns false at the end of
+// the source, and records the error of a source that ended early.
+func (r *reader) advance(ctx context.Context, s *source) bool {
+	if s.advance() {
+		return true
 	}
-	if s.err != nil && !errors.Is(s.err, io.EOF) {
+	if s.err != nil && !errors.Is(s.err, io.EOF) && ctx.Err() == nil {
 		r.stats.Broken = append(r.stats.Broken, Broken{File: s.file, Lines: s.number, Err: fmt.Errorf("reading %s: %w", s.name, s.err)})
 	}
-	return nil
+	return false
 }
 
 // errUTF16 is the error of a source in UTF-16.
@@ -189,38 +184,34 @@ func (r stoppable) Read(b []byte) (int, error) {
 // engineOf returns the writer of logfmt lines without a program name. It checks for
 // texts specific to one engine, then for the file name. The default is containerd.
 func engineOf(b []byte, name string) Form {
+	name = strings.ToLower(name)
 	for _, sign := range signs {
-		if bytes.Contains(b, []byte(sign.text)) {
-			return sign.form
-		}
-	}
-	for _, sign := range nameSigns {
-		if strings.Contains(strings.ToLower(name), sign.text) {
+		if sign.text != "" && bytes.Contains(b, []byte(sign.text)) || sign.name != "" && strings.Contains(name, sign.name) {
 			return sign.form
 		}
 	}
 	return Containerd
 }
 
-type sign struct {
+// signs are texts in a log, or else in its name, that identify its writer.
+var signs = []struct {
 	text string
 	form Form
-}
-
-var nameSigns = []sign{{"crio", CRIO}, {"cri-o", CRIO}, {"docker", Docker}, {"podman", Podman}, {"kubelet", Kubelet}, {"isula", Isulad}, {"runsc", Runsc}, {"gvisor", Runsc}}
-
-var signs = []sign{
-	{"**************** gVisor", Runsc},
-	{"Starting CRI-O, version", CRIO},
-	{"name=/runtime.v1", CRIO},
-	{"module=libcontainerd", Docker},
-	{"Daemon has completed initialization", Docker},
-	{"msg=\"API listen on ", Docker},
-	{"msg=\"Calling GET /", Docker},
-	{"msg=\"Calling POST /", Docker},
-	{"] Calling POST /", Docker},
-	{"msg=\"handling POST request", Docker},
-	{"msg=\"container mounted via layerStore", Docker},
-	{"podman filtering at log level", Podman},
-	{".PersistentPreRunE(", Podman},
+	name string
+}{
+	{"**************** gVisor", Runsc, ""},
+	{"Starting CRI-O, version", CRIO, ""},
+	{"name=/runtime.v1", CRIO, ""},
+	{"module=libcontainerd", Docker, ""},
+	{"Daemon has completed initialization", Docker, ""},
+	{"msg=\"API listen on ", Docker, ""},
+	{"msg=\"Calling GET /", Docker, ""},
+	{"msg=\"Calling POST /", Docker, ""},
+	{"] Calling POST /", Docker, ""},
+	{"msg=\"handling POST request", Docker, ""},
+	{"msg=\"container mounted via layerStore", Docker, ""},
+	{"podman filtering at log level", Podman, ""},
+	{".PersistentPreRunE(", Podman, ""},
+	{"", CRIO, "crio"}, {"", CRIO, "cri-o"}, {"", Docker, "docker"}, {"", Podman, "podman"},
+	{"", Kubelet, "kubelet"}, {"", Isulad, "isula"}, {"", Runsc, "runsc"}, {"", Runsc, "gvisor"},
 }

@@ -48,11 +48,7 @@ func (s *source) objects(b []byte, c carrier, long bool) {
 // record adds the events of a record and of the records nested in it. A record needs a
 // time, and a level or a message.
 func (s *source) record(f *fields, c *carrier) {
-	stamp := f.at[keyTime].b
-	if stamp == nil {
-		stamp = f.at[keyTS].b
-	}
-	ns, _, ok := parseStamp(stamp)
+	ns, isWhole := f.time()
 	if f.has(keyLog) && !f.has(keyMessage) {
 		if !f.has(keyLevel) {
 			s.wrapped(f.upTo(keyLog, maxLine), ns, f.cut)
@@ -60,10 +56,10 @@ func (s *source) record(f *fields, c *carrier) {
 		}
 		f.at[keyMessage] = f.at[keyLog]
 	}
-	if !ok || ns == 0 || !f.has(keyLevel, keyMessage) {
+	if ns == 0 || !f.has(keyLevel, keyMessage) {
 		return
 	}
-	if len(stamp) >= len("2006-01-02T15:04:05") && len(stamp) > 19 && stamp[19] != '.' && stamp[19] != ',' {
+	if isWhole {
 		s.stats.Whole++
 	}
 	form := s.form(f, c)
@@ -79,18 +75,26 @@ func (s *source) record(f *fields, c *carrier) {
 	if !c.guest {
 		s.own.anchor = ns
 	}
-	if f.has(keyConsole) && !c.guest {
-		inner := carrier{time: ns, sandbox: f.text(keySandbox), guest: true}
-		s.guestText(f.upTo(keyConsole, maxLine), inner, f.cut)
-		return
+	carried := keyConsole
+	if c.guest || !f.has(keyConsole) {
+		e := s.event(form)
+		e.Time, e.Cut = ns, f.cut
+		s.describe(e, f, c)
+		carried = keyMessage
 	}
-	e := s.event(form)
-	e.Time, e.Cut = ns, f.cut
-	s.describe(e, f, c)
-	if form == KataProxy && !c.guest && carries(f.at[keyMessage].b) {
-		inner := carrier{time: ns, sandbox: e.Sandbox, guest: true}
-		s.guestText(f.upTo(keyMessage, maxLine), inner, f.cut)
+	if carried == keyConsole || form == KataProxy && carries(f.at[keyMessage].b) {
+		s.guestText(f.upTo(carried, maxLine), carrier{time: ns, sandbox: f.text(keySandbox), guest: true}, f.cut)
 	}
+}
+
+// time returns the time of a record, or 0, and reports whether it is in whole seconds.
+func (f *fields) time() (ns int64, isWhole bool) {
+	stamp := f.at[keyTime].b
+	if stamp == nil {
+		stamp = f.at[keyTS].b
+	}
+	ns, _, _ = parseStamp(stamp)
+	return ns, len(stamp) > 19 && stamp[19] != '.' && stamp[19] != ','
 }
 
 // wrapped adds the events of a line nested in another object, as in docker's logs of
@@ -180,7 +184,7 @@ func (s *source) form(f *fields, c *carrier) Form {
 	case string(f.at[keyModule].b) == "libcontainerd":
 		return Docker
 	}
-	if form, ok := programOf(c.ident); ok {
+	if form := programOf(c.ident); form != Unknown {
 		return form
 	}
 	switch message := f.at[keyMessage].b; {
@@ -193,12 +197,12 @@ func (s *source) form(f *fields, c *carrier) Form {
 }
 
 // programOf returns the form of a program's lines.
-func programOf(ident []byte) (Form, bool) {
-	form, ok := programs[string(ident)]
-	if !ok && (bytes.Contains(ident, []byte("kubelet")) || bytes.Contains(ident, []byte("kubelite"))) {
-		return Kubelet, true
+func programOf(ident []byte) Form {
+	form := programs[string(ident)]
+	if form == Unknown && (bytes.Contains(ident, []byte("kubelet")) || bytes.Contains(ident, []byte("kubelite"))) {
+		return Kubelet
 	}
-	return form, ok
+	return form
 }
 
 // programs maps the program names in a syslog or the journal to forms.

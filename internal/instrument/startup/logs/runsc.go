@@ -1,6 +1,10 @@
 package logs
 
-import "bytes"
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
 
 // isTiming reports whether a line is part of runsc's boot table: "[02:27:17.291776]\t
 // +5 851µs ▉▉ \t├─ Go code running: 5 851µs".
@@ -19,38 +23,30 @@ func (s *source) timing(b []byte, long bool) {
 		return
 	}
 	when := s.sameDay(tod)
-	for {
-		i, kind := milestone(b)
-		if i < 0 {
-			return
-		}
-		b = b[i:]
-		cell := b
-		if end := bytes.IndexByte(b, '\t'); end >= 0 {
-			cell = b[:end]
-		} else if end, _ := milestone(b); end >= 0 {
-			cell = b[:end]
-		}
-		b = b[len(cell):]
+	_, b, kind := milestone(b)
+	for kind != 0 {
+		cell, rest, next := milestone(b)
+		cell, _, _ = bytes.Cut(cell, []byte("\t"))
 		e := s.event(Runsc)
 		e.Time, e.Level, e.Program, e.Cut = when, levels["info"], timingName, long
 		e.Message, e.Took = took(bytes.TrimSpace(cell), kind)
+		b, kind = rest, next
 	}
 }
 
 var timingName = []byte("boot timing")
 
-// milestone returns the offset after the first milestone glyph, and its kind: the last
-// byte of ╭ (U+256D), ├ (U+251C) or ╰ (U+2570).
-func milestone(b []byte) (at int, kind byte) {
+// milestone splits a line at the first milestone glyph. kind is the last byte of ╭
+// (U+256D), ├ (U+251C) or ╰ (U+2570), or 0 without a glyph.
+func milestone(b []byte) (before, after []byte, kind byte) {
 	for i := range b {
 		for _, glyph := range []string{"\u256d\u2500 ", "\u251c\u2500 ", "\u2570\u2500 "} {
-			if bytes.HasPrefix(b[i:], []byte(glyph)) {
-				return i + len(glyph), glyph[2]
+			if rest, ok := bytes.CutPrefix(b[i:], []byte(glyph)); ok {
+				return b[:i], rest, glyph[2]
 			}
 		}
 	}
-	return -1, 0
+	return b, nil, 0
 }
 
 // took splits a milestone into name and time.
@@ -72,24 +68,18 @@ func took(cell []byte, kind byte) (name []byte, ns int64) {
 	return cell[:min(len(cell), maxMessage)], 0
 }
 
-// grouped parses a number of µs with separators between digit groups: "28 179µs".
+// grouped parses a number of µs with separators between digit groups: "28 179µs". The
+// separators are blanks of any width, commas and apostrophes.
 func grouped(b []byte) (us int64, ok bool) {
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case isDigit(c):
-			if us > 1<<50 {
-				return 0, false
-			}
+	for len(b) > 0 && us <= 1<<50 {
+		c, size := utf8.DecodeRune(b)
+		switch {
+		case '0' <= c && c <= '9':
 			us, ok = us*10+int64(c-'0'), true
-		case c == ' ', c == ',', c == '\'':
-			continue
-		case c == 0xc2 && i+1 < len(b) && b[i+1] == 0xa0: // no-break space
-			i++
-		case c == 0xe2 && i+2 < len(b) && b[i+1] == 0x80: // thin spaces, U+2000 to U+202F
-			i += 2
-		default:
-			return us, ok && (bytes.HasPrefix(b[i:], []byte("\u00b5s")) || bytes.HasPrefix(b[i:], []byte("\u03bcs")))
+		case c != ',' && c != '\'' && !unicode.IsSpace(c):
+			return us, ok && (c == '\u00b5' || c == '\u03bc') && len(b) > size && b[size] == 's'
 		}
+		b = b[size:]
 	}
 	return 0, false
 }

@@ -62,7 +62,10 @@ func (s *source) advance() bool {
 		} else {
 			var ok bool
 			if b, long, ok = s.next(); !ok {
-				return s.inside && s.finish()
+				if s.inside {
+					s.endEntry()
+				}
+				return len(s.events) > 0 && s.deliver()
 			}
 			s.number++
 			b = bytes.TrimPrefix(b, bom)
@@ -141,16 +144,10 @@ func (s *source) deliver() bool {
 
 // line adds the events of a line. It returns false if the form is unknown.
 func (s *source) line(b []byte, long bool) bool {
-	if s.inside || isEntry(b) || s.journal && isField(b) || len(b) == 1 && b[0] == '{' && s.glog == 0 || verboseTime(b) != nil {
+	if s.inside || s.entryBegins(b) {
 		return s.export(b)
 	}
-	if b = s.plainly(b); len(b) > 0 && (b[0] <= ' ' || b[0] == '[' || b[0] == ',') {
-		rest := bytes.TrimLeft(b, " \t\x1e[,") // \x1e: journalctl -o json-seq; [ and ,: JSON arrays
-		if b[0] <= ' ' || len(rest) > 1 && rest[0] == '{' && rest[1] == '"' {
-			b = rest
-		}
-	}
-	if len(b) < 2 {
+	if b = s.plainly(b); len(b) < 2 {
 		return false
 	}
 	before := len(s.events)
@@ -192,15 +189,14 @@ func (s *source) anywhere(b []byte, long bool) {
 		s.syslog(b, long)
 	case i < 0 && suppressed(b) > 0: // journalctl -o cat
 		s.plain(b, &carrier{time: s.last}, nil, long)
-	case i < 0:
-	case i > 0 && isStamped(b):
+	case i >= 0:
 		c := carrier{}
-		c.ident, c.pid = identAtEnd(b[:i])
+		if i > 0 && isStamped(b) {
+			c.ident, c.pid = identAtEnd(b[:i])
+		} else if i > 0 && isPair(b) {
+			i = 0
+		}
 		s.records(b[i:], c, long)
-	case i > 0 && isPair(b):
-		s.records(b, carrier{}, long)
-	default:
-		s.records(b[i:], carrier{}, long)
 	}
 }
 

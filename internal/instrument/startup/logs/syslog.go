@@ -3,6 +3,7 @@ package logs
 import (
 	"bytes"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -95,8 +96,8 @@ var (
 // stamp is the time in a prefix: ns since 1970, or a local time without a year.
 type stamp struct {
 	ns     int64
-	local  yearless
-	coarse bool // without a fraction
+	local  time.Time // in the year 0; the zero value means none
+	coarse bool      // without a fraction
 }
 
 // stampOf parses the time at the beginning of a line. n is its length, or 0 without a
@@ -120,39 +121,29 @@ func stampOf(b []byte) (t stamp, n int) {
 		_, n = kernelStamp(b)
 		return stamp{}, n
 	case isMonth(b): // "Nov 21 02:46:31" and "Nov  1 02:46:31.123456"
-		date, ok := two(b[4:])
-		if b[4] == ' ' {
-			date, ok = int(b[5]-'0'), isDigit(b[5])
+		return local("Jan _2 15:04:05", b, len("Nov 21 "))
+	case bytes.Index(weekdays, b[:3])%3 == 0 && b[3] == ' ' && b[14] == ' ': // journalctl -o short-full
+		t, n = local("Mon 2006-01-02 15:04:05", b, len("Mon 2006-01-02 "))
+		if zone := bytes.IndexByte(b[min(n+1, len(b)):], ' '); n > 0 && zone >= 0 { // zones other than UTC have only a name here
+			return t, n + 1 + zone
 		}
-		if ok && b[6] == ' ' {
-			return local(b, bytes.Index(months, b[:3])/3+1, date, len("Nov 21 "))
-		}
-	case bytes.Index(weekdays, b[:3])%3 == 0 && b[3] == ' ' && b[14] == ' ':
-		return full(b)
 	}
 	return stamp{}, 0
 }
 
-// full parses "Mon 2006-01-02 15:04:05 UTC" of journalctl -o short-full. Zones other
-// than UTC have only a name there and are ignored.
-func full(b []byte) (t stamp, n int) {
-	day, err := time.Parse(time.DateOnly, string(b[len("Mon "):len("Mon 2006-01-02")]))
-	_, month, date := day.Date()
-	t, n = local(b, int(month), date, len("Mon 2006-01-02 "))
-	if zone := bytes.IndexByte(b[min(n+1, len(b)):], ' '); err == nil && n > 0 && zone >= 0 {
-		return t, n + 1 + zone
-	}
-	return stamp{}, 0
-}
-
-// local parses the time of day at offset at and combines it with a day to a time
-// without a zone.
-func local(b []byte, month, date, at int) (t stamp, n int) {
-	tod, n := clockOf(b[at:])
-	if at += n; !isDay(month, date) || n == 0 || at == len(b) || b[at] != ' ' {
+// local parses a time without a zone at the beginning of b, and drops its year. The
+// time of day begins at offset at and ends at a blank. n is the length, or 0 without a
+// time.
+func local(layout string, b []byte, at int) (t stamp, n int) {
+	n = bytes.IndexByte(b[at:min(len(b), at+32)], ' ')
+	if n < 0 {
 		return stamp{}, 0
 	}
-	return stamp{local: yearless{time.Month(month), date, tod}, coarse: n == len(time.TimeOnly)}, at
+	day, err := time.Parse(layout, string(b[:at+n]))
+	if err != nil {
+		return stamp{}, 0
+	}
+	return stamp{local: day.AddDate(-day.Year(), 0, 0), coarse: n == len(time.TimeOnly)}, at + n
 }
 
 // syslog adds the event of a line with a syslog or journalctl prefix and a text that
@@ -204,7 +195,7 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 			s.records(line[i:], *c, cut && !more)
 		case len(line) > 0 && line[0] == '{':
 			s.objects(line, *c, cut && !more)
-		case isGlog(line) && (bytes.Contains(c.ident, runscName) || isKubelet(c.ident)):
+		case isGlog(line) && (bytes.Contains(c.ident, runscName) || programOf(c.ident) == Kubelet):
 			s.glogLine(line, *c, cut && !more)
 		}
 	}
@@ -216,9 +207,9 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 	if c.time == 0 {
 		return
 	}
-	form := Journal
-	if own, ok := programOf(c.ident); ok && (own == Crun || own == Isulad || own == Podman || own == Kubelet) {
-		form = own
+	form := programOf(c.ident)
+	if !slices.Contains([]Form{Crun, Isulad, Podman, Kubelet}, form) {
+		form = Journal
 	}
 	e := s.event(form)
 	e.Suppressed = lost
@@ -227,12 +218,6 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 }
 
 var runscName = []byte("runsc")
-
-// isKubelet reports whether a program is kubelet or includes it, such as k3s.
-func isKubelet(ident []byte) bool {
-	form, _ := programOf(ident)
-	return form == Kubelet
-}
 
 // suppressed returns the number of lost messages reported by journald or by rsyslog's
 // journal input. Implausibly large numbers count as 0.

@@ -58,11 +58,20 @@ func apart(b []byte) (message, pairs []byte) {
 	}
 }
 
-// plainly returns a line without terminal color codes.
+// plainly returns a line without terminal color codes, and without the bytes that
+// precede an object in a JSON sequence or array.
 func (s *source) plainly(b []byte) []byte {
-	if bytes.IndexByte(b, 0x1b) < 0 {
-		return b
+	if bytes.IndexByte(b, 0x1b) >= 0 {
+		b = s.uncolored(b)
 	}
+	rest := bytes.TrimLeft(b, " \t\x1e[,") // \x1e: journalctl -o json-seq
+	if len(b) > 0 && b[0] <= ' ' || bytes.HasPrefix(rest, []byte(`{"`)) {
+		return rest
+	}
+	return b
+}
+
+func (s *source) uncolored(b []byte) []byte {
 	from := len(s.arena)
 	for {
 		text, rest, more := bytes.Cut(b, []byte("\x1b["))

@@ -7,7 +7,6 @@ import (
 
 const (
 	second = int64(time.Second)
-	minute = int64(time.Minute)
 	hour   = int64(time.Hour)
 	day    = 24 * hour
 )
@@ -36,62 +35,13 @@ func parseStamp(b []byte) (ns, zone int64, ok bool) {
 	return t.UnixNano(), int64(east) * second, true
 }
 
-// isDay reports whether a day exists in any year.
-func isDay(month, date int) bool {
-	const longest = "\x00\x1f\x1d\x1f\x1e\x1f\x1e\x1f\x1f\x1e\x1f\x1e\x1f" // of the months, in days
-	return month < len(longest) && 0 < date && date <= int(longest[month])
-}
-
-// clockOf parses 15:04:05 with a fraction at the beginning of b. It returns ns since
-// midnight and the length, or 0 without a time.
-func clockOf(b []byte) (ns int64, n int) {
-	if len(b) < len("15:04:05") || b[2] != ':' || b[5] != ':' {
-		return 0, 0
-	}
-	h, isHour := two(b)
-	m, isMinute := two(b[3:])
-	s, isSecond := two(b[6:])
-	if !isHour || !isMinute || !isSecond || h > 23 || m > 59 || s > 59 {
-		return 0, 0
-	}
-	ns, n = int64(h)*hour+int64(m)*minute+int64(s)*second, len("15:04:05")
-	if len(b) < n+2 || b[n] != '.' || !isDigit(b[n+1]) {
-		return ns, n
-	}
-	unit := second
-	for n++; n < len(b) && isDigit(b[n]); n++ {
-		unit /= 10
-		ns += int64(b[n]-'0') * unit
-	}
-	return ns, n
-}
-
-// two parses two digits at the beginning of b.
-func two(b []byte) (n int, ok bool) {
-	return int(b[0]-'0')*10 + int(b[1]-'0'), isDigit(b[0]) && isDigit(b[1])
-}
-
 // timeOfDay parses 15:04:05 with a fraction as ns since midnight.
 func timeOfDay(b []byte) (ns int64, ok bool) {
-	ns, n := clockOf(b)
-	return ns, n > 0 && n == len(b)
+	t, err := time.Parse(time.TimeOnly, string(b))
+	return sinceMidnight(t), err == nil
 }
 
-// yearless is a day and a time of day without a year. The zero value means no time.
-type yearless struct {
-	month time.Month
-	date  int
-	tod   int64 // ns since midnight
-}
-
-// in returns the time in a year, UTC, or 0 if the day does not exist.
-func (t yearless) in(year int) int64 {
-	midnight := time.Date(year, t.month, t.date, 0, 0, 0, 0, time.UTC)
-	if midnight.Month() != t.month || midnight.Day() != t.date {
-		return 0
-	}
-	return midnight.UnixNano() + t.tod
-}
+func sinceMidnight(t time.Time) int64 { return int64(t.Sub(t.Truncate(24 * time.Hour))) }
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 
