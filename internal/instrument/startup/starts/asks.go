@@ -175,11 +175,11 @@ func (b *Builder) adopt(s *sandbox, c *call) {
 	}
 	b.naming(s, c.pod)
 	s.unasked = s.began == 0 && (c.form == logs.Docker || c.name == "podman create")
-	s.whose |= writers[c.form]
+	s.whose |= 1 << c.form
 	s.stage = cmp.Or(s.stage, c.stage)
 	s.events += 1 + c.lines
 	s.edges++
-	x := edge{at: c.at, text: []byte(c.text), in: writers[c.form].name(), place: c.place, mark: true}
+	x := edge{at: c.at, text: []byte(c.text), in: writers[c.form].name, place: c.place, mark: true}
 	switch {
 	case s.began == 0:
 		s.suppressed, s.last = b.suppressed, c.at

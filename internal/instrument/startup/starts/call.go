@@ -61,20 +61,12 @@ type head struct {
 	place place
 }
 
-// headless counts the calls without a logged beginning. name and from describe the
-// first of them.
-type headless struct {
-	count int64
-	name  string
-	from  place
-}
-
 // endsKata ends a Kata call, whose beginning may be missing from the log. The shim logs
 // the beginning before it knows where to log, and then only containerd's log has it.
 func (s *sandbox) endsKata(b *Builder, name, container string, at int64) {
 	if !s.end(b, name, container, at) && s.head.at != 0 && s.head.at < at && !s.isCalled() {
-		if s.beginless.count++; s.beginless.count == 1 {
-			s.beginless.name, s.beginless.from = name, s.head.place
+		if s.beginless.Count++; s.beginless.Count == 1 {
+			s.beginless.Detail = "of " + name + ", assumed to begin at " + b.source(s.head.place)
 		}
 		s.span(b, &call{name: name, kind: record.KindCall, container: container, at: s.head.at, place: s.head.place}, at)
 	}

@@ -8,20 +8,25 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
+// dockerEvents are the events of docker events, and those of containerd in dockerd's
+// log. Older versions do not log the container.
+var dockerEvents = map[string]fact{
+	"create": {mark: mark{point: createReturned}, opens: true}, "start": {mark: mark{point: started}, opens: true}, "restart": {mark: mark{point: started}, opens: true},
+	"die": {step: stops}, "stop": {step: stops}, "kill": {step: stops}, "destroy": {step: stops},
+	"/tasks/create": {mark: mark{point: created}, first: (*sandbox).lacksTask},
+	"/tasks/start":  {mark: mark{point: started, call: "POST start", ends: true}, first: (*sandbox).hasTask},
+	"/tasks/exit":   {step: exits}, "/tasks/delete": {step: exits},
+}
+
 // docker returns the facts of a line in dockerd's debug log. Relevant lines are API
 // requests, the network set-up of a container, and containerd events. An API request
 // is "Calling POST /v1.41/containers/ID/start". Since version 28 it is "handling POST
 // request" with the URL as a field. Lines in containerd's form have the same meaning.
 func docker(e *logs.Event, all []fact) []fact {
+	if f, ok := dockerEvents[string(e.Subsystem)]; ok {
+		return append(all, f)
+	}
 	if string(e.Source) == "docker events" {
-		switch string(e.Subsystem) {
-		case "create":
-			return append(all, fact{mark: mark{point: createReturned}, opens: true})
-		case "start", "restart":
-			return append(all, fact{mark: mark{point: started}, opens: true})
-		case "die", "stop", "kill", "destroy":
-			return append(all, fact{step: stops})
-		}
 		return append(all, fact{hint: e.Container})
 	}
 	if verb, id := dockerRequest(e); verb != nil {
@@ -48,14 +53,6 @@ func docker(e *logs.Event, all []fact) []fact {
 				return append(all, f)
 			}
 		}
-	}
-	switch string(e.Subsystem) { // older versions do not log the container
-	case "/tasks/create":
-		return append(all, fact{mark: mark{point: created}, first: (*sandbox).lacksTask})
-	case "/tasks/start":
-		return append(all, fact{mark: mark{point: started, call: "POST start", ends: true}, first: (*sandbox).hasTask})
-	case "/tasks/exit", "/tasks/delete":
-		return append(all, fact{step: exits, container: e.Container})
 	}
 	if bytes.HasPrefix(e.Message, []byte("container mounted via layerStore")) && isID(e.Container) {
 		return append(all, fact{opens: true, made: true})

@@ -2,6 +2,7 @@ package starts
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
@@ -45,10 +46,15 @@ const (
 	stops        // a container or a sandbox was stopped or removed
 )
 
-// rules maps each writer to a pure function that appends the facts of a line to a
-// list.
-var rules = [256]func(e *logs.Event, all []fact) []fact{
-	logs.Containerd: containerd, logs.CRIO: crio, logs.Docker: docker, logs.Podman: podman, logs.Kubelet: kubelet, logs.Isulad: isulad, logs.Crun: crun, logs.Kubernetes: kubernetes,
+// writers has the name of each writer and its rule: a pure function that appends the
+// facts of a line to a list. The [Builder] reads Kata and runsc itself.
+var writers = [256]struct {
+	name []byte
+	rule func(e *logs.Event, all []fact) []fact
+}{
+	logs.Docker: {[]byte("docker"), docker}, logs.Podman: {[]byte("podman"), podman}, logs.Isulad: {[]byte("isulad"), isulad}, logs.CRIO: {[]byte("cri-o"), crio},
+	logs.Containerd: {[]byte("containerd"), containerd}, logs.Kubelet: {[]byte("kubelet"), kubelet}, logs.Kubernetes: {[]byte("kubernetes-events"), kubernetes},
+	logs.Crun: {[]byte("crun"), crun}, logs.Runsc: {[]byte("runsc"), nil},
 }
 
 // engineMarks maps the milestones that begin or end an engine call to marks.
@@ -106,14 +112,10 @@ func wordAfter(b []byte, text string) []byte {
 		return nil
 	}
 	b = bytes.TrimLeft(b, `" `)
-	n := 0
-	for n < len(b) && idByte[b[n]] && b[n] != ':' {
-		n++
+	if n := slices.IndexFunc(b, func(c byte) bool { return !idByte[c] || c == ':' }); n >= 0 {
+		b = b[:n]
 	}
-	if n == 0 || n > maxID {
-		return nil
-	}
-	return b[:n]
+	return idOr(b, nil)
 }
 
 // isError reports whether the level of a line is error or fatal.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -181,32 +182,32 @@ func (s *sandbox) phases(b *Builder, until int64) []record.Span {
 }
 
 // missing returns the missing evidence.
-func (s *sandbox) missing(b *Builder) []record.Missing {
-	var out []record.Missing
-	if s.suppressedEnd > s.suppressed {
-		out = append(out, record.Missing{What: "suppressed", Count: s.suppressedEnd - s.suppressed, Detail: "messages dropped by the journal during the start"})
+func (s *sandbox) missing(b *Builder) (out []record.Missing) {
+	add := func(what string, count int64, detail string) {
+		if count > 0 {
+			out = append(out, record.Missing{What: what, Count: count, Detail: detail})
+		}
 	}
-	if s.cuts > 0 {
-		out = append(out, record.Missing{What: "cut", Count: s.cuts, Detail: "from " + b.source(s.cutAt)})
-	}
+	add("suppressed", s.suppressedEnd-s.suppressed, "messages dropped by the journal during the start")
+	add("cut", s.cuts, "from "+b.source(s.cutAt))
 	for _, d := range s.doubts {
 		if !s.holds(d) {
-			out = append(out, record.Missing{What: "outcome", Count: 1, Detail: d.call + " ended after an error: " + d.text})
+			add("outcome", 1, d.call+" ended after an error: "+d.text)
 		}
 	}
 	if s.guessed {
-		out = append(out, record.Missing{What: "ambiguous", Count: 1, Detail: "lines without a container id are assigned to the earliest request"})
+		add("ambiguous", 1, "lines without a container id are assigned to the earliest request")
 	}
-	if !s.hasBegin() {
-		out = append(out, record.Missing{What: "no begin", Count: 1, Detail: "the first line is at " + b.source(s.at)})
-	} else if n := s.beginless; n.count > 0 {
-		out = append(out, record.Missing{What: "no begin", Count: n.count, Detail: "of " + n.name + ", assumed to begin at " + b.source(n.from)})
+	if s.hasBegin() {
+		add("no begin", s.beginless.Count, s.beginless.Detail)
+	} else {
+		add("no begin", 1, "the first line is at "+b.source(s.at))
 	}
 	if open := s.unended(s.ended); len(open) > 0 {
-		out = append(out, record.Missing{What: record.MissingCall, Count: int64(len(open)), Detail: "of " + open[0].name + ", which began at " + b.source(open[0].place) + " or before"})
+		add(record.MissingCall, int64(len(open)), "of "+open[0].name+", which began at "+b.source(open[0].place)+" or before")
 	}
 	if s.ended == 0 && s.failure == nil {
-		out = append(out, record.Missing{What: "no end", Count: 1, Detail: "no line reports that a container started"})
+		add("no end", 1, "no line reports that a container started")
 	}
 	return out
 }
@@ -220,6 +221,6 @@ func (s *sandbox) hasBegin() bool {
 	}
 	at := slices.MinFunc(s.points, func(x, y moment) int { return cmp.Compare(x.at, y.at) }).at
 	return slices.ContainsFunc(s.points, func(m moment) bool {
-		return m.at == at && m.point.is(begins) && (s.extra != "" || m.point != createCalled && m.point != startCalled || s.whose&(ofContainerd|ofCRIO) == 0)
+		return m.at == at && m.point.is(begins) && (s.extra != "" || m.point != createCalled && m.point != startCalled || !s.whose.has(logs.Containerd) && !s.whose.has(logs.CRIO))
 	})
 }

@@ -12,8 +12,7 @@ import (
 // restarted.
 func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 	if s, ok := b.open[string(id)]; ok {
-		b.touch(s)
-		return s
+		return b.touch(s)
 	}
 	if was, ok := b.done.m[string(id)]; ok {
 		if !opens && at >= was.last-jitter {
@@ -38,15 +37,10 @@ func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 // the id. It returns nil if there is none.
 func (b *Builder) known(id []byte) *sandbox {
 	s := b.open[string(id)]
-	if s == nil {
-		if home, ok := b.containers.m[string(id)]; ok {
-			s = b.open[home]
-		}
+	if home, ok := b.containers.m[string(id)]; s == nil && ok {
+		s = b.open[home]
 	}
-	if s != nil {
-		b.touch(s)
-	}
-	return s
+	return b.touch(s)
 }
 
 // named finds the sandbox of a line by its sandbox id or container id. ok reports
@@ -57,8 +51,7 @@ func (b *Builder) named(sandbox, container []byte, opens bool, at int64) (s *san
 	case sandbox != nil:
 		if container != nil && string(container) != string(sandbox) && home != string(sandbox) {
 			if s := b.open[home]; s != nil && s.extra != "" {
-				b.touch(s)
-				return s, true
+				return b.touch(s), true
 			}
 			if s := b.open[idless+home]; isKnown && s != nil {
 				return s, true
@@ -68,8 +61,7 @@ func (b *Builder) named(sandbox, container []byte, opens bool, at int64) (s *san
 		return b.sandboxOf(sandbox, opens, at), true
 	case isKnown:
 		if s, ok := b.open[home]; ok {
-			b.touch(s)
-			return s, true
+			return b.touch(s), true
 		}
 		return b.sandboxOf([]byte(home), opens, at), true
 	case container != nil:
@@ -91,25 +83,21 @@ func (b *Builder) ofPod(f *fact, at int64) *sandbox {
 		s = b.sandboxOf([]byte(key), true, at)
 		s.name = string(cut(f.pod))
 	}
-	if s != nil {
-		b.touch(s)
-	}
-	return s
+	return b.touch(s)
 }
 
 // unnamed returns the sandbox of a line without an id. It is the last sandbox that the
 // process logged about, or the only one being started.
 func (b *Builder) unnamed(e *logs.Event) *sandbox {
-	if e.Pid > 1 {
-		if id, ok := b.pids.m[speaker{e.Pid, e.File}]; ok {
-			if s, ok := b.open[id]; ok {
-				b.touch(s)
-				return s
-			}
-			return nil
+	if key, ok := b.pids.m[speaker{e.Pid, e.File}]; ok {
+		return b.touch(b.open[key])
+	}
+	if len(b.underWay) == 1 {
+		for s := range b.underWay {
+			return s
 		}
 	}
-	return b.theOnly()
+	return nil
 }
 
 // speaker is a process that logs to a file. Processes of different nodes may have the
@@ -123,16 +111,6 @@ func (b *Builder) speaks(e *logs.Event, s *sandbox) {
 	}
 }
 
-// theOnly returns the start in progress if there is exactly one.
-func (b *Builder) theOnly() *sandbox {
-	if len(b.underWay) == 1 {
-		for s := range b.underWay {
-			return s
-		}
-	}
-	return nil
-}
-
 // newestFirst iterates over the open sandboxes, most recently used first.
 func (b *Builder) newestFirst() iter.Seq[*sandbox] {
 	return func(yield func(*sandbox) bool) {
@@ -141,7 +119,13 @@ func (b *Builder) newestFirst() iter.Seq[*sandbox] {
 	}
 }
 
-func (b *Builder) touch(s *sandbox) { b.byUse.MoveToFront(s.place) }
+// touch marks a sandbox as the most recently used one and returns it. It may be nil.
+func (b *Builder) touch(s *sandbox) *sandbox {
+	if s != nil {
+		b.byUse.MoveToFront(s.place)
+	}
+	return s
+}
 
 // forget removes a sandbox from the open sandboxes.
 func (b *Builder) forget(s *sandbox) {

@@ -23,7 +23,12 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if s == nil {
 		return
 	}
-	if b.settles(s, at) || b.beginsAgain(s, at) {
+	if at < s.last-jitter { // the log goes back in time
+		b.finish(s)
+		b.runtime(e, at)
+		return
+	}
+	if b.settles(s, at) {
 		b.runtime(e, at)
 		return
 	}
@@ -35,16 +40,16 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		b.finish(s)
 		s = b.sandboxOf([]byte(id), true, at)
 	}
-	if m.point == called && string(container) != s.id && s.ended != 0 && !s.takes("", false, at) && !s.isKnown(container) {
+	if m.point == called && string(container) != s.id && s.ended != 0 && !s.takes("", false, at) && !slices.Contains(s.containers, string(container)) {
 		s = b.apart(s, container, at)
 	}
 	if named {
 		b.speaks(e, s)
 	}
 	if e.Form != logs.Journal && e.Form != logs.Unknown || bytes.HasPrefix(e.Program, []byte("kata")) || bytes.HasPrefix(e.Program, []byte("containerd-shim-kata")) {
-		s.whose |= ofKata // other programs in the same journal are not runtimes
+		s.whose |= 1 << logs.Kata // other programs in the same journal are not runtimes
 	}
-	if m.over && !m.undone && string(container) != s.id && s.isKnown(container) { // an init container was removed
+	if m.over && !m.undone && string(container) != s.id && slices.Contains(s.containers, string(container)) { // an init container was removed
 		s.said(b, e, at, host, mark{}, true)
 		s.exit = at
 		s.reached(b, mark{point: exited}, at, b.words.keep(container), placeOf(e))
@@ -105,11 +110,6 @@ func (b *Builder) goesOn(s *sandbox, e *logs.Event, m mark, container []byte, ve
 	s.clock.caused(e, m, container, at)
 }
 
-// isKnown reports whether a container already belongs to the start.
-func (s *sandbox) isKnown(container []byte) bool {
-	return slices.ContainsFunc(s.containers, func(id string) bool { return id == string(container) })
-}
-
 // isSandbox reports whether a line is about the sandbox itself, not about one of its
 // other containers.
 func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
@@ -168,9 +168,9 @@ func (s *sandbox) isAgain(m mark, container []byte, at int64) bool {
 // inOf returns the name of a line's writer: the engine, or the subsystem, source or
 // program of the runtime.
 func inOf(e *logs.Event) []byte {
-	switch w := writers[e.Form]; {
-	case w != 0:
-		return w.name()
+	switch name := writers[e.Form].name; {
+	case name != nil:
+		return name
 	case len(e.Subsystem) > 0:
 		return e.Subsystem
 	case len(e.Source) > 0 && !bytes.Equal(e.Source, e.Sandbox):
@@ -214,13 +214,4 @@ func (b *Builder) undone(s *sandbox) {
 		s.fails(s.error, s.last)
 	}
 	b.finish(s)
-}
-
-// beginsAgain emits a start if the log goes back in time. It reports whether it did.
-func (b *Builder) beginsAgain(s *sandbox, at int64) bool {
-	if at >= s.last-jitter {
-		return false
-	}
-	b.finish(s)
-	return true
 }

@@ -143,15 +143,14 @@ func (s *sandbox) keep(b *Builder, from, to *edge, others int64) (record.Gap, bo
 	if s.ended != 0 {
 		list = &s.tail
 	}
-	at, ok := roomFor(*list, to.at-from.at, b.maxGaps)
-	if !ok {
+	if n := len(*list); n == b.maxGaps && (*list)[n-1].took() >= to.at-from.at {
 		return record.Gap{}, false
 	}
 	g := record.Gap{
 		Began: from.at, Ended: to.at, After: b.words.keep(from.text), Before: b.words.keep(to.text), In: b.words.keep(from.in),
 		CPU: -1, Others: others,
 	}
-	*list = slices.Replace(*list, at, min(at+1, len(*list)), kept{g, from.place})
+	*list = addGap(*list, kept{g, from.place}, b.maxGaps)
 	return g, true
 }
 
@@ -164,29 +163,22 @@ type kept struct {
 
 func (k *kept) took() int64 { return k.Ended - k.Began }
 
-// roomFor returns the index at which to store a gap of the given length: the end of the
-// list or, if the list is full, the shortest gap. It returns false if no gap in a full
-// list is shorter.
-func roomFor(list []kept, took int64, most int) (int, bool) {
-	if len(list) < most {
-		return len(list), true
+// addGap adds a gap to a list of the longest gaps, longest first, and limits its
+// length.
+func addGap(list []kept, g kept, most int) []kept {
+	at := slices.IndexFunc(list, func(x kept) bool { return x.took() < g.took() })
+	if at < 0 {
+		at = len(list)
 	}
-	shortest := 0
-	for i := range list {
-		if list[i].took() < list[shortest].took() {
-			shortest = i
-		}
-	}
-	return shortest, list[shortest].took() < took
+	list = slices.Insert(list, at, g)
+	return list[:min(len(list), most)]
 }
 
 // join adds the gaps after the provisional end to the other gaps, since the start
 // continues.
 func (s *sandbox) join(most int) {
 	for _, g := range s.tail {
-		if at, ok := roomFor(s.kept, g.took(), most); ok {
-			s.kept = slices.Replace(s.kept, at, min(at+1, len(s.kept)), g)
-		}
+		s.kept = addGap(s.kept, g, most)
 	}
 	s.tail = s.tail[:0]
 }

@@ -181,11 +181,13 @@ var longestMark = func() (n int) {
 	return n
 }()
 
-// openings maps message prefixes to marks.
-var openings = []struct {
+// opening is the beginning of messages with a mark.
+type opening struct {
 	text string
 	mark mark
-}{
+}
+
+var openings = []opening{
 	{"launching ", mark{point: vmmLaunched}}, // "launching /usr/bin/qemu-system-x86_64 with: [...]"
 	{"new runtime handler", mark{point: called}},
 	{"====> task service CreateContainer(", mark{point: called, call: kataCreate}},
@@ -213,12 +215,18 @@ func markOf(e *logs.Event) mark {
 	if !bytes.Contains([]byte("ln=<"), msg[:1]) {
 		return mark{}
 	}
-	for i := range openings {
-		if o := &openings[i]; bytes.HasPrefix(msg, []byte(o.text)) {
-			return o.mark
+	m, _ := opened(openings, msg)
+	return m
+}
+
+// opened returns the mark of a message by its beginning, and the rest of the message.
+func opened(all []opening, msg []byte) (m mark, rest []byte) {
+	for i := range all {
+		if rest, ok := bytes.CutPrefix(msg, []byte(all[i].text)); ok {
+			return all[i].mark, rest
 		}
 	}
-	return mark{}
+	return mark{}, nil
 }
 
 // opens reports whether the line can begin another start of an emitted sandbox.

@@ -1,5 +1,7 @@
 package starts
 
+import "slices"
+
 // recent is a map that retains only the most recently added keys.
 type recent[K comparable, V any] struct {
 	m    map[K]V
@@ -45,20 +47,17 @@ const (
 )
 
 // words interns repeated texts.
-type words struct{ m map[string]string }
+type words map[string]string
 
 // keep returns b as an interned string of at most maxText bytes.
-func (w *words) keep(b []byte) string {
+func (w words) keep(b []byte) string {
 	b = cut(b)
-	if s, ok := w.m[string(b)]; ok {
+	if s, ok := w[string(b)]; ok {
 		return s
 	}
 	s := string(b)
-	if len(w.m) < maxWords {
-		if w.m == nil {
-			w.m = map[string]string{}
-		}
-		w.m[s] = s
+	if len(w) < maxWords {
+		w[s] = s
 	}
 	return s
 }
@@ -78,15 +77,7 @@ func cut(b []byte) []byte {
 // isID reports whether a text can be the id of a sandbox or a container: at most maxID
 // characters that engines accept in names.
 func isID(b []byte) bool {
-	if len(b) == 0 || len(b) > maxID {
-		return false
-	}
-	for _, c := range b {
-		if !idByte[c] {
-			return false
-		}
-	}
-	return true
+	return len(b) > 0 && len(b) <= maxID && !slices.ContainsFunc(b, func(c byte) bool { return !idByte[c] })
 }
 
 var idByte = func() (ok [256]bool) {

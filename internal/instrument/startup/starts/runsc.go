@@ -64,7 +64,7 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 		s = b.runscJoins(c, s, home)
 	}
 	s.tell(b, e, at, runscMark(c, msg), c.of)
-	if status, ok := bytes.CutPrefix(msg, []byte("Exiting with status: ")); ok && string(status) != "0" && (c.verb == "create" || c.verb == "start") {
+	if status, ok := bytes.CutPrefix(msg, []byte("Exiting with status: ")); ok && string(status) != "0" && runscDone[c.verb] != none {
 		s.fails(cmp.Or(s.error, "runsc "+c.verb+" exited with "+string(cut(status))), at)
 	}
 	b.midpoint(s, c, e)
@@ -148,7 +148,7 @@ func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
 	}
 	s := b.sandboxOf([]byte(name), true, at)
 	c.id, c.of, c.verb = s.id, s.id, "boot"
-	s.whose |= ofRunsc
+	s.whose |= 1 << logs.Runsc
 	if s.began == 0 {
 		s.began, s.at, s.suppressed = at, placeOf(e), b.suppressed
 	}

@@ -1,9 +1,7 @@
 package starts
 
 import (
-	"bytes"
 	"container/list"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -46,8 +44,8 @@ type sandbox struct {
 	unasked     bool   // the container was created, but its start was not requested
 	once        []once
 	head        head
-	beginless   headless
-	unseen      []*call // calls that began before the first line
+	beginless   record.Missing // the calls without a logged beginning
+	unseen      []*call        // calls that began before the first line
 	spans       []record.Span
 	name        string
 	containers  []string
@@ -78,43 +76,24 @@ type moment struct {
 	place     place
 }
 
-// whose is the set of the writers that logged about a sandbox.
+// whose is the set of the writers that logged about a sandbox, as bits of their forms.
 type whose uint16
 
-// The order determines the writer that name returns: engines first, then runtimes.
-const (
-	ofDocker whose = 1 << iota
-	ofPodman
-	ofIsulad
-	ofCRIO
-	ofContainerd
-	ofKubelet
-	ofEvents
-	ofKata
-	ofRunsc
-	ofCrun
-)
-
-var whoseNames = bytes.Fields([]byte("docker podman isulad cri-o containerd kubelet kubernetes-events kata runsc crun"))
-
-// writers maps the form of a line to its writer.
-var writers = [256]whose{
-	logs.Containerd: ofContainerd, logs.CRIO: ofCRIO, logs.Docker: ofDocker, logs.Runsc: ofRunsc, logs.Kubelet: ofKubelet,
-	logs.Podman: ofPodman, logs.Isulad: ofIsulad, logs.Crun: ofCrun, logs.Kubernetes: ofEvents,
-}
-
-// name returns the name of the first writer, or nil if there is none.
-func (w whose) name() []byte {
-	if w == 0 {
-		return nil
-	}
-	return whoseNames[bits.TrailingZeros16(uint16(w))]
-}
+func (w whose) has(f logs.Form) bool { return w&(1<<f) != 0 }
 
 // target returns "engine/runtime". A part without lines about the start is omitted.
 func (w whose) target() string {
-	engines := ofKata - 1
-	return strings.Trim(string((w&engines).name())+"/"+string((w&^engines).name()), "/")
+	first := func(of ...logs.Form) string {
+		if i := slices.IndexFunc(of, w.has); i >= 0 {
+			return string(writers[of[i]].name)
+		}
+		return ""
+	}
+	runtime := first(logs.Runsc, logs.Crun)
+	if w.has(logs.Kata) {
+		runtime = "kata"
+	}
+	return strings.Trim(first(logs.Docker, logs.Podman, logs.Isulad, logs.CRIO, logs.Containerd, logs.Kubelet, logs.Kubernetes)+"/"+runtime, "/")
 }
 
 // said records a host line about this sandbox. The line is an edge of the lane which,
@@ -122,7 +101,7 @@ func (w whose) target() string {
 // milestone nor an id, are not edges of any lane.
 func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, named bool) {
 	if named {
-		s.whose |= writers[e.Form]
+		s.whose |= 1 << e.Form
 	}
 	if s.began == 0 {
 		s.began, s.at = at, placeOf(e)
@@ -306,7 +285,7 @@ func (s *sandbox) takes(label string, again bool, at int64) bool {
 		return false
 	case s.ended == 0 || s.isStarting():
 		return true
-	case s.exit > s.ended || s.whose&ofCRIO != 0: // CRI-O logs no exit
+	case s.exit > s.ended || s.whose.has(logs.CRIO): // CRI-O logs no exit
 		return at-since <= int64(settled)
 	default:
 		return at-since <= int64(patience)

@@ -122,7 +122,7 @@ const (
 // start.
 func New(names []string, out func(x *record.Start, file int) error) *Builder {
 	return &Builder{
-		names: names, out: out, maxOpen: 1024, maxGaps: 32, open: map[string]*sandbox{}, byUse: list.New(), underWay: map[*sandbox]bool{}, twice: &twice{},
+		names: names, out: out, maxOpen: 1024, maxGaps: 32, open: map[string]*sandbox{}, byUse: list.New(), underWay: map[*sandbox]bool{}, twice: &twice{}, words: words{},
 		done: newRecent[string, past](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
 		pods: newRecent[string, string](maxPending), calls: newRecent[string, *call](2 * maxPending), early: newRecent[speaker, *early](maxPending),
 		commands: make([]command, max(len(names), 1)),
@@ -169,10 +169,10 @@ func (b *Builder) Add(e *logs.Event) error {
 		b.runsc(e, at)
 	case fromGuest(e):
 		b.guest(e, at)
-	case rules[e.Form] == nil:
+	case writers[e.Form].rule == nil:
 		b.runtime(e, at)
 	default:
-		b.facts = rules[e.Form](e, b.facts[:0])
+		b.facts = writers[e.Form].rule(e, b.facts[:0])
 		for i := range b.facts {
 			f := &b.facts[i]
 			b.take(e, f, cmp.Or(f.at, at))

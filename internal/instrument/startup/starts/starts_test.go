@@ -200,7 +200,7 @@ func TestHostileLinesAreHandled(t *testing.T) {
 				e := test.event(i)
 				must.OK(t, b.Add(&e))
 			}
-			held := len(b.open) + len(b.done.m) + len(b.containers.m) + len(b.pids.m) + len(b.pods.m) + len(b.calls.m) + len(b.creates) + len(b.words.m)
+			held := len(b.open) + len(b.done.m) + len(b.containers.m) + len(b.pids.m) + len(b.pods.m) + len(b.calls.m) + len(b.creates) + len(b.words)
 			if most := 1024 + 64 + maxDone + maxContainers + maxPids + 4*maxPending + maxWords; held > most {
 				t.Errorf("%d objects in memory, want at most %d", held, most)
 			}
