@@ -4,37 +4,29 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// claims is the assignment of nodes to the start.
-type claims struct {
-	belongs []bool
-	mine    map[string]bool // ids of the start
-	missing []record.Missing
-}
-
 // claim decides which nodes belong to the start.
-func (t *tree) claim() *claims {
-	c := &claims{belongs: make([]bool, len(t.nodes)), mine: map[string]bool{}}
+func (t *tree) claim() {
+	t.belongs, t.mine = make([]bool, len(t.nodes)), map[string]bool{}
 	t.ofClient = t.clients()
 	for _, id := range t.asked.Containers {
 		if id = container(id); id != "" {
-			c.mine[id] = true
+			t.mine[id] = true
 		}
 	}
 	for i := range t.nodes {
 		if id := t.nodes[i].id; t.ofClient[i] && id != "" {
-			c.mine[id] = true
+			t.mine[id] = true
 		}
 	}
 	for _, id := range t.named() {
-		c.mine[id] = true
+		t.mine[id] = true
 	}
-	t.spread(c)
+	t.spread()
 	t.since = t.asked.Began
-	t.guess(c)
-	t.touched(c)
-	t.spread(c)
-	t.decide(c)
-	return c
+	t.guess()
+	t.touched()
+	t.spread()
+	t.decide()
 }
 
 // clients returns, for each node, whether it descends from the started command.
@@ -68,15 +60,15 @@ func (t *tree) made(n *node) string {
 
 // spread adds ids related to the start's ids: ids of descendants and of ancestors. A
 // pod has two levels, so a few passes are enough.
-func (t *tree) spread(c *claims) {
+func (t *tree) spread() {
 	for changed, pass := true, 0; changed && pass < 8; pass++ {
 		changed = false
 		for i := range t.nodes {
 			id, above := t.nodes[i].id, t.above[i]
-			if id == "" || above == "" || c.mine[id] == c.mine[above] {
+			if id == "" || above == "" || t.mine[id] == t.mine[above] {
 				continue
 			}
-			c.mine[id], c.mine[above] = true, true
+			t.mine[id], t.mine[above] = true, true
 			changed = true
 		}
 	}
@@ -90,13 +82,13 @@ const (
 )
 
 // decide sets for every node whether it belongs to the start.
-func (t *tree) decide(c *claims) {
+func (t *tree) decide() {
 	state := make([]int, len(t.nodes))
 	rival := false // another start created a container below the roots during this start
 	taken := false // this start created a container there
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		state[i] = t.known(c, state, i)
+		state[i] = t.known(state, i)
 		if t.rep(i) == i && !n.root && n.id != "" && !t.ofClient[i] && t.under[i] >= 0 {
 			taken = taken || state[i] == mine
 			rival = rival || state[i] == foreign && t.made(n) != ""
@@ -109,19 +101,19 @@ func (t *tree) decide(c *claims) {
 			state[i] = t.handed(state, i)
 		}
 		alone := state[i] == open && t.under[i] >= 0 && !t.beside(t.under[i]) && taken && !rival && n.born >= t.since
-		c.belongs[i] = !n.root && (state[i] == mine || alone)
+		t.belongs[i] = !n.root && (state[i] == mine || alone)
 	}
 }
 
 // known returns the state of a node from its own id or from its ancestors.
-func (t *tree) known(c *claims, state []int, i int) int {
+func (t *tree) known(state []int, i int) int {
 	n := &t.nodes[i]
 	switch {
 	case n.root:
 		return open
 	case t.rep(i) != i:
 		return state[t.rep(i)]
-	case t.ofClient[i], n.id != "" && c.mine[n.id]:
+	case t.ofClient[i], n.id != "" && t.mine[n.id]:
 		return mine
 	case n.id != "":
 		return foreign

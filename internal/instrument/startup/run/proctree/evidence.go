@@ -21,7 +21,7 @@ type group struct {
 
 // groups returns the groups of containers created by descendants of the roots, in
 // order of appearance. Without roots it covers all processes except the client.
-func (t *tree) groups(c *claims) []*group {
+func (t *tree) groups() []*group {
 	of := map[string]*group{} // by id
 	var all []*group
 	for i := range t.nodes {
@@ -32,7 +32,7 @@ func (t *tree) groups(c *claims) []*group {
 		}
 		g := of[id]
 		if g == nil {
-			g = &group{ids: []string{id}, at: n.born, network: true, mine: c.mine[id]}
+			g = &group{ids: []string{id}, at: n.born, network: true, mine: t.mine[id]}
 			of[id], all = g, append(all, g)
 		}
 		g.at, g.network = min(g.at, n.born), g.network && n.kind == record.KindCNI
@@ -54,7 +54,7 @@ func (t *tree) groups(c *claims) []*group {
 // request, so such a container must be created after an engine client began. There must
 // be at most as many of these containers as there are clients. Otherwise their owners
 // are ambiguous, and none is accepted.
-func (t *tree) guess(c *claims) {
+func (t *tree) guess() {
 	asks := t.askers()
 	if len(asks) == 0 {
 		return
@@ -68,7 +68,7 @@ func (t *tree) guess(c *claims) {
 	}
 	sure := free == len(asks)
 	var rest []*group
-	for _, g := range t.groups(c) {
+	for _, g := range t.groups() {
 		switch {
 		case g.mine && !g.network:
 			free--
@@ -86,12 +86,12 @@ func (t *tree) guess(c *claims) {
 		}
 		for _, g := range those {
 			for _, id := range g.ids {
-				c.mine[id] = true
+				t.mine[id] = true
 			}
 		}
 		return
 	}
-	c.missing = append(c.missing, ambiguous(rest, "started"))
+	t.missing = append(t.missing, ambiguous(rest, "started"))
 }
 
 // fits reports whether the clients without a known container could have requested all

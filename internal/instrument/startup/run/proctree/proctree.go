@@ -94,14 +94,14 @@ func Gather(events []tracer.Event, a Asked) Start {
 	t := grow(events, a)
 	t.classify()
 	t.inherit()
-	c := t.claim()
-	return t.start(c)
+	t.claim()
+	return t.start()
 }
 
 // start assembles the result.
-func (t *tree) start(c *claims) Start {
-	kept, dropped := t.kept(c)
-	k := Start{Start: record.Start{Missing: c.missing}}
+func (t *tree) start() Start {
+	kept, dropped := t.kept()
+	k := Start{Start: record.Start{Missing: t.missing}}
 	missing := func(what string, count int, detail string) {
 		if count > 0 {
 			k.Missing = append(k.Missing, record.Missing{What: what, Count: int64(count), Detail: detail})
@@ -136,11 +136,11 @@ func (t *tree) start(c *claims) Start {
 
 // kept returns the nodes of the start that existed in the window, by birth. dropped is
 // the number of nodes left out because of the limit [Most].
-func (t *tree) kept(c *claims) (kept []int, dropped int) {
+func (t *tree) kept() (kept []int, dropped int) {
 	with := map[int]bool{} // roots with children in the start
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		if n.root || t.rep(i) != i || !c.belongs[i] || !t.lived(n) {
+		if n.root || t.rep(i) != i || !t.belongs[i] || !t.lived(n) {
 			continue
 		}
 		kept = append(kept, i)

@@ -15,7 +15,7 @@ const maxTouching = 64
 // touched accepts containers that a client refers to by a name unknown to the runtime,
 // as in docker exec web. The matching runtime calls must follow the exec of the client,
 // and all must be for the same container.
-func (t *tree) touched(c *claims) {
+func (t *tree) touched() {
 	for i, looked := 0, 0; i < len(t.nodes) && looked < maxTouching; i++ {
 		n := &t.nodes[i]
 		if !t.ofClient[i] || !t.isClient(i) {
@@ -26,13 +26,13 @@ func (t *tree) touched(c *claims) {
 			continue
 		}
 		looked++
-		others, known := t.usedWith(c, n, verbs)
+		others, known := t.usedWith(n, verbs)
 		switch {
 		case known, len(others) == 0:
 		case len(others) == 1:
-			c.mine[others[0].ids[0]] = true
+			t.mine[others[0].ids[0]] = true
 		default:
-			c.missing = append(c.missing, ambiguous(others, "used"))
+			t.missing = append(t.missing, ambiguous(others, "used"))
 			return
 		}
 	}
@@ -41,7 +41,7 @@ func (t *tree) touched(c *claims) {
 // usedWith returns the containers for which a runtime was called with one of the verbs
 // while the client by ran. known reports whether one of them already belongs to the
 // start, because the client named it by id.
-func (t *tree) usedWith(c *claims, by *node, verbs []string) (others []*group, known bool) {
+func (t *tree) usedWith(by *node, verbs []string) (others []*group, known bool) {
 	seen := map[string]bool{}
 	for i := range t.nodes {
 		n := &t.nodes[i]
@@ -49,7 +49,7 @@ func (t *tree) usedWith(c *claims, by *node, verbs []string) (others []*group, k
 		if t.ofClient[i] || !n.call || n.id == "" || n.born < by.exec || late || !slices.Contains(verbs, n.verb) {
 			continue
 		}
-		known = known || c.mine[n.id]
+		known = known || t.mine[n.id]
 		if !seen[n.id] {
 			seen[n.id], others = true, append(others, &group{ids: []string{n.id}})
 		}

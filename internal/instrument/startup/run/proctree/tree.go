@@ -47,6 +47,10 @@ type tree struct {
 	since    int64          // earliest time of a request to a daemon
 	above    []string       // nearest container id above each node
 	under    []int          // root above each node; -1: none
+
+	belongs []bool          // whether each node belongs to the start
+	mine    map[string]bool // ids of the start
+	missing []record.Missing
 }
 
 // grow builds the tree from events.
