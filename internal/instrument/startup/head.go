@@ -41,12 +41,13 @@ func unwatched(v *Judgement) string {
 	return "no start was recorded"
 }
 
-var methodWords = map[string]string{
-	record.MethodBPF:       "watched by BPF programs on the kernel's tracepoints",
-	record.MethodTracefs:   "watched through the kernel's trace events",
-	record.MethodConnector: "watched through the kernel's process connector",
-	record.MethodLogs:      "read from logs",
-	record.MethodNotes:     "read from notes",
+// methodWords has the description of each method, and the default end of a start.
+var methodWords = map[string]struct{ how, done string }{
+	record.MethodBPF:       {"watched by BPF programs on the kernel's tracepoints", "the command has exited"},
+	record.MethodTracefs:   {"watched through the kernel's trace events", "the command has exited"},
+	record.MethodConnector: {"watched through the kernel's process connector", "the command has exited"},
+	record.MethodLogs:      {"read from logs", "every container of the first attempt runs, counted from the first request"},
+	record.MethodNotes:     {"read from notes", "the wall time in the notes, or the sum of their figures"},
 }
 
 var clockWords = map[string]string{
@@ -57,7 +58,7 @@ var clockWords = map[string]string{
 
 // methods returns the distinct methods of the starts, as text.
 func methods(v *Judgement) []string {
-	return words(v, func(t *Target) string { return cmp.Or(methodWords[t.Method], page.Heading(t.Method)) })
+	return words(v, func(t *Target) string { return cmp.Or(methodWords[t.Method].how, page.Heading(t.Method)) })
 }
 
 func clocks(v *Judgement) string {
@@ -92,7 +93,7 @@ func startsTimed(rec *record.Record, v *Judgement) *page.Section {
 			items = append(items, page.Item{Key: key, Text: t.Command, Code: true})
 			key = ""
 		}
-		if done := doneOf[t.Method]; done != "" {
+		if done := methodWords[t.Method].done; done != "" {
 			items = append(items, page.Item{Key: key, Text: "done: " + done})
 		}
 	}
@@ -102,15 +103,6 @@ func startsTimed(rec *record.Record, v *Judgement) *page.Section {
 	}
 	s.Lists = []page.List{{Items: items}}
 	return s
-}
-
-// doneOf is the default end of a start, by method.
-var doneOf = map[string]string{
-	record.MethodBPF:       "the command has exited",
-	record.MethodTracefs:   "the command has exited",
-	record.MethodConnector: "the command has exited",
-	record.MethodLogs:      "every container of the first attempt runs, counted from the first request",
-	record.MethodNotes:     "the wall time in the notes, or the sum of their figures",
 }
 
 // missingOf returns the missing evidence of a start, as text.

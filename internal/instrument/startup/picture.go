@@ -106,14 +106,14 @@ func pictureOf(d *Drawn, o page.Options) *picture {
 		p.Bars = append(p.Bars, b)
 	}
 	if p.First >= 0 && workload < 0 {
-		p.place(page.Bar{Name: "first instruction", Kind: kindWords[record.KindWorkload], Point: true, From: p.First, To: p.First, CPU: -1, Marked: true})
+		p.place(page.Bar{Name: "first instruction", Kind: kinds[record.KindWorkload].word, Point: true, From: p.First, To: p.First, CPU: -1, Marked: true})
 	}
 	for _, g := range p.waits(d) {
 		p.place(g)
 	}
 	if s.Ready > s.Began {
 		at := p.within(s, s.Ready)
-		p.Bars = append(p.Bars, page.Bar{Name: "ready", Kind: kindWords[record.KindWorkload], Point: true, From: at, To: at, CPU: -1})
+		p.Bars = append(p.Bars, page.Bar{Name: "ready", Kind: kinds[record.KindWorkload].word, Point: true, From: at, To: at, CPU: -1})
 	}
 	return p
 }
@@ -153,17 +153,16 @@ func (p *picture) within(s *record.Start, at int64) int64 {
 }
 
 func (p *picture) bar(s *record.Start, r *trace.Row) page.Bar {
-	b := page.Bar{Name: r.Name, Kind: kindWord(r.Kind), Depth: min(max(r.Depth, 0), deepest), From: p.within(s, r.Began), To: p.within(s, r.Ended), CPU: r.CPU, Open: r.Open, Text: r.Container}
+	b := page.Bar{Name: r.Name, Kind: cmp.Or(kinds[r.Kind].word, "other"), Depth: min(max(r.Depth, 0), deepest), From: p.within(s, r.Began), To: p.within(s, r.Ended), CPU: r.CPU, Open: r.Open, Text: r.Container, Style: kinds[r.Kind].style}
 	if r.Pid != 0 {
 		b.Text = page.Dotted(fmt.Sprintf("process %d", r.Pid), r.Container)
 	}
-	if r.Exit != nil {
-		b.Exit = *r.Exit
+	if r.Exit != nil && *r.Exit != 0 {
+		b.Exit, b.Style = *r.Exit, term.Red
 	}
 	if b.Open || b.To < b.From {
 		b.To = p.Length
 	}
-	b.Style = kindStyle(r.Kind, b.Exit)
 	return b
 }
 
@@ -283,35 +282,20 @@ func (p *picture) legend() (notes []string) {
 	return notes
 }
 
-// kindStyle returns the color of a bar. The color repeats information that is also in
-// the name.
-func kindStyle(kind string, exit int) term.Style {
-	switch {
-	case exit != 0:
-		return term.Red
-	case kind == record.KindCall:
-		return blue
-	case kind == record.KindCNI:
-		return magenta
-	case slices.Contains(ofEngine, kind):
-		return cyan
-	}
-	return term.Plain
+// kinds has the name and the color of a bar by its kind. The color repeats information
+// that is also in the name.
+var kinds = map[string]struct {
+	word  string
+	style term.Style
+}{
+	record.KindClient: {"client", cyan}, record.KindDaemon: {"daemon", cyan}, record.KindShim: {"shim", cyan}, record.KindMonitor: {"monitor", cyan}, record.KindEngine: {"engine", cyan},
+	record.KindCall: {"runtime calls", blue}, record.KindInit: {"init", ""}, record.KindCNI: {"network plugins", magenta}, record.KindHelper: {"helpers", ""},
+	record.KindVMM: {"sandbox", ""}, record.KindVirtiofsd: {"file servers", ""}, record.KindWorkload: {"workload", ""}, record.KindOther: {"other", ""},
+	record.KindPhase: {"phases", ""}, record.KindGuest: {"guest", ""},
 }
-
-var kindWords = map[string]string{
-	record.KindClient: "client", record.KindDaemon: "daemon", record.KindShim: "shim", record.KindMonitor: "monitor",
-	record.KindCall: "runtime calls", record.KindInit: "init", record.KindCNI: "network plugins", record.KindHelper: "helpers",
-	record.KindVMM: "sandbox", record.KindVirtiofsd: "file servers", record.KindWorkload: "workload", record.KindOther: "other",
-	record.KindEngine: "engine", record.KindPhase: "phases", record.KindGuest: "guest",
-}
-
-func kindWord(kind string) string { return cmp.Or(kindWords[kind], "other") }
 
 const (
 	blue    term.Style = "34"
 	magenta term.Style = "35"
 	cyan    term.Style = "36"
 )
-
-var ofEngine = []string{record.KindClient, record.KindDaemon, record.KindShim, record.KindMonitor, record.KindEngine}

@@ -2,6 +2,7 @@ package startup
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -50,7 +51,11 @@ func sums(t *Target) []page.Item {
 	}
 	items := []page.Item{{Key: "in order", Text: strings.Join(parts, " → ")}}
 	if sum, ok := fromFirstCall(t.Table); ok {
-		items = append(items, page.Item{Key: "sum", Text: page.Duration(sum) + ", from the first call to the end of the last" + ofMedians(t)})
+		text := page.Duration(sum) + ", from the first call to the end of the last"
+		if t.Starts > 1 {
+			text += ", a sum of medians"
+		}
+		items = append(items, page.Item{Key: "sum", Text: text})
 	}
 	if t.Wall.Known() {
 		items = append(items, page.Item{Key: "wall", Text: joined(boundedCell(&t.Wall))})
@@ -81,13 +86,6 @@ func credits(t *Target) string {
 		return "median " + joined(boundedCell(&t.EngineTime)) + "; drawn start: " + text
 	}
 	return text
-}
-
-func ofMedians(t *Target) string {
-	if t.Starts > 1 {
-		return ", a sum of medians"
-	}
-	return ""
 }
 
 // fromFirstCall returns the sum of the medians from the first call to the end of the
@@ -162,15 +160,10 @@ func stepTable(steps []Step, o page.Options) *page.Table {
 		if !stat.Finite(s.Times) || s.Times == 1 || s.Times == 0 {
 			return page.Words("")
 		}
-		return page.Words(significantTimes(s.Times))
+		if s.Times == math.Trunc(s.Times) {
+			return page.Words(fmt.Sprintf("%.0f×", s.Times))
+		}
+		return page.Words(fmt.Sprintf("%.1f×", s.Times))
 	}))
 	return m
-}
-
-// significantTimes formats the average number of occurrences of a step per start.
-func significantTimes(v float64) string {
-	if v == float64(int64(v)) {
-		return fmt.Sprintf("%d×", int64(v))
-	}
-	return fmt.Sprintf("%.1f×", v)
 }

@@ -108,19 +108,16 @@ func startsLead(t *Target, live bool) []page.Cell {
 
 // longestGap formats the highest-ranked gap and the timer it resembles.
 func longestGap(t *Target) page.Cell {
-	if len(t.Gaps) == 0 {
+	if len(t.Gaps) == 0 || !t.Gaps[0].Took.Known() {
 		return page.Words(page.None)
 	}
 	g := &t.Gaps[0]
-	if !g.Took.Known() {
-		return page.Words(page.None)
-	}
 	text := page.Duration(g.Took.Value)
-	if g.Wait != nil {
-		return page.Words(text + ", " + page.Cut(g.Wait.Timer, page.LongestName))
-	}
-	if g.In != "" {
-		return page.Words(text + " in " + page.Cut(g.In, page.LongestName))
+	switch {
+	case g.Wait != nil:
+		text += ", " + page.Cut(g.Wait.Timer, page.LongestName)
+	case g.In != "":
+		text += " in " + page.Cut(g.In, page.LongestName)
 	}
 	return page.Words(text)
 }
