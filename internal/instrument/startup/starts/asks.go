@@ -72,22 +72,13 @@ func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
 		}
 		return b.sandboxOf(f.container, true, at)
 	case startCalled:
-		if f.opens {
-			if s := b.known(f.container); s != nil && s.key != string(f.container) {
-				return nil // the CRI call records it
-			} else if s != nil {
-				if !s.has(startCalled) && !b.settles(s, at) {
-					return s
-				}
-				b.finish(s)
-			}
-			return b.sandboxOf(f.container, true, at)
-		}
-		if s := b.known(f.container); s != nil {
+		s := b.known(f.container)
+		_, over := b.containers.m[string(f.container)]
+		switch {
+		case f.opens:
+			return b.homeOf(f.container, s, at)
+		case s != nil || over: // if it is over, its start was already emitted
 			return s
-		}
-		if _, over := b.containers.m[string(f.container)]; over {
-			return nil // its start was already emitted
 		}
 		if s := b.waitsFor(c, true); s != nil && e.Form != logs.CRIO {
 			b.containers.put(string(f.container), s.key)
@@ -101,6 +92,20 @@ func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
 		}
 	}
 	return nil
+}
+
+// homeOf returns the start of a container that an engine starts without CRI. s is the
+// known start with this container, or nil.
+func (b *Builder) homeOf(container []byte, s *sandbox, at int64) *sandbox {
+	switch {
+	case s != nil && s.key != string(container):
+		return nil // the CRI call records it
+	case s != nil && s.has(startCalled):
+		b.finish(s)
+	case s != nil && !b.settles(s, at):
+		return s
+	}
+	return b.sandboxOf(container, true, at)
 }
 
 // forContainer returns the start that a new container belongs to. This is normally the

@@ -298,3 +298,17 @@ func FuzzStarts(f *testing.F) {
 		}
 	})
 }
+
+func TestContainerCreatedADayBeforeItsStart(t *testing.T) {
+	var found []record.Start
+	b := New([]string{"a"}, func(s *record.Start, _ int) error { found = append(found, *s); return nil })
+	id := strings.Repeat("ab", 32)
+	begin := int64(1e18)
+	must.OK(t, b.Add(&logs.Event{Form: logs.Docker, Time: begin, Source: []byte("docker events"), Subsystem: []byte("create"), Container: []byte(id)}))
+	begin += int64(25 * time.Hour)
+	must.OK(t, b.Add(&logs.Event{Form: logs.Docker, Time: begin, Message: []byte("Calling POST /v1.41/containers/" + id + "/start")}))
+	must.OK(t, b.Close())
+	if n := len(found); n == 0 || found[n-1].Began != begin {
+		t.Errorf("%+v", found)
+	}
+}
