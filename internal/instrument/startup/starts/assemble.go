@@ -14,11 +14,8 @@ func (b *Builder) take(e *logs.Event, f *fact, at int64) {
 		f.step, f.mark = says, mark{}
 	}
 	c := b.calls.m[string(f.key)]
-	for f.oldest && f.step != asks && c != nil && c.first != nil && !c.first.over {
-		c = c.first
-		if c.s != nil && c.s.extra != execSync {
-			c.s.guessed = true
-		}
+	if f.oldest && f.step != asks {
+		c = c.oldestOf()
 	}
 	switch {
 	case f.step == exits || f.step == stops:

@@ -27,6 +27,18 @@ type call struct {
 	first                 *call // earlier pending call that this one repeats or runs in parallel with
 }
 
+// oldestOf returns the oldest of the pending calls with the same key, which is assumed to
+// end first.
+func (c *call) oldestOf() *call {
+	for c != nil && c.first != nil && !c.first.over {
+		c = c.first
+		if c.s != nil && c.s.extra != execSync {
+			c.s.guessed = true
+		}
+	}
+	return c
+}
+
 // line returns the line that began the call.
 func (c *call) line() logs.Event {
 	return logs.Event{Form: c.form, Time: c.at, Message: []byte(c.text), File: c.place.file, Line: c.place.line}

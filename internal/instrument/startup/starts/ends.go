@@ -10,21 +10,10 @@ import (
 
 // ends processes the end of a call, or a line that links a call to its sandbox.
 func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
-	var s *sandbox
 	if run := b.calls.m[runOf(string(f.pod))]; f.point == netReturned && run != nil && run.s == nil && !run.over {
 		b.join(run, f.sandbox, at)
 	}
-	switch {
-	case c == nil && f.step != binds && f.point != netReturned && f.point != execReturned:
-		s, _ = b.find(e, f, at)
-	case c != nil && c.s == nil && !c.over:
-		s = b.bind(c, f, at)
-	case c != nil && c.s != nil && b.open[c.s.key] == c.s:
-		s = c.s
-	}
-	if s != nil && b.settles(s, at) {
-		s = nil
-	}
+	s := b.startOf(e, f, c, at)
 	if f.step == binds || c == nil && f.point == netReturned {
 		f.mark = mark{}
 		b.says(e, f, at)
@@ -36,18 +25,34 @@ func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 	switch {
 	case f.step == refuses:
 		b.fails(e, f, c, s, at)
-		return
 	case s != nil:
+		b.succeeds(e, f, c, s, at)
 	case c != nil && c.s == nil && c.point == createCalled && f.container != nil: // its start is known once the container starts
 		c.container, c.end = b.words.keep(f.container), &call{at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form}
 		b.calls.put("created "+c.container, c)
-		return
 	case c == nil || c.name == pullName:
 		b.Unplaced += 2
-		return
-	default:
-		return
 	}
+}
+
+// startOf returns the start in progress of a call that ended, or nil.
+func (b *Builder) startOf(e *logs.Event, f *fact, c *call, at int64) (s *sandbox) {
+	switch {
+	case c == nil && f.step != binds && f.point != netReturned && f.point != execReturned:
+		s, _ = b.find(e, f, at)
+	case c != nil && c.s == nil && !c.over:
+		s = b.bind(c, f, at)
+	case c != nil && c.s != nil && b.open[c.s.key] == c.s:
+		s = c.s
+	}
+	if s != nil && b.settles(s, at) {
+		return nil
+	}
+	return s
+}
+
+// succeeds processes the end of a successful call.
+func (b *Builder) succeeds(e *logs.Event, f *fact, c *call, s *sandbox, at int64) {
 	b.touch(s)
 	if isIdless(s.key) && f.sandbox != nil && b.open[string(f.sandbox)] == nil {
 		b.rename(s, string(f.sandbox))

@@ -86,20 +86,8 @@ func (s *sandbox) waiting(b *Builder) *record.Waiting {
 		w.Until = b.pauses[i]
 	}
 	stands := func(in string, since int64, at place) { w.In, w.Since, w.Source = in, since, b.source(at) }
-	for _, isRuntime := range []bool{false, true} {
-		for _, c := range s.calls {
-			if w.Since <= c.at && isRuntime == (c.kind == record.KindCall) && (!isRuntime || s.ended == 0 || !s.isUp(c.container)) {
-				stands(c.name, c.at, c.place)
-			}
-		}
-		if w.In != "" {
-			break
-		}
-		for _, m := range s.members {
-			if !isRuntime && m.id != "" && !m.ran && w.Since <= m.at {
-				stands("a created container that is not started", m.at, s.at)
-			}
-		}
+	if c := s.pending(); c != nil {
+		stands(c.name, c.at, c.place)
 	}
 	if w.In == "" && s.has(podReturned) && !s.has(createCalled) && !s.has(startCalled) && len(s.containers) == 0 && b.creating && !s.stopped && w.Until-s.ended > 5*jitter {
 		stands("after "+traits[podReturned].name, s.ended, s.at) // if other pods have containers, a pod without one is assumed to be stuck
@@ -118,9 +106,34 @@ func (s *sandbox) waiting(b *Builder) *record.Waiting {
 	return w
 }
 
-// isUp reports whether a container was started.
-func (s *sandbox) isUp(container string) bool {
-	return slices.ContainsFunc(s.points, func(m moment) bool { return m.container == container && m.point.is(finishes) })
+// pending returns the pending engine call that began last. Without one, it returns the
+// last of the containers that were not started and the pending runtime calls.
+func (s *sandbox) pending() (last *call) {
+	later := func(c *call) {
+		if last == nil || last.at <= c.at {
+			last = c
+		}
+	}
+	for _, c := range s.calls {
+		if c.kind != record.KindCall {
+			later(c)
+		}
+	}
+	if last != nil {
+		return last
+	}
+	for _, m := range s.members {
+		if m.id != "" && !m.ran {
+			later(&call{name: "a created container that is not started", at: m.at, place: s.at})
+		}
+	}
+	for _, c := range s.calls {
+		isUp := slices.ContainsFunc(s.points, func(m moment) bool { return m.container == c.container && m.point.is(finishes) })
+		if s.ended == 0 || !isUp {
+			later(c)
+		}
+	}
+	return last
 }
 
 // lastSaid returns the time of the last edge.

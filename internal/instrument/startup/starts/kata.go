@@ -49,27 +49,36 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if e.Form != logs.Journal && e.Form != logs.Unknown || bytes.HasPrefix(e.Program, []byte("kata")) || bytes.HasPrefix(e.Program, []byte("containerd-shim-kata")) {
 		s.whose |= 1 << logs.Kata // other programs in the same journal are not runtimes
 	}
+	if !b.leaves(s, e, m, container, at) {
+		b.goesOn(s, e, m, container, verb, named, at)
+	}
+}
+
+// leaves processes a line after which the start, or one of its containers, is over. It
+// reports whether it did.
+func (b *Builder) leaves(s *sandbox, e *logs.Event, m mark, container []byte, at int64) bool {
 	if m.over && !m.undone && string(container) != s.id && slices.Contains(s.containers, string(container)) { // an init container was removed
 		s.said(b, e, at, host, mark{}, true)
 		s.exit = at
 		s.reached(b, mark{point: exited}, at, b.words.keep(container), placeOf(e))
-		return
+		return true
 	}
-	if m.dies || m.over && !m.asked {
-		if s.has(dialled) && !s.has(agentAnswers) && (m.dies || m.undone && s.error == "") {
-			b.dies(s, e, m.dies, at)
-			return
-		}
-		if m.undone {
-			b.undone(s)
-		} else if m.over {
-			b.finish(s)
-		}
-		if m.over {
-			return
-		}
+	switch {
+	case m.asked, !m.dies && !m.over:
+		return false
+	case s.has(dialled) && !s.has(agentAnswers) && (m.dies || m.undone && s.error == ""):
+		b.dies(s, e, m.dies, at)
+	case !m.over:
+		return false
+	case m.undone && s.ended == 0 && s.error != "" && s.isCalled():
+		// The runtime reverts the start before its call returns. The reason is the first error
+		// since the last milestone, so errors from which the runtime recovered do not count.
+		s.fails(s.error, s.last)
+		b.finish(s)
+	default:
+		b.finish(s)
 	}
-	b.goesOn(s, e, m, container, verb, named, at)
+	return true
 }
 
 // whose returns the sandbox of a line, or nil. named reports whether the line has its
@@ -204,14 +213,4 @@ func (b *Builder) dies(s *sandbox, e *logs.Event, isDead bool, at int64) {
 	} else if at-s.died.at > jitter {
 		b.finish(s)
 	}
-}
-
-// undone records the failure of a start that the runtime reverts before its call
-// returns. The reason is the first error since the last milestone, so errors from
-// which the runtime recovered do not count.
-func (b *Builder) undone(s *sandbox) {
-	if s.ended == 0 && s.error != "" && s.isCalled() {
-		s.fails(s.error, s.last)
-	}
-	b.finish(s)
 }

@@ -85,7 +85,9 @@ func (s *sandbox) follows(b *Builder, e *logs.Event, verb string, container []by
 		return
 	}
 	o := once{who: who, verb: verb, container: b.words.keep(container), began: at, last: at, place: placeOf(e)}
-	if first, ok := b.early.take(who); ok && first.leadsTo(verb, at) {
+	first, ok := b.early.m[who]
+	delete(b.early.m, who)
+	if ok && first.leadsTo(verb, at) {
 		o.began, o.place = first.began, first.place
 		b.Unplaced -= first.lines
 		s.events += first.lines

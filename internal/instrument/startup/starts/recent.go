@@ -30,13 +30,6 @@ func (r *recent[K, V]) put(k K, v V) {
 	r.m[k] = v
 }
 
-// take removes a key and returns its value.
-func (r *recent[K, V]) take(k K) (V, bool) {
-	v, ok := r.m[k]
-	delete(r.m, k)
-	return v, ok
-}
-
 // maxWords is the maximum number of interned texts. maxText is their maximum length in
 // bytes.
 const (

@@ -135,19 +135,14 @@ func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, n
 
 var noMessage = []byte("(no message)")
 
-// tell records an engine or runtime line that reaches a milestone, or that begins or
-// ends a call.
+// tell records a line of runsc that reaches a milestone, or that begins or ends a call.
 func (s *sandbox) tell(b *Builder, e *logs.Event, at int64, m mark, container string) {
 	s.said(b, e, at, host, m, true)
-	kind := record.KindEngine
-	if e.Form == logs.Runsc {
-		kind = record.KindCall
-	}
 	switch {
 	case m.ends:
 		s.end(b, m.call, container, at)
 	case m.call != "":
-		s.begin(&call{name: m.call, kind: kind, container: container, at: at, place: placeOf(e)})
+		s.begin(&call{name: m.call, kind: record.KindCall, container: container, at: at, place: placeOf(e)})
 	}
 	s.reached(b, m, at, container, placeOf(e))
 }
