@@ -16,13 +16,7 @@ import (
 // published report on Kata's boot with and without a template. Calls match by verb,
 // for any runtime. Engine time matches by the preceding call.
 func stepsBeside(j *Judgement) *page.Section {
-	var with []*Target
-	for i := range j.Targets {
-		if t := &j.Targets[i]; hasCalls(t.Table) {
-			with = append(with, t)
-		}
-	}
-	s := besideEachOther("step by step, side by side", with, func(t *Target) []Step { return t.Table })
+	s, with := besideEachOther("step by step, side by side", j, record.KindCall, func(t *Target) []Step { return t.Table })
 	if s == nil {
 		return nil
 	}
@@ -53,22 +47,22 @@ func stepsBeside(j *Judgement) *page.Section {
 // phasesBeside returns a table that compares the phases from logs. They have the same
 // names for every runtime.
 func phasesBeside(j *Judgement) *page.Section {
-	var with []*Target
-	for i := range j.Targets {
-		if t := &j.Targets[i]; slices.ContainsFunc(t.Phases, func(s Step) bool { return s.Kind == record.KindPhase }) {
-			with = append(with, t)
-		}
-	}
-	return besideEachOther("time by component, side by side", with, func(t *Target) []Step { return t.Phases })
+	s, _ := besideEachOther("time by component, side by side", j, record.KindPhase, func(t *Target) []Step { return t.Phases })
+	return s
 }
 
-// besideEachOther returns a table with a row per step and a column per target. It
-// returns nil for fewer than two targets.
-func besideEachOther(title string, all []*Target, of func(*Target) []Step) *page.Section {
-	if len(all) < 2 {
-		return nil
+// besideEachOther returns a table with a row per step, and its columns: the targets that
+// have a step of the given kind. It returns nil for fewer than two targets.
+func besideEachOther(title string, j *Judgement, kind string, of func(*Target) []Step) (s *page.Section, all []*Target) {
+	for i := range j.Targets {
+		if t := &j.Targets[i]; has(of(t), kind) {
+			all = append(all, t)
+		}
 	}
-	s := &page.Section{Title: title, Style: term.Bold, Table: page.Names("step")}
+	if len(all) < 2 {
+		return nil, nil
+	}
+	s = &page.Section{Title: title, Style: term.Bold, Table: page.Names("step")}
 	var keys []stepKey
 	names, cells := map[stepKey]string{}, map[stepKey][]page.Cell{}
 	for i, t := range all {
@@ -90,7 +84,7 @@ func besideEachOther(title string, all []*Target, of func(*Target) []Step) *page
 	for _, key := range keys[:min(len(keys), maxStepsShown)] {
 		s.Table.Row(append([]page.Cell{page.Words(page.Cut(key.title(names[key]), longestStep))}, cells[key]...)...)
 	}
-	return s
+	return s, all
 }
 
 // stepKey identifies the same step across targets: a call by its verb, engine time by

@@ -21,7 +21,7 @@ const (
 // inOrder shows a start in the form of a published report on Kata's boot: the runtime
 // calls and the times between them, their sum, the wall time and the engine time.
 func inOrder(t *Target, o page.Options) *page.Section {
-	if !hasCalls(t.Table) {
+	if !has(t.Table, record.KindCall) {
 		return nil
 	}
 	s := ofTarget(t, "step by step")
@@ -34,8 +34,9 @@ func inOrder(t *Target, o page.Options) *page.Section {
 	return s
 }
 
-func hasCalls(steps []Step) bool {
-	return slices.ContainsFunc(steps, func(s Step) bool { return s.Kind == record.KindCall })
+// has reports whether there is a step of a kind.
+func has(steps []Step, kind string) bool {
+	return slices.ContainsFunc(steps, func(s Step) bool { return s.Kind == kind })
 }
 
 // sums returns the summary lines of the published form.
@@ -117,7 +118,7 @@ func byWork(t *Target, o page.Options) *page.Section {
 	same := func(a, b Step) bool {
 		return a.Name == b.Name && a.Kind == b.Kind && a.Took.Estimate == b.Took.Estimate
 	}
-	if len(t.Phases) == 0 || hasCalls(t.Table) && slices.EqualFunc(t.Table, t.Phases, same) {
+	if len(t.Phases) == 0 || has(t.Table, record.KindCall) && slices.EqualFunc(t.Table, t.Phases, same) {
 		return nil
 	}
 	s := ofTarget(t, "time by component")

@@ -170,7 +170,7 @@ func (r *Reading) file(ctx context.Context, path string, l *Logs) error {
 			return fmt.Errorf("read logs: %s is the same file as %s; give it once", path, r.files[i])
 		}
 	}
-	r.known, r.files = append(r.known, info), append(r.files, name)
+	r.known = append(r.known, info)
 	if !info.Mode().IsRegular() {
 		r.endless = true
 		in := waited(ctx, open, path != "-")
@@ -190,7 +190,7 @@ func (r *Reading) add(s logs.Source, o *order, open func() (io.ReadCloser, error
 	in := &late{open: open, count: &r.read}
 	s.Reader, s.Zone = in, r.zone
 	r.closers = append(r.closers, in.Close)
-	r.sources, r.orders = append(r.sources, s), append(r.orders, o)
+	r.sources, r.orders, r.files = append(r.sources, s), append(r.orders, o), append(r.files, s.Name)
 	return nil
 }
 
@@ -327,6 +327,5 @@ func (r *Reading) journal(ctx context.Context, since string) error {
 		return nil
 	})
 	r.endless = true
-	r.files = append(r.files, "journal")
 	return r.add(logs.Source{Name: "journal", Journal: true}, nil, func() (io.ReadCloser, error) { return io.NopCloser(pipe), nil })
 }
