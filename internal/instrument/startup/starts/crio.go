@@ -2,7 +2,6 @@ package starts
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
@@ -15,10 +14,8 @@ var crioCalls = map[string]struct {
 }{
 	"RunPodSandbox": {podCalled, "Ran pod sandbox "}, "CreateContainer": {createCalled, "Created container "},
 	"StartContainer": {startCalled, "Started container"}, pullName: {pullCalled, "Pulled image: "}, execSync: {execCalled, "Response: "},
+	"StopContainer": {}, "StopPodSandbox": {}, "RemovePodSandbox": {}, // these occur after a start
 }
-
-// crioOver are the calls that occur after a start.
-var crioOver = []string{"StopContainer", "StopPodSandbox", "RemovePodSandbox"}
 
 // crio returns the facts of a CRI-O line. The lines of one call have the same request
 // id. Their program is the name of the call:
@@ -31,10 +28,10 @@ func crio(e *logs.Event, all []fact) []fact {
 	case len(e.Request) == 0 || len(e.Request) > maxID || len(e.Program) == len(method):
 		crioNetwork(e, &f)
 		return append(all, f)
-	case slices.Contains(crioOver, string(method)):
-		return append(all, fact{step: stops, container: crioID(e)})
 	case !ok: // a status query
 		return append(all, f)
+	case call.point == none:
+		return append(all, fact{step: stops, container: crioID(e)})
 	default:
 		stage := f.stage
 		f = does(call.point)

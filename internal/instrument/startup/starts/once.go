@@ -17,14 +17,11 @@ type once struct {
 	verb, container string
 	began, last     int64
 	place           place
-}
 
-// early describes the lines that a process logs before its first line with a container
-// id, such as "loaded configuration".
-type early struct {
-	once
-	called bool // a start can begin with the first line
-	lines  int64
+	// Before a process logs its first line with a container id, it may log others, such as
+	// "loaded configuration".
+	called bool  // a start can begin with the first of these lines
+	lines  int64 // their number
 }
 
 // maxEarly is the maximum time until a process logs its container id, in ns.
@@ -32,7 +29,7 @@ const maxEarly = 10 * jitter
 
 // leadsTo reports whether a later line of the same process belongs to the same
 // command.
-func (x *early) leadsTo(verb string, at int64) bool {
+func (x *once) leadsTo(verb string, at int64) bool {
 	return x.verb == verb && at >= x.began && at-x.began <= maxEarly
 }
 
@@ -69,7 +66,7 @@ func (b *Builder) nameless(e *logs.Event, verb string, at int64) {
 		first.lines++
 		return
 	}
-	b.early.put(who, &early{once: once{who: who, verb: verb, began: at, place: placeOf(e)}, called: markOf(e).point == called, lines: 1})
+	b.early.put(who, &once{who: who, verb: verb, began: at, place: placeOf(e), called: markOf(e).point == called, lines: 1})
 }
 
 // follows records a line of a command for this sandbox.

@@ -77,7 +77,7 @@ type Builder struct {
 	pids       recent[speaker, string]
 	pods       recent[string, string] // key of the newest sandbox by pod name
 	calls      recent[string, *call]  // by call key
-	early      recent[speaker, *early]
+	early      recent[speaker, *once]
 	creates    []*call   // create calls of docker and podman without a known container id
 	commands   []command // of runsc, by file
 	twice      *twice
@@ -124,7 +124,7 @@ func New(names []string, out func(x *record.Start, file int) error) *Builder {
 	return &Builder{
 		names: names, out: out, maxOpen: 1024, maxGaps: 32, open: map[string]*sandbox{}, byUse: list.New(), underWay: map[*sandbox]bool{}, twice: &twice{}, words: words{},
 		done: newRecent[string, past](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
-		pods: newRecent[string, string](maxPending), calls: newRecent[string, *call](2 * maxPending), early: newRecent[speaker, *early](maxPending),
+		pods: newRecent[string, string](maxPending), calls: newRecent[string, *call](2 * maxPending), early: newRecent[speaker, *once](maxPending),
 		commands: make([]command, max(len(names), 1)),
 	}
 }
