@@ -176,16 +176,8 @@ func (t *tree) askers() (all []asker) {
 
 // isClient reports whether a process is an engine client.
 func (t *tree) isClient(i int) bool {
-	n := &t.nodes[i]
-	if !n.did || t.rep(i) != i || !slices.Contains(daemonClients, n.program) {
-		return false
-	}
-	for up := range t.climb(i, t.executor) {
-		if slices.Contains(daemonClients, t.nodes[up].program) {
-			return false // docker executes its plugins
-		}
-	}
-	return true
+	is := func(n *node) bool { return slices.Contains(daemonClients, n.program) }
+	return t.nodes[i].did && t.rep(i) == i && is(&t.nodes[i]) && !t.hasAbove(i, is) // docker executes its plugins
 }
 
 // daemonClients are programs that start containers through a daemon. podman and

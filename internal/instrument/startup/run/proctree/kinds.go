@@ -100,18 +100,7 @@ func (t *tree) kindOf(i, was, up int) {
 // isInit reports whether the runtime executes itself inside the container: "runc
 // init", below a runtime call.
 func (t *tree) isInit(n *node, i int) bool {
-	if !n.initial() {
-		return false
-	}
-	if isRuntime(n.program) && !n.gone {
-		return true
-	}
-	for up := range t.climb(i, t.executor) {
-		if t.nodes[up].call {
-			return true
-		}
-	}
-	return false
+	return n.initial() && (isRuntime(n.program) && !n.gone || t.hasAbove(i, func(up *node) bool { return up.call }))
 }
 
 // turns reports whether the exec of i replaced the runtime's init (was) by the
@@ -262,10 +251,8 @@ func (t *tree) mute(i, up int) bool {
 		n.kind, n.name, n.verb, n.id, n.call = w.kind, n.program, w.verb, w.id, true
 		return true
 	}
-	for up := range t.climb(i, t.executor) {
-		if k := t.nodes[up].kind; k == record.KindCall || k == record.KindInit {
-			return false
-		}
+	if t.hasAbove(i, func(up *node) bool { return up.kind == record.KindCall || up.kind == record.KindInit }) {
+		return false
 	}
 	n.kind, n.name, n.call = record.KindCall, n.program, true
 	return true

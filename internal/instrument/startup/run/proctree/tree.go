@@ -215,6 +215,16 @@ func (t *tree) climb(i int, above func(int) int) iter.Seq[int] {
 	}
 }
 
+// hasAbove reports whether one of the nearest executors of i satisfies a condition.
+func (t *tree) hasAbove(i int, is func(*node) bool) bool {
+	for up := range t.climb(i, t.executor) {
+		if is(&t.nodes[up]) {
+			return true
+		}
+	}
+	return false
+}
+
 // inherit computes the values that nodes inherit from their ancestors, in one pass.
 // This avoids repeated walks over long chains of forks.
 func (t *tree) inherit() {
