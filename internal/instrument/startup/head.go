@@ -14,9 +14,13 @@ import (
 // head returns the lines that identify the run, or the logs that were read.
 func head(rec *record.Record, v *Judgement) []string {
 	if !v.Live {
+		how := "no start was recorded"
+		if all := methods(v); all != nil {
+			how = "not watched: " + strings.Join(all, ", ")
+		}
 		return []string{
 			page.Dotted("tare "+page.Known(rec.Header.Version), "run "+page.Known(rec.Header.RunID), page.Outcome(rec)),
-			page.Dotted(unwatched(v), clocks(v)),
+			page.Dotted(how, clocks(v)),
 		}
 	}
 	return append(page.Head(rec, v.Plan.Rounds), v.Plan.Cache.Told("start")...)
@@ -31,14 +35,6 @@ func whole(rec *record.Record, v *Judgement, o page.Options) *page.Section {
 	s := page.Run(rec, v.Plan.Seed, "", o.Verbose)
 	s.Lists[0].Items = append(s.Lists[0].Items, page.Item{Key: "starts", Text: page.Dotted(strings.Join(methods(v), ", "), clocks(v))})
 	return s
-}
-
-// unwatched describes the source of starts that were not watched.
-func unwatched(v *Judgement) string {
-	if how := methods(v); len(how) > 0 {
-		return "not watched: " + strings.Join(how, ", ")
-	}
-	return "no start was recorded"
 }
 
 // methodWords has the description of each method, and the default end of a start.

@@ -25,9 +25,8 @@ func inOrder(t *Target, o page.Options) *page.Section {
 		return nil
 	}
 	s := ofTarget(t, "step by step")
-	s.Table = stepTable(t.Table, o)
+	s.Table, s.Notes = stepTable(t.Table, o)
 	s.Lists = []page.List{{Items: sums(t)}}
-	s.Notes = append(s.Notes, stepsLeftOut(t.Table, o)...)
 	if t.Same < t.Starts {
 		s.Notes = append(s.Notes, fmt.Sprintf("for the %d of %s with this sequence of steps", t.Same, page.Amount(t.Starts, "start")))
 	}
@@ -122,29 +121,16 @@ func byWork(t *Target, o page.Options) *page.Section {
 		return nil
 	}
 	s := ofTarget(t, "time by component")
-	s.Table = stepTable(t.Phases, o)
-	s.Notes = stepsLeftOut(t.Phases, o)
+	s.Table, s.Notes = stepTable(t.Phases, o)
 	return s
 }
 
-func stepsLeftOut(steps []Step, o page.Options) []string {
-	if more := len(steps) - len(stepsShown(steps, o)); more > 0 {
-		return []string{fmt.Sprintf("%d more in JSON and CSV", more)}
+// stepTable returns a table with a row per step, and a note if steps are left out.
+func stepTable(steps []Step, o page.Options) (m *page.Table, notes []string) {
+	if more := len(steps) - maxStepsShown; more > 0 && !o.Verbose {
+		steps, notes = steps[:maxStepsShown], []string{fmt.Sprintf("%d more in JSON and CSV", more)}
 	}
-	return nil
-}
-
-func stepsShown(steps []Step, o page.Options) []Step {
-	if o.Verbose {
-		return steps
-	}
-	return steps[:min(len(steps), maxStepsShown)]
-}
-
-// stepTable returns a table with a row per step.
-func stepTable(steps []Step, o page.Options) *page.Table {
-	steps = stepsShown(steps, o)
-	m := &page.Table{Columns: []page.Column{{Title: "step"}, {Title: "kind"}}}
+	m = &page.Table{Columns: []page.Column{{Title: "step"}, {Title: "kind"}}}
 	for i := range steps {
 		name := page.Cut(page.Known(steps[i].Name), longestStep)
 		m.Row(page.Cell{Head: name, Label: name}, page.Words(page.Heading(steps[i].Kind)))
@@ -166,5 +152,5 @@ func stepTable(steps []Step, o page.Options) *page.Table {
 		}
 		return page.Words(fmt.Sprintf("%.1f×", s.Times))
 	}))
-	return m
+	return m, notes
 }

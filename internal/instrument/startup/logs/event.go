@@ -43,12 +43,7 @@ var formNames = [forms]string{
 }
 
 // String returns the display name of the form.
-func (f Form) String() string {
-	if f >= forms {
-		return formNames[Unknown]
-	}
-	return formNames[f]
-}
+func (f Form) String() string { return formNames[f] }
 
 // maxMessage is the maximum length in bytes of an event's text.
 const maxMessage = 4 << 10

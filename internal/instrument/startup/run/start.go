@@ -81,12 +81,9 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 		return fmt.Errorf("start %s: the target returned %d samples for one start", t.Target.Info.Name, len(samples))
 	}
 	x := &samples[0]
-	s.Began, s.First, s.Ended, s.Failure = x.Start, x.First, x.Returned, x.Failure
+	s.Began, s.First, s.Ended, s.Failure = cmp.Or(x.Start, released), x.First, x.Returned, x.Failure
 	if x.Polls > 0 {
 		s.Ready, s.Unready, s.Polls, s.Request = x.Ready, x.Unready, x.Polls, x.Request
-	}
-	if s.Began == 0 {
-		s.Began = released
 	}
 	if s.Ended != 0 {
 		s.Ended = max(s.Ended, s.Began)

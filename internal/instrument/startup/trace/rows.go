@@ -36,17 +36,16 @@ func Rows(s *record.Start) []Row {
 			return cmp.Compare(y.Ended, x.Ended)
 		})
 	}
-	rows, stack := make([]Row, 0, len(all)), slices.Clone(below[-1])
-	slices.Reverse(stack)
-	for len(stack) > 0 {
-		i := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		rows = append(rows, all[i])
-		for _, child := range slices.Backward(below[i]) {
-			all[child].Depth = all[i].Depth + 1
-			stack = append(stack, child)
+	rows := make([]Row, 0, len(all))
+	var add func(up, depth int)
+	add = func(up, depth int) {
+		for _, i := range below[up] {
+			all[i].Depth = depth
+			rows = append(rows, all[i])
+			add(i, depth+1)
 		}
 	}
+	add(-1, 0)
 	return rows
 }
 
