@@ -69,10 +69,8 @@ func (s *source) foresee(b []byte) {
 // lineAround returns the line of a block that contains offset at.
 func lineAround(b []byte, at int) []byte {
 	from := bytes.LastIndexByte(b[:at], '\n') + 1
-	if i := bytes.IndexByte(b[at:], '\n'); i >= 0 {
-		return b[from : at+i]
-	}
-	return b[from:]
+	line, _, _ := bytes.Cut(b[from:], newline)
+	return line
 }
 
 // stampIn parses a time at the beginning of b, quoted or not.

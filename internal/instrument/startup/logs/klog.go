@@ -7,18 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // isGlog reports whether a line begins like glog output: "I1121 02:27:17.292309 ".
 func isGlog(b []byte) bool {
-	if len(b) < 22 || b[5] != ' ' || b[8] != ':' || b[11] != ':' || b[14] != '.' {
-		return false
-	}
-	switch b[0] {
-	case 'I', 'W', 'E', 'D', 'F', 'V':
-		return isDigit(b[1]) && isDigit(b[2]) && isDigit(b[3]) && isDigit(b[4]) && isDigit(b[6])
-	}
-	return false
+	return len(b) >= 22 && strings.IndexByte("IWEDFV", b[0]) >= 0 && b[5] == ' ' && b[8] == ':' && b[11] == ':' && b[14] == '.' &&
+		isDigit(b[1]) && isDigit(b[2]) && isDigit(b[3]) && isDigit(b[4]) && isDigit(b[6])
 }
 
 // glogLine adds the event of a glog line such as "I1121 02:27:17.292309       1
