@@ -183,12 +183,11 @@ func (x *stuck) text(all int) string {
 		place = "nothing is logged after " + after
 	}
 	text += fmt.Sprintf("%s since %s", place, time.Unix(0, x.Since).UTC().Format("15:04:05.000"))
+	of := ""
 	if x.times > 1 {
-		text += fmt.Sprintf(" (the first; the longest %s so far)", duration(x.longest))
-	} else {
-		text += fmt.Sprintf(" (%s so far)", duration(x.longest))
+		of = "the first; the longest "
 	}
-	text += fmt.Sprintf(", %s at %s", x.name, x.Source)
+	text += fmt.Sprintf(" (%s%s so far), %s at %s", of, duration(x.longest), x.name, x.Source)
 	for _, more := range []struct{ what, text string }{{"stage", x.Stage}, {"last line", x.Last}, {"error", x.Error}} {
 		if more.text != "" {
 			text += fmt.Sprintf("; %s: %.200s", more.what, more.text)

@@ -267,11 +267,9 @@ func (t *gathered) figures(s *record.Start) *startValues {
 		f.calls, f.steps = float64(in[record.KindCall]), stepsOf(calls)
 		f.engineTime = f.wall - float64(in[record.KindCall]+in[record.KindWorkload]+in[record.KindVMM])
 	}
-	names := make([]string, len(f.steps))
-	for i, step := range f.steps {
-		names[i] = step.name
+	for _, step := range f.steps {
+		f.way += step.name + "\x00"
 	}
-	f.way = strings.Join(names, "\x00")
 	if n := len(s.Busy); n > 1 {
 		f.cpu = float64(s.Busy[n-1].CPU - s.Busy[0].CPU)
 		if f.cpu > 0 {
@@ -303,10 +301,7 @@ func taken(parts []trace.Part) map[string]int64 {
 
 func stepsOf(parts []trace.Part) []stepValue {
 	var all []stepValue
-	for i, p := range parts {
-		if i == maxSteps {
-			break
-		}
+	for _, p := range parts[:min(len(parts), maxSteps)] {
 		all = append(all, stepValue{p.Name, p.Kind, float64(p.Ended - p.Began), float64(p.CPU), 1})
 	}
 	return all

@@ -64,20 +64,13 @@ func read(e *tracer.Event) command {
 
 // clean removes unprintable characters from a name and limits it to 64 bytes.
 func clean(s string) string {
-	if len(s) > 256 {
-		s = s[:256]
-	}
 	s = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsGraphic(r) {
 			return -1
 		}
 		return r
-	}, s)
-	for len(s) > 64 {
-		_, size := utf8.DecodeLastRuneInString(s)
-		s = s[:len(s)-size]
-	}
-	return strings.TrimSpace(s)
+	}, s[:min(len(s), 256)])
+	return strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), 64)], "")) // without a partial character
 }
 
 // container returns s if it is a valid container id, else "". Runtimes allow letters,
