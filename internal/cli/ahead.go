@@ -13,7 +13,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/plan"
-	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -23,6 +22,9 @@ const (
 	longTime    = time.Hour
 	longEnough  = 10 * time.Second // announce a measurement that takes longer
 )
+
+// foreseen are options that estimate the cost of their measurement.
+type foreseen interface{ Ahead(targets int) terms.Ahead }
 
 // said formats the cost of a measurement. With a budget, bytes that would be written after
 // it has passed are not counted.
@@ -53,7 +55,7 @@ func said(a terms.Ahead) string {
 func (s *app) ahead(ctx context.Context, measures []plan.Measure, quiet, yes bool) error {
 	var sum terms.Ahead
 	for i, m := range measures {
-		o, ok := m.Options.(interface{ Ahead(targets int) terms.Ahead })
+		o, ok := m.Options.(foreseen)
 		if !ok {
 			continue
 		}
@@ -85,28 +87,15 @@ func (s *app) ahead(ctx context.Context, measures []plan.Measure, quiet, yes boo
 	return s.ask(ctx, fmt.Sprintf("the plan %s; more than 20 GB or one hour needs confirmation", said(sum)))
 }
 
-// whom returns the targets that a measure selects, with the settings to connect to them. It
-// returns false for a measure without that option.
-func whom(o option.Options) (c selection, ok bool) {
-	w, ok := o.(interface{ Weighed() *terms.Whom })
-	if ok {
-		c.Whom = w.Weighed()
-	}
-	return c, ok
-}
-
 // targetsOf returns the number of available targets of a measure.
 func targetsOf(ctx context.Context, o option.Options) int {
-	c, ok := whom(o)
+	w, ok := whom(o)
 	if !ok {
 		return 1
 	}
-	if len(c.Targets) == 0 {
-		return len(present(find.All(ctx, c.settings(), false)))
-	}
-	found, err := find.Named(ctx, c.Targets, c.settings())
+	found, err := look(ctx, w)
 	if err != nil { // an engine stopped after the targets were checked
-		return len(c.Targets)
+		return len(w.Targets)
 	}
 	return len(present(found))
 }

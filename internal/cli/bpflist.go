@@ -12,6 +12,9 @@ import (
 	bpfrun "github.com/tare-bench/tare/internal/instrument/bpf/run"
 )
 
+// extendBPF adds the list subcommand.
+func extendBPF(s *app, v *verb) { v.AddCommand(newBPFList(s)) }
+
 func newBPFList(s *app) *cobra.Command {
 	var choice bpf.Choice
 	set := option.Of(&choice)

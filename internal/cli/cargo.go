@@ -15,7 +15,7 @@ import (
 // the record's header.
 func (o *session) load(ctx context.Context, w *setting.Workload, beside []setting.Workload) (err error) {
 	if w != nil && w.Is() {
-		if o.cargo, o.options.Header.Workload, err = o.make(ctx, w, "-cargo"); err != nil {
+		if o.Workload.Cargo, o.Header.Workload, err = o.make(ctx, w, "-cargo"); err != nil {
 			return err
 		}
 	}
@@ -24,19 +24,19 @@ func (o *session) load(ctx context.Context, w *setting.Workload, beside []settin
 		if err != nil {
 			return fmt.Errorf("--neighbour %s: taken as an image, since it starts with none of spin, hold and storage: %w", beside[i].Image, err)
 		}
-		o.beside = append(o.beside, c)
-		o.options.Header.Neighbours = append(o.options.Header.Neighbours, *told)
+		o.Beside = append(o.Beside, subject.Workload{Cargo: c})
+		o.Header.Neighbours = append(o.Header.Neighbours, *told)
 	}
 	return nil
 }
 
 // make prepares a workload in a folder of the run.
 func (o *session) make(ctx context.Context, w *setting.Workload, name string) (*cargo.Cargo, *record.Workload, error) {
-	dir, _, err := o.run.Dirs(name)
+	dir, _, err := o.Dirs(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := cargo.Make(ctx, *w, dir, lenders(o.targets))
+	c, err := cargo.Make(ctx, *w, dir, lenders(o.Targets))
 	if err != nil {
 		return nil, nil, err
 	}

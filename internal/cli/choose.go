@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/perform"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/subject/setting"
@@ -17,60 +19,90 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// selection selects the targets of a measurement.
-type selection struct {
-	*terms.Whom
-	named []*string // pointers to other target names; cleared if that target is unavailable
-	// workload is what targets run; nil for the probe.
-	workload *setting.Workload
-}
-
-// settings returns the settings for finding the targets.
-func (c selection) settings() find.Settings {
-	return find.Settings{Engine: c.Engines.Of, Via: c.Via}
-}
-
-// choose returns the targets of the plan, or all available ones if it names none.
-// Unavailable targets that the plan allows to skip are reported as findings.
-func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Target, []record.Finding, error) {
-	if len(c.Targets) == 0 {
-		found := find.All(ctx, c.settings(), false)
-		if ctx.Err() != nil {
-			return nil, nil, ctx.Err() // an unfinished check does not make a target missing
-		}
-		c.leaveOut(found)
-		targets := present(found)
-		var only []record.Finding
-		if os.Geteuid() != 0 && len(targets) == 1 {
-			only = []record.Finding{{Code: finding.NotWeighed, Level: finding.Warning, Message: "only " + targets[0].Info().Name + " was measured: every other target needs root or is unavailable",
-				Advice: "run tare as root (sudo tare …); tare doctor has the reasons"}}
-			fmt.Fprintf(s.Err, "tare: %s; %s\n", strings.Replace(only[0].Message, "was measured", "is measured", 1), only[0].Advice)
-		}
-		if !quiet {
-			tellMissing(s, found)
-		}
-		return targets, only, nil
+// whom returns the targets that a measurement selects, with the settings to connect to them.
+// ok is false for a measurement without that option.
+func whom(o option.Options) (w *terms.Whom, ok bool) {
+	if of, ok := o.(interface{ Weighed() *terms.Whom }); ok {
+		return of.Weighed(), true
 	}
-	found, err := find.Named(ctx, c.Targets, c.settings())
+	return &terms.Whom{}, false
+}
+
+// settings returns the settings for finding targets.
+func settings(w *terms.Whom) find.Settings { return find.Settings{Engine: w.Engines.Of, Via: w.Via} }
+
+// look finds the named targets, or all if none is named.
+func look(ctx context.Context, w *terms.Whom) ([]find.Found, error) {
+	if len(w.Targets) == 0 {
+		return find.All(ctx, settings(w), false), nil
+	}
+	return find.Named(ctx, w.Targets, settings(w))
+}
+
+// choose returns the targets of a measurement, and findings about unavailable ones that the plan
+// allows to skip.
+func (s *app) choose(ctx context.Context, m *perform.Measure, quiet bool) (targets []subject.Target, skipped []record.Finding, err error) {
+	w, ok := whom(m.Plan)
+	if err := checkEngines(w.Engines); err != nil {
+		return nil, nil, err
+	}
+	if m.Check != nil {
+		if err := m.Check(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if ok && (len(w.Targets) > 0 || len(m.Commands) == 0) {
+		if targets, skipped, err = s.available(ctx, w, m, quiet); err != nil {
+			return nil, nil, err
+		}
+	}
+	targets = append(targets, m.Commands...)
+	if m.Suits != nil {
+		err = m.Suits(targets, len(skipped) > 0)
+	}
+	return targets, skipped, err
+}
+
+// available returns the available targets.
+func (s *app) available(ctx context.Context, w *terms.Whom, m *perform.Measure, quiet bool) (targets []subject.Target, skipped []record.Finding, err error) {
+	found, err := look(ctx, w)
 	if ctx.Err() != nil {
-		return nil, nil, ctx.Err()
+		return nil, nil, ctx.Err() // an unfinished check does not make a target missing
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	without := c.leaveOut(found)
-	targets := present(found)
-	var skipped []record.Finding
-	var errs []error
+	unfit := leaveOut(found, m.Workload)
+	targets = present(found)
+	if len(w.Targets) > 0 {
+		if skipped, err = missing(w, m, found, unfit, targets); err != nil {
+			return nil, nil, err
+		}
+	} else if os.Geteuid() != 0 && len(targets) == 1 {
+		skipped = []record.Finding{{Code: finding.NotWeighed, Level: finding.Warning, Message: "only " + targets[0].Info().Name + " was measured: every other target needs root or is unavailable",
+			Advice: "run tare as root (sudo tare …); tare doctor has the reasons"}}
+		fmt.Fprintf(s.Err, "tare: %s; %s\n", strings.Replace(skipped[0].Message, "was measured", "is measured", 1), skipped[0].Advice)
+	}
+	if !quiet {
+		tellMissing(s, found)
+	}
+	return targets, skipped, nil
+}
+
+// missing returns a finding for each named target that is unavailable, or an error if the plan
+// does not allow to skip it. unfit has the targets that cannot run the workload: these are
+// skipped in any case.
+func missing(w *terms.Whom, m *perform.Measure, found []find.Found, unfit map[string]bool, targets []subject.Target) (skipped []record.Finding, err error) {
+	var errs, all []error
 	for _, f := range found {
 		if f.Target != nil {
 			continue
 		}
-		if !without[f.Name] {
+		if all = append(all, f.Why); !unfit[f.Name] {
 			errs = append(errs, f.Why)
 		}
 		message, level := "not weighed: "+f.Why.Reason, finding.Note
-		for _, name := range c.named {
+		for _, name := range m.Named {
 			if *name != f.Name {
 				continue
 			}
@@ -86,17 +118,12 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 		skipped = append(skipped, record.Finding{Code: finding.NotWeighed, Level: level, Target: f.Name, Message: message, Advice: f.Why.Advice})
 	}
 	if len(targets) == 0 && errs == nil { // no target can run the workload
-		for _, f := range found {
-			errs = append(errs, f.Why)
-		}
+		errs = all
 	}
-	if errs != nil && (c.Missing != terms.MissingSkip || len(targets) == 0) {
-		return nil, nil, &notHere{errors.Join(errs...)}
+	if errs != nil && (!w.Skips() || len(targets) == 0) {
+		return nil, perform.Missing(errors.Join(errs...))
 	}
-	if !quiet {
-		tellMissing(s, found)
-	}
-	return targets, skipped, nil
+	return skipped, nil
 }
 
 // otherWay returns the target with the same engine and runtime as a missing one, over the
@@ -114,29 +141,21 @@ func otherWay(missing string, targets []subject.Target) string {
 }
 
 // leaveOut removes targets that cannot run the user's own program, and returns their names.
-func (c selection) leaveOut(found []find.Found) map[string]bool {
-	out := map[string]bool{}
-	if c.workload == nil || !c.workload.Is() {
-		return out
+func leaveOut(found []find.Found, workload *setting.Workload) map[string]bool {
+	unfit := map[string]bool{}
+	if workload == nil || !workload.Is() {
+		return unfit
 	}
 	for i := range found {
 		f := &found[i]
-		if f.Target == nil {
-			continue
-		}
 		if p, is := f.Target.(subject.Refuser); is {
-			if why := p.Refuses(c.workload); why != nil {
-				f.Target, f.Why, out[f.Name] = nil, why, true
+			if why := p.Refuses(workload); why != nil {
+				f.Target, f.Why, unfit[f.Name] = nil, why, true
 			}
 		}
 	}
-	return out
+	return unfit
 }
-
-// notHere is the reason why a measure has no available target on this machine.
-type notHere struct{ error }
-
-func (e *notHere) Unwrap() error { return e.error }
 
 func present(found []find.Found) []subject.Target {
 	var out []subject.Target

@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject/find"
@@ -43,7 +44,7 @@ which starts one workload on each and removes it.`,
 			checks := doctor.Facilities(
 				doctor.Folder{Name: "run", Path: roots.Data, Refusal: workspace.Refusal(roots.Data)},
 				doctor.Folder{Name: "state", Path: roots.State, Refusal: workspace.Refusal(roots.State)})
-			targets := find.All(c.Context(), selection{Whom: &reach.Whom}.settings(), true)
+			targets := find.All(c.Context(), settings(&reach.Whom), true)
 			if c.Context().Err() != nil {
 				return c.Context().Err()
 			}
@@ -84,7 +85,7 @@ func toolChecks(ctx context.Context) []doctor.Check {
 		{storage.ToolDD, "load of tare storage; copied into sandboxes with its libraries", "without it tare storage has no dd jobs", "coreutils"},
 	} {
 		c := doctor.Check{Area: doctor.AreaLoad, Name: t.name, Status: doctor.OK, Why: t.why}
-		program, err := findTool(ctx, t.name)
+		program, err := storagerun.FindTool(ctx, t.name)
 		if err != nil {
 			c.Status, c.Why, c.Fix = doctor.Limited, t.without+": "+err.Error(), "apt-get install "+t.pkg
 		} else {

@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/beside"
 	"github.com/tare-bench/tare/internal/instrument/document"
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/perform"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/workspace"
@@ -264,7 +265,7 @@ func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why err
 	}
 	end := record.End{Status: "failed", Why: strings.ReplaceAll(why.Error(), "\n", "; ")}
 	level, found := finding.Error, []record.Finding(nil)
-	if _, missing := errors.AsType[*notHere](why); missing && skips(m) {
+	if _, missing := errors.AsType[*perform.Absent](why); missing && skips(m) {
 		end.Status, level = "skipped", finding.Note
 	}
 	if interrupted {
@@ -281,6 +282,6 @@ func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why err
 
 // skips reports whether a measure may be skipped if none of its targets is available.
 func skips(m *plan.Measure) bool {
-	w, ok := m.Options.(interface{ Skips() bool })
-	return ok && w.Skips()
+	w, _ := whom(m.Options)
+	return w.Skips()
 }

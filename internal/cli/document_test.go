@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/perform"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
@@ -27,17 +28,17 @@ import (
 )
 
 // runInto runs a plan with lifecycle and the toy instrument. The results are in the folder
-// "out". perform is the run function of the toy.
-func runInto(ctx context.Context, t *testing.T, measures string, perform func(context.Context, *app, option.Options, outputFlags) error, more ...string) (said string, err error) {
+// "out". toy performs the toy.
+func runInto(ctx context.Context, t *testing.T, measures string, toy perform.Func, more ...string) (said string, err error) {
 	t.Helper()
 	must.Write(t, "p.yaml", "version: 1\nname: weigh\ndescription: what for\nsource: a report\nmeasure:\n"+measures)
-	return withToy(ctx, perform, append([]string{"run", "p.yaml", "-o", "out"}, more...)...)
+	return withToy(ctx, toy, append([]string{"run", "p.yaml", "-o", "out"}, more...)...)
 }
 
 // withToy runs a command line of tare with the toy instrument.
-func withToy(ctx context.Context, perform func(context.Context, *app, option.Options, outputFlags) error, args ...string) (said string, err error) {
+func withToy(ctx context.Context, toy perform.Func, args ...string) (said string, err error) {
 	var out, errs bytes.Buffer
-	with := map[string]performer{"echo": {perform: perform}, "lifecycle": performers["lifecycle"]}
+	with := map[string]performer{"echo": {perform: toy}, "lifecycle": performers["lifecycle"]}
 	c := newApp(Streams{Out: &out, Err: &errs}, append(slices.Clone(all.Instruments), echo), with).command(nil)
 	c.SetArgs(args)
 	err = c.ExecuteContext(ctx)
@@ -46,15 +47,15 @@ func withToy(ctx context.Context, perform func(context.Context, *app, option.Opt
 
 func TestKilledRunKeepsItsPlan(t *testing.T) {
 	place(t)
-	perform := func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
+	toy := func(ctx context.Context, o option.Options, weigh perform.Weigh) error {
 		at := "after-" + o.(*echoOptions).Word // the document if the run is killed here
-		return errors.Join(os.CopyFS(at, os.DirFS("out")), by(shout)(ctx, s, o, out))
+		return errors.Join(os.CopyFS(at, os.DirFS("out")), perform.By(shout)(ctx, o, weigh))
 	}
-	if said, err := runInto(t.Context(), t, "- echo: {word: none}\n- echo: {word: one}\n"+gone, perform); err != nil {
+	if said, err := runInto(t.Context(), t, "- echo: {word: none}\n- echo: {word: one}\n"+gone, toy); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	for at, want := range map[string]string{"after-none": "not started, since there is no record: 1 echo, 2 echo, 3 lifecycle, of 3 measures", "after-one": "not started, since there is no record: 2 echo, 3 lifecycle, of 3 measures", "out": ""} {
-		said, _ := withToy(t.Context(), perform, "report", at) // exit status 1 without a record
+		said, _ := withToy(t.Context(), toy, "report", at) // exit status 1 without a record
 		if want == "" && strings.Contains(said, "not started") || !strings.Contains(said, want) || want != "" && !strings.Contains(said, "tare run "+at+"/plan.yaml") {
 			t.Errorf("%s: %s", at, said)
 		}
@@ -70,7 +71,7 @@ func TestDocumentListsTheOutcomeOfEveryMeasure(t *testing.T) {
 	broken := errors.New("the\x1b[31m disk is full")
 	for name, c := range map[string]struct {
 		measures string
-		odd      func(cancel func(), path string) error // run of the measure with the word "odd"; path is its record
+		odd      func(cancel func()) error // run of the measure with the word "odd"
 		code     int
 		says     []string
 		records  int
@@ -80,15 +81,15 @@ func TestDocumentListsTheOutcomeOfEveryMeasure(t *testing.T) {
 		"no target is available": {gone, nil, ExitUsage, []string{"| skipped (target docker/runc: "}, 1},
 		"a required target is missing": {strings.Replace(gone, "skip", "fail", 1) + "- echo: {}\n", nil, ExitUsage,
 			[]string{"| failed (target docker/runc: ", "**error** nothing was measured", "## 2 echo"}, 2},
-		"one fails and the others continue": {"- echo: {word: odd}\n- echo: {}\n", func(func(), string) error { return broken },
+		"one fails and the others continue": {"- echo: {word: odd}\n- echo: {}\n", func(func()) error { return broken },
 			ExitUsage, []string{"failed (the", "disk is full)", "## 2 echo"}, 2},
 		"partial result is kept": {"- echo: {word: odd}\n- echo: {}\n",
-			func(_ func(), path string) error {
-				must.Write(t, path, "measured\n")
+			func(func()) error {
+				must.Write(t, "out/01-echo.jsonl", "measured\n")
 				return broken
 			}, ExitUsage, []string{"1 of 2 measures here"}, 2},
 		"the run is interrupted": {"- echo: {}\n- echo: {word: odd}\n- echo: {}\n",
-			func(cancel func(), _ string) error {
+			func(cancel func()) error {
 				cancel()
 				return exit{ExitInterrupted}
 			}, ExitInterrupted, []string{"interrupted: 2 of 3 measures did not finish", "| interrupted |", "## 3 echo"}, 3},
@@ -97,11 +98,11 @@ func TestDocumentListsTheOutcomeOfEveryMeasure(t *testing.T) {
 			place(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			said, err := runInto(ctx, t, c.measures, func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
+			said, err := runInto(ctx, t, c.measures, func(ctx context.Context, o option.Options, weigh perform.Weigh) error {
 				if o.(*echoOptions).Word == "odd" {
-					return c.odd(cancel, out.record)
+					return c.odd(cancel)
 				}
-				return by(shout)(ctx, s, o, out)
+				return perform.By(shout)(ctx, o, weigh)
 			})
 			if code, _ := errors.AsType[exit](err); code.code != c.code || err != nil && code.code == 0 {
 				t.Errorf("%v, %+v\n%s", err, code, said)
@@ -122,7 +123,7 @@ func TestDocumentListsTheOutcomeOfEveryMeasure(t *testing.T) {
 				t.Errorf("records %q", records)
 			}
 			sameAgain(t)
-			if _, err := runInto(t.Context(), t, "- echo: {}\n", by(shout)); err == nil || !strings.Contains(err.Error(), "already contains a document or records") {
+			if _, err := runInto(t.Context(), t, "- echo: {}\n", perform.By(shout)); err == nil || !strings.Contains(err.Error(), "already contains a document or records") {
 				t.Errorf("overwritten: %v", err)
 			}
 		})
@@ -191,7 +192,7 @@ func TestPlanAcceptsEveryMeasureFlagAndRecordsIt(t *testing.T) {
 			}
 		}
 	}
-	if said, err := runInto(t.Context(), t, gone+"- echo: {}\n", by(shout), "--word", "hi", "--rounds", "2"); err != nil {
+	if said, err := runInto(t.Context(), t, gone+"- echo: {}\n", perform.By(shout), "--word", "hi", "--rounds", "2"); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	for path, want := range map[string]string{"out/01-lifecycle.jsonl": "rounds", "out/02-echo.jsonl": "word"} {

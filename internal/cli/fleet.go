@@ -88,11 +88,8 @@ func (f *fleetFlags) spec(ctx context.Context, s *app, path string) (*fleet.Spec
 		if err := m.Set.Finish(ctx); err != nil {
 			return nil, nil, err
 		}
-		var targets []string
-		if c, ok := whom(m.Options); ok {
-			targets = c.Targets
-		}
-		spec.Needs.Need(m.Name, targets)
+		w, _ := whom(m.Options)
+		spec.Needs.Need(m.Name, w.Targets)
 	}
 	for _, text := range f.tolerations {
 		t, err := fleet.ParseToleration(text)

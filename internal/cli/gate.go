@@ -211,7 +211,7 @@ func measure(ctx context.Context, s *app, l lifecycle.Options, targets []string,
 	var kept []instrument.Judged
 	l.Targets, out.keep, out.format = targets, &kept, "text"
 	l.Baseline, _ = terms.SplitTarget(targets[0])
-	err := weighLifecycle(ctx, s, l, out)
+	err := s.perform(ctx, lifecycle.Name, &l, out)
 	if failed, ok := errors.AsType[exit](err); err != nil && !(ok && failed.code == ExitFailed) || len(kept) == 0 {
 		return compare.Run{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/perform"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/record"
@@ -159,16 +160,13 @@ func override(ctx context.Context, s *app, given *option.Given, measures []plan.
 
 // unknown validates target names. Only this package knows all engines.
 func unknown(ctx context.Context, o option.Options) error {
-	c, ok := whom(o)
-	if !ok {
-		return nil
-	}
-	_, err := find.Named(ctx, c.Targets, c.settings())
+	w, _ := whom(o)
+	_, err := find.Named(ctx, w.Targets, settings(w))
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for i, name := range c.Targets {
-		if _, wrong := find.Named(ctx, []string{name}, c.settings()); wrong != nil {
+	for i, name := range w.Targets {
+		if _, wrong := find.Named(ctx, []string{name}, settings(w)); wrong != nil {
 			return option.FieldErrors{option.Wrongf("targets", "%v", wrong).At(i)}
 		}
 	}
@@ -199,7 +197,7 @@ func (s *app) performAll(ctx context.Context, p *plan.Plan, flags []string, out 
 		}
 	} else if len(p.Measure) == 1 {
 		m := &p.Measure[0]
-		return s.performers[m.Name].perform(ctx, s, m.Options, out.measure(p, 0, flags))
+		return s.perform(ctx, m.Name, m.Options, out.measure(p, 0, flags))
 	}
 	var kept []instrument.Judged
 	if _, ok := export.FormatOf(out.format); ok { // one document for all measures
@@ -242,13 +240,13 @@ func (s *app) performEach(ctx context.Context, p *plan.Plan, flags []string, out
 		m, each := &p.Measure[i], out.measure(p, i, flags)
 		err := error(exit{ExitInterrupted})
 		if ctx.Err() == nil {
-			err = s.performers[m.Name].perform(ctx, s, m.Options, each)
+			err = s.perform(ctx, m.Name, m.Options, each)
 		}
 		if err != nil && out.dir != "" {
 			err = errors.Join(err, s.leave(m, &each, ctx.Err() != nil, err))
 		}
 		var code exit
-		var missing *notHere
+		var missing *perform.Absent
 		switch {
 		case err != nil && ctx.Err() != nil && out.dir == "":
 			return err

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/terms"
@@ -20,94 +20,61 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/nodestat"
 	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/perform"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/version"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
 
-// weighing describes an instrument to a session.
-type weighing struct {
-	experiment string
-	engines    terms.Engines
-	steady     bool               // call lane.Settle first, because its times are short
-	metered    bool               // attribute memory and CPU time to processes
-	lanes      int                // maximum number of lanes at once
-	workload   *setting.Workload  // workload of the targets; nil or empty: the probe
-	beside     []setting.Workload // images of neighbours
-	cache      terms.Cache        // state of the page cache before each timed operation
-	// targets returns the targets, and findings about skipped ones. It is called after all
-	// checks that create nothing.
-	targets func() ([]subject.Target, []record.Finding, error)
-	run     func(o *session) (*record.Record, instrument.Judgement, error)
-	ahead   func(targets int) terms.Ahead // expected cost of the run, printed before it; may be nil
-}
-
-// outcome returns the outcome of an instrument's run. The judgement is nil if there is
-// none.
-func outcome[J any, P interface {
-	*J
-	instrument.Judgement
-}](rec *record.Record, j P, err error) (*record.Record, instrument.Judgement, error) {
-	if j == nil {
-		return rec, nil, err
-	}
-	return rec, j, err
-}
-
 // weigh runs a session: it runs a plan, prints its report and the path of the record.
-func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
-	if err := s.checkFormat(out.format, w.experiment); err != nil {
+func (s *app) weigh(ctx context.Context, experiment string, out *outputFlags, m *perform.Measure) error {
+	if err := s.checkFormat(out.format, experiment); err != nil {
 		return err
 	}
-	if err := checkEngines(w.engines); err != nil {
-		return err
-	}
-	targets, skipped, err := w.targets()
+	targets, found, err := s.choose(ctx, m, out.quiet)
 	if err != nil {
 		return err
 	}
-	var meter *snapshot.Reader
-	if w.metered {
-		if meter, err = snapshot.New(); err != nil {
+	o := &session{app: s, Session: perform.Session{Targets: targets}}
+	if m.Metered {
+		if o.Meter, err = snapshot.New(); err != nil {
 			return err
 		}
-		defer meter.Close()
+		defer o.Meter.Close()
 	}
-	crowded, err := checkRoom(s, targets, w.lanes, out)
+	crowded, err := checkRoom(s, targets, m.Lanes, out)
 	if err != nil {
 		return err
 	}
-	skipped = append(skipped, crowded...)
-	if w.ahead != nil && out.of == nil && !out.quiet { // a plan prints the total
-		if a := w.ahead(len(targets)); a.Bytes > 0 || a.Time > longEnough {
+	if p, ok := m.Plan.(foreseen); ok && out.of == nil && !out.quiet { // a plan prints the total
+		if a := p.Ahead(len(targets)); a.Bytes > 0 || a.Time > longEnough {
 			fmt.Fprintf(s.Err, "tare: this run %s\n", said(a))
 		}
 	}
-	if w.cache == terms.Cold {
+	if m.Cache == terms.Cold {
 		if err := mayBeCold(targets); err != nil {
 			return err
 		}
 	}
-	o, err := begin(s, w.experiment, targets, skipped, w.engines, *out)
-	if err != nil {
+	if err := o.begin(experiment, m.Plan, append(found, crowded...), *out); err != nil {
 		return err
 	}
-	o.meter = meter
-	if w.cache == terms.Cold {
+	settled := func() {}
+	if m.Cache == terms.Cold {
 		o.progress.say("--cache cold: throughout the run, tare writes back all dirty pages of this node and drops its page cache; other programs must read their files from disk again")
-		o.options.Drop = disk.DropCaches
+		o.Drop = disk.DropCaches
 	}
-	if err := o.load(ctx, w.workload, w.beside); err != nil {
+	if err := o.load(ctx, m.Workload, m.Beside); err != nil {
 		return errors.Join(o.close(nil, err), removeFile(o.path))
 	}
-	settled := func() {}
-	if w.steady {
+	if m.Steady {
+		o.Node = nodeReader()
 		settled = lane.Settle() // last, since it changes the capacity that tare has left
 	}
-	rec, j, runErr := w.run(o)
+	rec, j, runErr := m.Run(&o.Session)
 	settled()
 	err = o.close(rec, runErr)
 	if j == nil {
@@ -118,6 +85,15 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 		return errors.Join(err, showErr)
 	}
 	return o.end(ctx, code, err)
+}
+
+// nodeReader returns a function that reads the machine's state between rounds.
+func nodeReader() func() record.Node {
+	node := &nodestat.Reader{}
+	return func() record.Node {
+		n, _ := node.Read() // Node itself marks unknown values
+		return n
+	}
 }
 
 // mayBeCold returns an error if the page cache of a target cannot be dropped.
@@ -137,47 +113,41 @@ func mayBeCold(targets []subject.Target) error {
 // progress.
 type session struct {
 	*app
-	targets  []subject.Target
+	perform.Session
 	run      *workspace.Run
 	record   *record.Writer
 	path     string // of the record
 	progress *progress
-	options  run.Options
-	meter    *snapshot.Reader // nil if not metered
-	cargo    *cargo.Cargo     // the user's own program, nil for the probe
-	beside   []*cargo.Cargo   // of neighbours
 }
 
 // begin creates what a run needs. close removes it.
-func begin(s *app, experiment string, targets []subject.Target, skipped []record.Finding, engines terms.Engines, out outputFlags) (*session, error) {
+func (o *session) begin(experiment string, plan option.Options, found []record.Finding, out outputFlags) (err error) {
 	roots := workspace.DefaultRoots()
-	own, err := workspace.New(roots)
-	if err != nil {
-		return nil, err
+	if o.run, err = workspace.New(roots); err != nil {
+		return err
 	}
-	w, path, err := s.createRecord(out.record, experiment, own.ID)
-	if err != nil {
-		return nil, errors.Join(err, own.Close())
+	if o.record, o.path, err = o.createRecord(out.record, experiment, o.run.ID); err != nil {
+		return errors.Join(err, o.run.Close())
 	}
-	hintLeftovers(s, roots)
-	if err := keepEngines(own, targets, engines); err != nil {
-		return nil, errors.Join(err, w.Close(), own.Close())
+	hintLeftovers(o.app, roots)
+	w, _ := whom(plan)
+	if err := keepEngines(o.run, o.Targets, w.Engines); err != nil {
+		return errors.Join(err, o.record.Close(), o.run.Close())
 	}
-	p := newProgress(s, out.quiet)
+	p := newProgress(o.app, out.quiet)
 	before, throttled := ownLimit(func() (cgroup.CPULimit, bool) { return cgroup.Tightest("") })
 	for _, f := range before {
 		p.say(f.Message + "; " + f.Advice)
 	}
 	changed := rootChanged()
-	return &session{
-		app: s, targets: targets, run: own, record: w, path: path, progress: p,
-		options: run.Options{
-			RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: slices.Concat(before, skipped), After: func() []record.Finding { return slices.Concat(throttled(), changed()) },
-			Header:   record.Header{Started: time.Now().UTC(), Command: commandLine(), Version: version.String(), Environment: environment(roots.Data), Of: out.of},
-			Progress: func(at run.Progress) { p.line(at.String(), at.Elapsed, at.Left) },
-			Warn:     p.say,
-		},
-	}, nil
+	o.progress, o.Elsewhere, o.Tell = p, o.run.Elsewhere, p.line
+	o.Options = run.Options{
+		RunID: o.run.ID, Dirs: o.run.Dirs, Write: o.record.Write, Before: slices.Concat(before, found), After: func() []record.Finding { return slices.Concat(throttled(), changed()) },
+		Header:   record.Header{Started: time.Now().UTC(), Command: commandLine(), Version: version.String(), Environment: environment(roots.Data), Of: out.of},
+		Progress: func(at run.Progress) { p.line(at.String(), at.Elapsed, at.Left) },
+		Warn:     p.say,
+	}
+	return nil
 }
 
 // close ends the progress line, closes the record and removes the run's folders.

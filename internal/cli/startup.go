@@ -17,11 +17,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
 	"github.com/tare-bench/tare/internal/instrument/startup/run/logfiles"
-	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
-	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
-	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/command"
+	"github.com/tare-bench/tare/internal/perform"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -68,7 +65,9 @@ func extendStartup(s *app, v *verb) {
 		if err := v.set.Finish(c.Context()); err != nil {
 			return err
 		}
-		return weighStarts(c.Context(), s, *p, v.out, from)
+		return perform.By(func(ctx context.Context, p *startup.Options, weigh perform.Weigh) error {
+			return startuprun.PerformWith(ctx, p, weigh, from)
+		})(c.Context(), p, s.weigher(startup.Name, v.out))
 	}
 }
 
@@ -138,97 +137,6 @@ func nameOfCommand(args []string) string {
 		name = name[:startup.MaxCommandName]
 	}
 	return name
-}
-
-// weighStartup runs a startup plan.
-func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlags) error {
-	return weighStarts(ctx, s, p, out, logfiles.Logs{})
-}
-
-// weighStarts runs a startup plan and adds events from logs to its starts.
-func weighStarts(ctx context.Context, s *app, p startup.Options, out outputFlags, from logfiles.Logs) (err error) {
-	if p.Pod != "" || p.ID != "" {
-		return errors.New("--pod and --id select starts in logs: add --log or --journal, or omit them")
-	}
-	from.Files, from.Journal = append(from.Files, p.Logs...), from.Journal || p.Journal
-	beside := len(from.Files) > 0 || from.Journal
-	// The check whether processes can be traced opens a tracer. The first start reuses it.
-	var first startuprun.Watch
-	watch := func() (startuprun.Watch, error) {
-		if w := first; w != nil {
-			first = nil
-			return w, nil
-		}
-		w, err := tracer.Open()
-		if err != nil {
-			return nil, err
-		}
-		return w, nil
-	}
-	defer func() {
-		if first != nil {
-			err = errors.Join(err, first.Close())
-		}
-	}()
-	return weigh(ctx, s, &out, weighing{
-		experiment: startup.Name, engines: p.Engines, steady: true, workload: &p.Workload, cache: p.Cache,
-		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
-			commands, err := startCommands(p.Commands)
-			if err != nil {
-				return nil, nil, err
-			}
-			if beside {
-				if from, err = from.Mark(); err != nil {
-					return nil, nil, err
-				}
-			}
-			if first, err = watch(); err != nil {
-				return nil, nil, fmt.Errorf("%w\nto read starts from logs instead: tare startup --log FILE", err)
-			}
-			if len(p.Targets) > 0 || len(commands) == 0 {
-				targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom, workload: &p.Workload}, out.quiet)
-			}
-			return append(targets, commands...), skipped, err
-		},
-		run: func(o *session) (*record.Record, instrument.Judgement, error) {
-			o.options.Node = nodeReader()
-			how := startuprun.Options{Plan: p, Options: o.options, Targets: o.targets, Workload: subject.Workload{Cargo: o.cargo}, Callers: procs.Own, Daemons: daemons, Watch: watch}
-			if beside {
-				how.Logs = func(ctx context.Context, watched []record.Start) (_ []record.Start, _ *record.Logs, err error) {
-					r, err := logfiles.Open(ctx, from)
-					if err != nil {
-						return nil, nil, err
-					}
-					defer func() { err = errors.Join(err, r.Close()) }()
-					return r.Of(ctx, watched, o.progress.line)
-				}
-			}
-			return outcome(startuprun.Run(ctx, how))
-		},
-	})
-}
-
-func startCommands(all []startup.Command) (targets []subject.Target, err error) {
-	for _, c := range all {
-		t, err := command.New(c.Name, c.Args)
-		if err != nil {
-			return nil, err
-		}
-		targets = append(targets, t)
-	}
-	return targets, nil
-}
-
-// daemons returns the engines' daemons, shims and monitors. Package proctree decides which
-// of their children belong to a start.
-func daemons() (all []proctree.Root) {
-	for _, f := range procs.Programs() {
-		switch f.Role {
-		case record.RoleDaemon, record.RoleShim, record.RoleMonitor:
-			all = append(all, proctree.Root{Pid: f.Pid, Kind: proctree.Kind(f.Role), Name: f.Name})
-		}
-	}
-	return all
 }
 
 // watchCheck reports whether starts can be traced here.

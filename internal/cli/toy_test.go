@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/perform"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -88,18 +88,16 @@ type nobody struct{}
 
 func (nobody) Close(context.Context) error { return nil }
 
-func shout(ctx context.Context, s *app, o echoOptions, out outputFlags) error {
-	return weigh(ctx, s, &out, weighing{
-		experiment: "echo",
-		targets:    func() ([]subject.Target, []record.Finding, error) { return nil, nil, nil },
-		run: func(of *session) (*record.Record, instrument.Judgement, error) {
-			r, err := run.Begin[nobody](of.options, "echo", o, of.targets)
+func shout(ctx context.Context, o *echoOptions, weigh perform.Weigh) error {
+	return weigh(ctx, &perform.Measure{
+		Run: func(s *perform.Session) (*record.Record, instrument.Judgement, error) {
+			r, err := run.Begin[nobody](s.Options, "echo", o, s.Targets)
 			var answers []*answer
 			for i := 0; i < o.Shouts && err == nil; i++ {
 				answers = append(answers, &answer{Round: i, Took: int64(1000 * len(o.Word))})
 				err = r.Line(answers[i])
 			}
-			return outcome(run.Finish(ctx, r, "rounds", err, func(rec *record.Record) (*echoes, error) { return &echoes{rec, answers}, nil }))
+			return perform.Outcome(run.Finish(ctx, r, "rounds", err, func(rec *record.Record) (*echoes, error) { return &echoes{rec, answers}, nil }))
 		},
 	})
 }
@@ -111,7 +109,7 @@ func TestInstrumentNeedsOneLinePerTable(t *testing.T) {
 	with := func(args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		c := newApp(Streams{Out: &out, Err: &errs}, append(slices.Clone(all.Instruments), echo), map[string]performer{"echo": {perform: by(shout)}}).command(nil)
+		c := newApp(Streams{Out: &out, Err: &errs}, append(slices.Clone(all.Instruments), echo), map[string]performer{"echo": {perform: perform.By(shout)}}).command(nil)
 		c.SetArgs(args)
 		if err := c.ExecuteContext(t.Context()); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, &errs)

@@ -20,12 +20,7 @@ const trial = time.Minute
 // tryAll starts a workload on each available target and removes it. It returns the result
 // of each target, or nil if none could be tried. The error lists leftovers.
 func tryAll(ctx context.Context, s *app, found []find.Found, engines terms.Engines) (map[string]error, error) {
-	var targets []subject.Target
-	for _, f := range found {
-		if f.Target != nil {
-			targets = append(targets, f.Target)
-		}
-	}
+	targets := present(found)
 	own, err := workspace.New(workspace.DefaultRoots())
 	if err != nil {
 		return nil, err

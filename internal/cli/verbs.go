@@ -9,32 +9,38 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument"
 	service "github.com/tare-bench/tare/internal/instrument/app"
+	servicerun "github.com/tare-bench/tare/internal/instrument/app/run"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	bpfrun "github.com/tare-bench/tare/internal/instrument/bpf/run"
 	"github.com/tare-bench/tare/internal/instrument/density"
+	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
+	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
 	"github.com/tare-bench/tare/internal/instrument/startup"
+	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/instrument/terms"
+	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
+	"github.com/tare-bench/tare/internal/perform"
 	"github.com/tare-bench/tare/internal/subject/find"
 )
 
-// performers maps each instrument to its implementation.
+// performers maps each instrument to the function that performs it.
 var performers = map[string]performer{
-	lifecycle.Name: {perform: by(weighLifecycle)},
-	overhead.Name:  {perform: by(weighOverhead)},
-	storage.Name:   {perform: by(weighStorage)},
-	startup.Name:   {perform: by(weighStartup), extend: extendStartup},
-	service.Name:   {perform: by(weighApp)},
-	bpf.Name:       {perform: by(weighBPF), extend: extendBPF},
-	density.Name:   {perform: by(weighDensity)},
+	lifecycle.Name: {perform: perform.By(lifecyclerun.Perform)},
+	overhead.Name:  {perform: perform.By(overheadrun.Perform)},
+	storage.Name:   {perform: perform.By(storagerun.Perform)},
+	startup.Name:   {perform: perform.By(startuprun.Perform), extend: extendStartup},
+	service.Name:   {perform: perform.By(servicerun.Perform)},
+	bpf.Name:       {perform: perform.By(bpfrun.Perform), extend: extendBPF},
+	density.Name:   {perform: perform.By(densityrun.Perform)},
 }
 
 // equip sets callbacks on options that need an engine or the kernel.
 func equip(o option.Options) {
-	if w, ok := o.(interface{ IdentifyBy(terms.Identify) }); ok {
-		w.IdentifyBy(find.IdentifyCRI)
-	}
+	w, _ := whom(o)
+	w.IdentifyBy(find.IdentifyCRI)
 	if b, ok := o.(*bpf.Options); ok {
 		b.ShowLoaded(bpflist.Loaded)
 	}
@@ -42,15 +48,17 @@ func equip(o option.Options) {
 
 // performer runs an instrument.
 type performer struct {
-	perform func(context.Context, *app, option.Options, outputFlags) error
+	perform perform.Func
 	extend  func(*app, *verb) // adds subcommands or flags to its verb; may be nil
 }
 
-// by adapts a function for one type of options.
-func by[O any](weigh func(context.Context, *app, O, outputFlags) error) func(context.Context, *app, option.Options, outputFlags) error {
-	return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
-		return weigh(ctx, s, *any(o).(*O), out)
-	}
+// perform runs a measurement and prints its report.
+func (s *app) perform(ctx context.Context, experiment string, o option.Options, out outputFlags) error {
+	return s.performers[experiment].perform(ctx, o, s.weigher(experiment, out))
+}
+
+func (s *app) weigher(experiment string, out outputFlags) perform.Weigh {
+	return func(ctx context.Context, m *perform.Measure) error { return s.weigh(ctx, experiment, &out, m) }
 }
 
 // verb is the command of an instrument. The verb of an instrument with modes has no options
@@ -63,26 +71,25 @@ type verb struct {
 }
 
 func newVerb(s *app, one *instrument.Instrument) *cobra.Command {
-	p := s.performers[one.Name]
 	var v *verb
 	if len(one.Modes) == 0 {
-		v = newMeasure(s, one, p, &instrument.Mode{Name: one.Name, Short: one.Short, Long: one.Long, Example: one.Example, New: one.New})
+		v = newMeasure(s, one, &instrument.Mode{Name: one.Name, Short: one.Short, Long: one.Long, Example: one.Example, New: one.New})
 	} else {
 		v = &verb{Command: &cobra.Command{Use: one.Name, Short: one.Short, Long: one.Long, Example: one.Example, Args: knownVerb,
 			RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}}
 		for i := range one.Modes {
-			v.AddCommand(newMeasure(s, one, p, &one.Modes[i]).Command)
+			v.AddCommand(newMeasure(s, one, &one.Modes[i]).Command)
 		}
 	}
-	if p.extend != nil {
-		p.extend(s, v)
+	if extend := s.performers[one.Name].extend; extend != nil {
+		extend(s, v)
 	}
 	return v.Command
 }
 
 // newMeasure returns a verb that measures. Its flags and arguments are those of the
 // options.
-func newMeasure(s *app, one *instrument.Instrument, p performer, m *instrument.Mode) *verb {
+func newMeasure(s *app, one *instrument.Instrument, m *instrument.Mode) *verb {
 	v := &verb{options: m.New()}
 	equip(v.options)
 	v.set = option.Of(v.options)
@@ -96,7 +103,7 @@ func newMeasure(s *app, one *instrument.Instrument, p performer, m *instrument.M
 			if err := v.set.Finish(c.Context()); err != nil {
 				return err
 			}
-			return p.perform(c.Context(), s, v.options, v.out)
+			return s.perform(c.Context(), one.Name, v.options, v.out)
 		},
 	}
 	if take != nil {

@@ -165,7 +165,7 @@ func (meter) Seen(begin, end *snapshot.Edge, _ string) record.Observed {
 	return record.Observed{Took: end.Reading.Time - begin.Reading.Time, CPU: []record.RoleTime{{Role: record.RoleWorkload, NS: 3e6}, {Role: record.RoleShim, NS: 1e6}}}
 }
 
-func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.Judgement {
+func runApp(t *testing.T, change func(*app.Options), targets ...*server) *app.Judgement {
 	t.Helper()
 	port := strconv.Itoa(ports.Held(t))
 	p := app.Defaults()
@@ -208,7 +208,7 @@ func in(f figure.Figure, round int) float64 {
 
 // One of two servers is three times slower than the other.
 func TestMeasuredLatencyMatchesServer(t *testing.T) {
-	j := perform(t, func(*app.Options) {}, &server{name: "fast", takes: 10 * time.Millisecond}, &server{name: "slow", takes: 30 * time.Millisecond})
+	j := runApp(t, func(*app.Options) {}, &server{name: "fast", takes: 10 * time.Millisecond}, &server{name: "slow", takes: 30 * time.Millisecond})
 	fast, slow := of(t, j, "throughput", "target", "fast"), of(t, j, "throughput", "target", "slow")
 	check.That(t, fast.Value <= 2/0.010 && slow.Value <= 2/0.030, "%.1f and %.1f requests/s on two connections", fast.Value, slow.Value)
 	for name, takes := range map[string]float64{"fast": 10e6, "slow": 30e6} {
@@ -240,7 +240,7 @@ func TestMeasuredLatencyMatchesServer(t *testing.T) {
 func TestNeighbourSlowdownIsMeasured(t *testing.T) {
 	const takes = 10 * time.Millisecond
 	targets := []*server{{name: "a", takes: takes}, {name: "b", takes: takes}}
-	j := perform(t, func(p *app.Options) { p.Neighbours = []string{"spin 1cpu"} }, targets...)
+	j := runApp(t, func(p *app.Options) { p.Neighbours = []string{"spin 1cpu"} }, targets...)
 	windows := 0
 	for _, target := range targets {
 		beside := int64(0)
@@ -274,7 +274,7 @@ func TestNeighbourSlowdownIsMeasured(t *testing.T) {
 func TestFailuresAreCountedByCause(t *testing.T) {
 	refused := &record.Failure{Kind: record.FailExit, Detail: "exit status 1", Output: "no space"}
 	crashed := &record.Failure{Kind: record.FailWorkload, Detail: "it ended", Output: "out of luck"}
-	j := perform(t, func(p *app.Options) { p.Rounds = 1 }, &server{name: "flaky", takes: time.Millisecond, fails: 5},
+	j := runApp(t, func(p *app.Options) { p.Rounds = 1 }, &server{name: "flaky", takes: time.Millisecond, fails: 5},
 		&server{name: "broken", starts: func(int) *record.Failure { return refused }}, &server{name: "crashed", takes: time.Millisecond, over: crashed}, &server{name: "good", takes: time.Millisecond})
 	for _, w := range record.All[app.Window](j.Record) {
 		if w.Target != "flaky" {
@@ -293,7 +293,7 @@ func TestFailuresAreCountedByCause(t *testing.T) {
 }
 
 func TestMissedRateIsReported(t *testing.T) {
-	j := perform(t, func(p *app.Options) { p.Rounds, p.Rate, p.Answer = 1, 1000, 6*time.Second }, &server{name: "slow", takes: 200 * time.Millisecond})
+	j := runApp(t, func(p *app.Options) { p.Rounds, p.Rate, p.Answer = 1, 1000, 6*time.Second }, &server{name: "slow", takes: 200 * time.Millisecond})
 	for _, code := range []string{"rate-not-reached", "requests-not-sent"} {
 		check.That(t, slices.ContainsFunc(j.Found, func(f record.Finding) bool { return f.Code == code }), "no %s: %+v", code, j.Found)
 	}

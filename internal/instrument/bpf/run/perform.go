@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"context"
@@ -9,19 +9,45 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
-	bpfrun "github.com/tare-bench/tare/internal/instrument/bpf/run"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/load"
-	meterbpf "github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/nodestat"
 	"github.com/tare-bench/tare/internal/node/procs"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/perform"
 	"github.com/tare-bench/tare/record"
 )
 
-// extendBPF adds the list subcommand.
-func extendBPF(s *app, v *verb) { v.AddCommand(newBPFList(s)) }
+// Perform runs a bpf plan.
+func Perform(ctx context.Context, p *bpf.Options, weigh perform.Weigh) error {
+	var meter *bpfstat.Meter
+	defer func() {
+		if meter != nil {
+			_ = meter.Close() // nothing was written
+		}
+	}()
+	return weigh(ctx, &perform.Measure{
+		Check: func() (err error) {
+			if err = enoughFor(ctx, p); err == nil {
+				meter, err = bpfstat.Open()
+			}
+			return err
+		},
+		Run: func(s *perform.Session) (*record.Record, instrument.Judgement, error) {
+			return perform.Outcome(Run(ctx, Options{
+				Plan: *p, Options: s.Options, Meter: meter, Node: nodeCPU, Own: procs.OwnCPU,
+				Place:  func() (string, func() error, error) { return datapath.Place(s.RunID) },
+				Attach: func(d datapath.Options) (Datapath, error) { return datapath.Attach(d) },
+				Serve:  func(ctx context.Context) (Server, error) { return load.Serve(ctx) },
+				Start:  func(ctx context.Context, c load.ClientOptions) (Clients, error) { return load.Start(ctx, c) },
+				Limit: func(place string, cpus float64, instances int) (Groups, error) {
+					return MakeGroups(s.RunID, place, cpus, instances)
+				},
+			}))
+		},
+	})
+}
 
 // enoughFor checks that this machine can generate the load of the plan. If the server runs
 // here, it counts the server's needs too.
@@ -46,39 +72,6 @@ func here(at netip.Addr) bool {
 	return at.IsLoopback() || at.IsUnspecified() || err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
 		p, err := netip.ParsePrefix(a.String())
 		return err == nil && p.Addr().Unmap() == at.WithZone("")
-	})
-}
-
-// weighBPF runs a bpf plan.
-func weighBPF(ctx context.Context, s *app, p bpf.Options, out outputFlags) error {
-	var meter *meterbpf.Meter
-	defer func() {
-		if meter != nil {
-			_ = meter.Close() // nothing was written
-		}
-	}()
-	return weigh(ctx, s, &out, weighing{
-		experiment: bpf.Name, ahead: p.Ahead,
-		targets: func() (_ []subject.Target, _ []record.Finding, err error) {
-			if err = enoughFor(ctx, &p); err == nil {
-				meter, err = meterbpf.Open()
-			}
-			return nil, nil, err
-		},
-		run: func(o *session) (*record.Record, instrument.Judgement, error) {
-			return outcome(bpfrun.Run(ctx, bpfrun.Options{
-				Plan: p, Options: o.options, Meter: meter, Node: nodeCPU, Own: procs.OwnCPU,
-				Place:  func() (string, func() error, error) { return datapath.Place(o.run.ID) },
-				Attach: func(d datapath.Options) (bpfrun.Datapath, error) { return datapath.Attach(d) },
-				Serve: func(ctx context.Context) (bpfrun.Server, error) {
-					return load.Serve(ctx)
-				},
-				Start: func(ctx context.Context, c load.ClientOptions) (bpfrun.Clients, error) { return load.Start(ctx, c) },
-				Limit: func(place string, cpus float64, instances int) (bpfrun.Groups, error) {
-					return bpfrun.MakeGroups(o.run.ID, place, cpus, instances)
-				},
-			}))
-		},
 	})
 }
 
