@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 )
@@ -116,7 +117,7 @@ func (r *rules) schema(of Schema) Schema {
 		return s
 	}
 	if items, ok := s["items"].(Schema); ok {
-		s["items"] = (&rules{bounds: r.bounds, least: r.least, choices: r.choices, orZero: r.orZero}).schema(items)
+		s["items"] = (&rules{bounds: r.bounds, choices: r.choices, orZero: r.orZero}).schema(items)
 		if r.some != "" {
 			s["minItems"] = 1
 		}
@@ -131,13 +132,12 @@ func (r *rules) schema(of Schema) Schema {
 	if r.choices != nil {
 		s = Schema{"enum": slices.Clone(r.choices)}
 	}
-	if kind := s["type"]; kind == "integer" || kind == "number" {
-		if r.bounds != nil {
-			s["minimum"], s["maximum"] = r.bounds.low, r.bounds.high
-		} else if r.least != nil {
-			s["minimum"] = r.least.low
+	if kind := s["type"]; r.bounds != nil && (kind == "integer" || kind == "number") {
+		s["minimum"] = r.bounds.low
+		if !math.IsInf(r.bounds.high, 1) {
+			s["maximum"] = r.bounds.high
 		}
-		if r.orZero && (r.bounds != nil || r.least != nil) {
+		if r.orZero {
 			s = Schema{"anyOf": []Schema{{"const": 0}, s}}
 		}
 	}

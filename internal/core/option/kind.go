@@ -68,36 +68,28 @@ func (d *durationText) UnmarshalJSON(text []byte) error {
 
 // Written returns a kind with its own syntax, independent of YAML types.
 func Written[T any](parse func(string) (T, error), format func(T) string, schema Schema) Kind[T] {
+	return written("string", parse, format, schema)
+}
+
+func written[T any](name string, parse func(string) (T, error), format func(T) string, schema Schema) Kind[T] {
 	return Kind[T]{
 		Read:  func(n Node) (T, bool) { return Scalar(n, parse) },
-		Parse: parse, Format: format, Type: "string", Schema: schema,
+		Parse: parse, Format: format, Type: name, Schema: schema,
 	}
 }
 
 // Kinds of common options.
 var (
-	Duration = Kind[time.Duration]{
-		Read:  func(n Node) (time.Duration, bool) { return Scalar(n, parseDuration) },
-		Parse: parseDuration, Format: FormatDuration, Type: "duration",
-		Schema: Schema{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`},
-	}
+	Duration = written("duration", parseDuration, FormatDuration,
+		Schema{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`})
 	Integer   = integer(strconv.Atoi, "int")
 	Integer64 = integer(func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }, "int")
 	Natural   = integer(func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }, "uint")
-	Number    = Kind[float64]{
-		Read:  func(n Node) (float64, bool) { return Scalar(n, parseNumber) },
-		Parse: parseNumber, Type: "float", Schema: Schema{"type": "number"},
-	}
-	Truth = Kind[bool]{Read: Node.Bool, Parse: strconv.ParseBool, Type: "bool", Schema: Schema{"type": "boolean"}}
+	Number    = written("float", parseNumber, nil, Schema{"type": "number"})
+	Truth     = Kind[bool]{Read: Node.Bool, Parse: strconv.ParseBool, Type: "bool", Schema: Schema{"type": "boolean"}}
 	// Word is text exactly as written, even if YAML would parse it as a number or a boolean.
-	Word = Kind[string]{
-		Read:   func(n Node) (string, bool) { return Scalar(n, asWritten) },
-		Parse:  asWritten,
-		Schema: Schema{"type": []string{"string", "number", "boolean"}},
-	}
+	Word = written("", func(s string) (string, error) { return s, nil }, nil, Schema{"type": []string{"string", "number", "boolean"}})
 )
-
-func asWritten(s string) (string, error) { return s, nil }
 
 // TextOf returns the kind of a string type.
 func TextOf[T ~string]() Kind[T] {

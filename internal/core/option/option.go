@@ -132,12 +132,8 @@ func (s *Set) Finish(ctx context.Context) error {
 			return s.placed(err)
 		}
 	}
-	all := s.check("")
-	if f, ok := s.of.(final); ok {
-		all = append(all, f.WrongToRun()...)
-	}
-	if len(all) > 0 {
-		return s.placed(all)
+	if err := s.checkToRun(); err != nil {
+		return s.placed(err)
 	}
 	for _, do := range s.after {
 		do()
@@ -149,9 +145,11 @@ func (s *Set) Finish(ctx context.Context) error {
 func (s *Set) FromFile() bool { return s.file != "" }
 
 // Check returns all mistakes in the options.
-func Check(o Options) error {
-	all := Of(o).check("")
-	if f, ok := o.(final); ok {
+func Check(o Options) error { return Of(o).checkToRun() }
+
+func (s *Set) checkToRun() error {
+	all := s.check("")
+	if f, ok := s.of.(final); ok {
 		all = append(all, f.WrongToRun()...)
 	}
 	if len(all) == 0 {

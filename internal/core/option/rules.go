@@ -14,7 +14,6 @@ import (
 // rules are the checks of a value, or of each list item.
 type rules struct {
 	bounds   *bounds
-	least    *least
 	choices  []string
 	orZero   bool
 	some     string // advice for an empty list
@@ -24,15 +23,8 @@ type rules struct {
 }
 
 type bounds struct {
-	low, high  float64
-	text       string // "from 1 to 5"
-	what, more string
-}
-
-type least struct {
-	low        float64
-	text       string
-	what, such string
+	low, high float64 // high may be infinite
+	wrong     string  // after another value: "is not a number of rounds: from 1 to 5 are allowed"
 }
 
 type number interface {
@@ -43,7 +35,7 @@ type number interface {
 // more is appended to the bounds in the message.
 func Bounds[T number](low, high T, what string, more ...string) Attr {
 	return func(o *Option) {
-		o.bounds = &bounds{float64(low), float64(high), fmt.Sprintf("from %s to %s are allowed", plain(low), plain(high)), what, strings.Join(more, "")}
+		o.bounds = &bounds{float64(low), float64(high), fmt.Sprintf("is not %s: from %s to %s are allowed%s", what, plain(low), plain(high), strings.Join(more, ""))}
 	}
 }
 
@@ -54,7 +46,7 @@ func AtLeast[T number](low T, wrong, such string) Attr {
 		if such != "" {
 			such = ", such as " + such
 		}
-		o.least = &least{float64(low), plain(low), wrong, such}
+		o.bounds = &bounds{float64(low), math.Inf(1), fmt.Sprintf("%s: write %s or more%s", wrong, plain(low), such)}
 	}
 }
 
@@ -127,9 +119,7 @@ func (r *rules) one(field string, v reflect.Value) *FieldError {
 	case numeric && n == 0 && r.orZero:
 		return nil
 	case r.bounds != nil && (math.IsNaN(n) || n < r.bounds.low || n > r.bounds.high):
-		return Wrongf(field, "%v is not %s: %s%s", v, r.bounds.what, r.bounds.text, r.bounds.more)
-	case r.least != nil && n < r.least.low:
-		return Wrongf(field, "%v %s: write %s or more%s", v, r.least.what, r.least.text, r.least.such)
+		return Wrongf(field, "%v %s", v, r.bounds.wrong)
 	case r.choices != nil && !slices.Contains(r.choices, v.String()):
 		return Wrongf(field, "%s is not known: write %s%s", Quote(v.String()), or(r.choices), term.Like(v.String(), r.choices))
 	}
