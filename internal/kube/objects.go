@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,32 +23,25 @@ func Labels(runID string) map[string]string {
 
 // Condition returns the pod's condition of a type, or the zero value.
 func Condition(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
-	for _, c := range p.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return corev1.PodCondition{}
+	return first(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 }
 
 // NodeReady returns the node's condition Ready, or the zero value.
 func NodeReady(n *corev1.Node) corev1.NodeCondition {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
+	return first(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 }
 
 // Container returns the status of a pod's container, or the zero value.
 func Container(p *corev1.Pod, name string) corev1.ContainerStatus {
-	for _, c := range p.Status.ContainerStatuses {
-		if c.Name == name {
-			return c
-		}
+	return first(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
+}
+
+// first returns the first element for which is holds, or the zero value.
+func first[T any](all []T, is func(T) bool) (one T) {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		one = all[i]
 	}
-	return corev1.ContainerStatus{}
+	return one
 }
 
 // OnNode returns an affinity for one node, like that of a DaemonSet. Setting the pod's
