@@ -30,9 +30,6 @@ identical. Unreadable lines and lines of unknown types are dropped.`,
 			if path == "" {
 				return errors.New("redact: missing output file: add -o FILE")
 			}
-			if err := checkRecordName(path); err != nil {
-				return err
-			}
 			var r record.Redaction
 			if err := s.redact(&r, args[0], path); err != nil {
 				return err
@@ -51,12 +48,12 @@ identical. Unreadable lines and lines of unknown types are dropped.`,
 // redact writes a record's lines with pseudonyms. It keeps the file only if its figures are
 // those of the record.
 func (s *app) redact(r *record.Redaction, from, to string) error {
-	in, err := s.lines().Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	return s.newRecord(to, func(w *record.Writer, at string) (err error) {
+	return s.newRecord(to, func(w *record.Writer, at string) error {
+		in, err := s.lines().Open(from)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = in.Close() }()
 		in.Several()
 		for more := true; more && err == nil; more = in.More() {
 			w.Another()
