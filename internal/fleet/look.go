@@ -231,8 +231,8 @@ func ended(pod *corev1.Pod) error {
 func (f *Fleet) says(ctx context.Context, pod string) string {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
-	lines, most := int64(1), int64(4096)
-	r, err := f.Client.Pods(f.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: runnerName, TailLines: &lines, LimitBytes: &most}).Stream(ctx)
+	const most = 4096
+	r, err := f.Client.Pods(f.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: runnerName, TailLines: new(int64(1)), LimitBytes: new(int64(most))}).Stream(ctx)
 	if err != nil {
 		return ""
 	}

@@ -226,15 +226,12 @@ func jobName(runID, node string) string {
 
 // Job returns the Job of a node, which runs one pod once.
 func (s *Spec) Job(node string) *batchv1.Job {
-	name := jobName(s.RunID, node)
-	once, one := int32(0), int32(1)
-	deadline, kept := int64(s.Deadline/time.Second), int32(time.Hour/time.Second)
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
-		ObjectMeta: s.meta(name),
+		ObjectMeta: s.meta(jobName(s.RunID, node)),
 		Spec: batchv1.JobSpec{
-			Completions: &one, Parallelism: &one, BackoffLimit: &once,
-			ActiveDeadlineSeconds: &deadline, TTLSecondsAfterFinished: &kept,
+			Completions: new(int32(1)), Parallelism: new(int32(1)), BackoffLimit: new(int32(0)),
+			ActiveDeadlineSeconds: new(int64(s.Deadline / time.Second)), TTLSecondsAfterFinished: new(int32(time.Hour / time.Second)),
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: kube.Labels(s.RunID)}, Spec: s.pod(node)},
 		},
 	}
@@ -243,41 +240,41 @@ func (s *Spec) Job(node string) *batchv1.Job {
 // CronJob returns the CronJob of a node. Its Jobs never overlap, because they would disturb each
 // other.
 func (s *Spec) CronJob(node string) *batchv1.CronJob {
-	job, kept, late := s.Job(node), int32(3), int64(10*time.Minute/time.Second)
+	job := s.Job(node)
 	job.Spec.TTLSecondsAfterFinished = nil // keep the results of the night
 	return &batchv1.CronJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"},
 		ObjectMeta: job.ObjectMeta,
 		Spec: batchv1.CronJobSpec{
 			Schedule: s.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent,
-			StartingDeadlineSeconds:    &late, // do not make up for a missed schedule later in the day
-			SuccessfulJobsHistoryLimit: &kept, FailedJobsHistoryLimit: &kept,
+			StartingDeadlineSeconds:    new(int64(10 * time.Minute / time.Second)), // do not make up for a missed schedule later in the day
+			SuccessfulJobsHistoryLimit: new(int32(3)), FailedJobsHistoryLimit: new(int32(3)),
 			JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: kube.Labels(s.RunID)}, Spec: job.Spec},
 		},
 	}
 }
 
 func (s *Spec) pod(node string) corev1.PodSpec {
-	no, grace := false, int64(60) // for the cleanup of an interrupted plan
+	user := int64(0)
+	if !s.Needs.Privileged {
+		user = 65532
+	}
 	p := corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-		TerminationGracePeriodSeconds: &grace,
+		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
+		TerminationGracePeriodSeconds: new(int64(60)), // for the cleanup of an interrupted plan
 		HostPID:                       s.Needs.Host, HostNetwork: s.Needs.Network,
 		Tolerations: s.Tolerations, PriorityClassName: s.PriorityClass,
-		Affinity:        kube.OnNode(node),
-		SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		Affinity: kube.OnNode(node),
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsUser: &user, RunAsGroup: &user, FSGroup: &user, RunAsNonRoot: new(!s.Needs.Privileged),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
 		Volumes: []corev1.Volume{
 			{Name: "plan", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "tare-" + s.RunID}}}},
 			{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			{Name: "records", VolumeSource: s.Results.volume()},
 		},
 	}
-	user := int64(0)
-	if !s.Needs.Privileged {
-		user = 65532
-	}
-	none := !s.Needs.Privileged
-	p.SecurityContext.RunAsUser, p.SecurityContext.RunAsGroup, p.SecurityContext.FSGroup, p.SecurityContext.RunAsNonRoot = &user, &user, &user, &none
 	if s.Needs.Privileged && !s.Needs.Host { // with cgroup v1 a container sees only its group, which is read-only
 		p.Volumes = append(p.Volumes, corev1.Volume{Name: "cgroup", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: cgroupDir}}})
 	}
@@ -308,8 +305,7 @@ func (s *Spec) runner(node string) corev1.Container {
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	if s.Needs.Privileged {
-		yes := true
-		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+		c.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 	}
 	if s.Needs.Privileged && !s.Needs.Host {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "cgroup", MountPath: cgroupDir})
@@ -331,8 +327,7 @@ func (s *Spec) runner(node string) corev1.Container {
 
 // restricted returns a security context for the level restricted of Pod Security.
 func restricted() *corev1.SecurityContext {
-	yes, no := true, false
-	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+	return &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 }
 
