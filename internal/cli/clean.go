@@ -61,32 +61,12 @@ objects with another owner are left alone.`,
 			}
 			ctx := term.WithSayer(c.Context(), func(text string) { fmt.Fprintln(s.Err, "tare: "+text) })
 			var errs []error
-			all := make([]leftover, len(left))
+			all, known := make([]leftover, len(left)), slices.Clone(live)
 			for i := range left {
 				all[i].Leftover = &left[i]
-				var err error
-				all[i].Engines, err = sweep(ctx, &left[i], reach.Engines, dryRun)
-				if err != nil && forget {
-					fmt.Fprintf(s.Err, "tare: forgotten: %s\n", cleanLines(err.Error()))
-					err = nil
-				} else if err != nil {
-					err = fmt.Errorf("%w\n%s", err, unasked(&left[i]))
-				}
-				// The run's folder lists the engines that have its containers. It is
-				// therefore removed last, after a second check of engines and sandboxes.
-				// Remove itself checks the machine twice.
-				if err == nil && !dryRun && !forget { // unavailable engines were already reported
-					err = lookAgain(ctx, &left[i], reach.Engines)
-				}
-				if err == nil && !dryRun {
-					err = left[i].Remove(forget)
-				}
+				err := all[i].remove(ctx, s, reach.Engines, dryRun, forget)
 				all[i].kept = err != nil
-				errs = append(errs, err)
-			}
-			known := slices.Clone(live)
-			for i := range left {
-				known = append(known, left[i].RunID)
+				errs, known = append(errs, err), append(known, left[i].RunID)
 			}
 			if err := printLeftovers(s, format, all, live, engine.Unclear("", known), dryRun); err != nil {
 				return err
@@ -106,6 +86,30 @@ objects with another owner are left alone.`,
 	formatFlag(c, &format, "text", "json")
 	set.AddFlags(c.Flags())
 	return c
+}
+
+// remove removes what a run left on engines and on the machine, or only lists the objects on
+// engines.
+func (l *leftover) remove(ctx context.Context, s *app, engines terms.Engines, dryRun, forget bool) (err error) {
+	l.Engines, err = sweep(ctx, l.Leftover, engines, dryRun)
+	switch {
+	case err != nil && !forget:
+		return fmt.Errorf("%w\n%s", err, unasked(l.Leftover))
+	case err != nil:
+		fmt.Fprintf(s.Err, "tare: forgotten: %s\n", cleanLines(err.Error()))
+	}
+	if dryRun {
+		return nil
+	}
+	// The run's folder lists the engines that have its containers. It is therefore removed
+	// last, after a second check of engines and sandboxes. Remove itself checks the machine
+	// twice.
+	if !forget { // unavailable engines were already reported
+		if err := lookAgain(ctx, l.Leftover, engines); err != nil {
+			return err
+		}
+	}
+	return l.Remove(forget)
 }
 
 // lookAgain returns an error if engines or sandboxes have leftovers after the removal. A
