@@ -112,13 +112,7 @@ func (s *Set) Takes(name string) bool { return slices.Contains(s.Flags(), name) 
 
 // Flags returns the names of all flags.
 func (s *Set) Flags() []string {
-	var names []string
-	for _, o := range s.options {
-		if !o.hidden {
-			names = append(names, o.flag)
-		}
-	}
-	return names
+	return s.names(func(o *Option) string { return o.flag }, func(o *Option) bool { return !o.hidden })
 }
 
 // Lay applies the collected flags to the options of a set.

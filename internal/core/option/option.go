@@ -115,13 +115,17 @@ func (s *Set) Given(flags ...string) bool {
 
 // GivenFlags returns the names of all flags that were set.
 func (s *Set) GivenFlags() []string {
-	var names []string
+	return s.names(func(o *Option) string { return o.flag }, func(o *Option) bool { return o.given })
+}
+
+// names returns the names of the options for which is holds.
+func (s *Set) names(name func(*Option) string, is func(*Option) bool) (all []string) {
 	for _, o := range s.options {
-		if o.given {
-			names = append(names, o.flag)
+		if is(o) {
+			all = append(all, name(o))
 		}
 	}
-	return names
+	return all
 }
 
 // Finish completes the options after all flags are set. It returns all mistakes with their flags

@@ -78,21 +78,10 @@ func (s *Set) option(key string) *Option {
 }
 
 // Refused returns the keys that records may have and plan files may not.
-func (s *Set) Refused() (keys []string) {
-	for _, o := range s.options {
-		if o.refused != "" {
-			keys = append(keys, o.key)
-		}
-	}
-	return keys
+func (s *Set) Refused() []string {
+	return s.names(func(o *Option) string { return o.key }, func(o *Option) bool { return o.refused != "" })
 }
 
 func (s *Set) keys() string {
-	var all []string
-	for _, o := range s.options {
-		if o.key != "" && o.refused == "" {
-			all = append(all, o.key)
-		}
-	}
-	return strings.Join(all, ", ")
+	return strings.Join(s.names(func(o *Option) string { return o.key }, func(o *Option) bool { return o.key != "" && o.refused == "" }), ", ")
 }
