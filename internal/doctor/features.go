@@ -94,9 +94,14 @@ func (s *subject) overlay(c *Check) {
 		c.Why = "used to stack image layers"
 		return
 	}
-	c.is(Missing, "not in /proc/filesystems: engines copy image layers instead, which makes every create slower", "modprobe overlay")
-	if without := s.builtWithout("CONFIG_OVERLAY_FS"); without != "" || !s.root.Exists("/proc/modules") {
-		c.is(Missing, c.Why+"; "+cmp.Or(without, "this kernel has no modules to load"), "")
+	s.lacksModule(c, Missing, "not in /proc/filesystems: engines copy image layers instead, which makes every create slower", "overlay", "CONFIG_OVERLAY_FS")
+}
+
+// lacksModule reports a missing feature that a module of the kernel may have.
+func (s *subject) lacksModule(c *Check, status Status, why, module, option string) {
+	c.is(status, why, "modprobe "+module)
+	if without := s.builtWithout(option); without != "" || !s.root.Exists("/proc/modules") {
+		c.is(status, why+"; "+cmp.Or(without, "this kernel has no modules to load"), "")
 	}
 }
 
@@ -181,10 +186,7 @@ func (s *subject) kvm(c *Check) {
 
 func (s *subject) vsock(c *Check) {
 	if c.Why = "Kata's shim uses it to connect to the agent in a QEMU VM"; !s.root.Exists("/dev/vhost-vsock") {
-		c.is(Limited, "no /dev/vhost-vsock: Kata's shim cannot connect to the agent in a QEMU VM, unless vhost-device-vsock replaces it; cloud-hypervisor and Firecracker do not need it", "modprobe vhost_vsock")
-		if without := s.builtWithout("CONFIG_VHOST_VSOCK"); without != "" || !s.root.Exists("/proc/modules") {
-			c.is(Limited, c.Why+"; "+cmp.Or(without, "this kernel has no modules to load"), "")
-		}
+		s.lacksModule(c, Limited, "no /dev/vhost-vsock: Kata's shim cannot connect to the agent in a QEMU VM, unless vhost-device-vsock replaces it; cloud-hypervisor and Firecracker do not need it", "vhost_vsock", "CONFIG_VHOST_VSOCK")
 	}
 }
 

@@ -118,12 +118,10 @@ type report struct {
 // RenderJSON prints the checks for programs, as a report. It also escapes control
 // characters that JSON allows but a terminal interprets.
 func RenderJSON(w io.Writer, checks []Check) error {
-	clean := make([]Check, len(checks))
-	for i, c := range checks {
-		clean[i] = Check{
-			Area: c.Area, Name: term.Clean(c.Name), Version: term.Clean(c.Version),
-			Status: c.Status, Why: term.Clean(c.Why), Fix: term.Clean(c.Fix),
-		}
+	clean := append([]Check{}, checks...) // not null in JSON
+	for i := range clean {
+		c := &clean[i]
+		c.Name, c.Version, c.Why, c.Fix = term.Clean(c.Name), term.Clean(c.Version), term.Clean(c.Why), term.Clean(c.Fix)
 	}
 	return term.WriteJSON(w, report{Schema: 1, Checks: clean}, true)
 }
