@@ -37,15 +37,15 @@ func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
 	}
 	found := map[string]bool{} // by run id: whether the run is alive
 	for _, root := range []*string{&roots.State, &roots.Data} {
+		var entries []os.DirEntry
 		path, err := secure(*root, false)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("look for leftovers of runs: %w", err)
+		if err == nil {
+			*root = path
+			entries, err = os.ReadDir(path)
 		}
-		*root = path
-		entries, err := os.ReadDir(path)
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for leftovers of runs: %w", err)
 		}

@@ -76,9 +76,11 @@ func New(roots Roots) (*Run, error) {
 	unix.Umask(0o022)
 	r := &Run{ID: NewID(), roots: roots}
 	for _, root := range []*string{&r.roots.State, &r.roots.Data} {
-		if err := makeRoot(root); err != nil {
-			return nil, err
+		path, err := checkRoot(*root, true)
+		if err != nil {
+			return nil, fmt.Errorf("create tare's folder: %w; or set TARE_DATA_DIR and TARE_STATE_DIR to other folders", err)
 		}
+		*root = path
 	}
 	lock, err := os.OpenFile(filepath.Join(r.roots.State, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -114,16 +116,6 @@ func New(roots Roots) (*Run, error) {
 		}
 	}
 	return r, nil
-}
-
-// makeRoot creates a folder for runs and resolves its path.
-func makeRoot(root *string) error {
-	path, err := checkRoot(*root, true)
-	if err != nil {
-		return fmt.Errorf("create tare's folder: %w; or set TARE_DATA_DIR and TARE_STATE_DIR to other folders", err)
-	}
-	*root = path
-	return nil
 }
 
 // Refusal returns why runs cannot use a folder, which may not exist yet, or nil.
