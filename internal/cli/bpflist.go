@@ -18,10 +18,7 @@ func extendBPF(s *app, v *verb) { v.AddCommand(newBPFList(s)) }
 func newBPFList(s *app) *cobra.Command {
 	var choice bpf.Choice
 	set := option.Of(&choice)
-	var interval time.Duration
-	var format string
-	var watch bool
-	var shown bpflist.Selection
+	var o bpflist.Options
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List eBPF programs with their owners, CPU time and memory",
@@ -41,10 +38,7 @@ a program must match all of them. It is an error if no loaded program matches.`,
 			if err := set.Finish(c.Context()); err != nil {
 				return err
 			}
-			o := bpflist.Options{
-				Filter:   bpfrun.Filter(&choice),
-				Interval: interval, Format: format, Watch: watch, Selection: shown,
-			}
+			o.Filter = bpfrun.Filter(&choice)
 			if err := o.Check(); err != nil {
 				return err
 			}
@@ -56,11 +50,11 @@ a program must match all of them. It is an error if no loaded program matches.`,
 		},
 	}
 	set.AddFlags(c.Flags())
-	c.Flags().DurationVar(&interval, "interval", time.Second, "how long to measure; 0: no statistics")
-	formatFlag(c, &format, bpflist.Formats...)
-	c.Flags().BoolVar(&watch, "watch", false, "repeat until Ctrl-C; on a terminal < and > change the sort column, r reverses the order, arrows scroll, q quits")
-	c.Flags().StringVar(&shown.Sort, "sort", "", "sort programs by this column (default id, with --watch core)")
-	c.Flags().BoolVar(&shown.Reverse, "reverse", false, "reverse the sort order")
-	c.Flags().StringSliceVar(&shown.Columns, "columns", nil, "show only these columns of text output: "+strings.Join(bpflist.ColumnNames(), ", "))
+	c.Flags().DurationVar(&o.Interval, "interval", time.Second, "how long to measure; 0: no statistics")
+	formatFlag(c, &o.Format, bpflist.Formats...)
+	c.Flags().BoolVar(&o.Watch, "watch", false, "repeat until Ctrl-C; on a terminal < and > change the sort column, r reverses the order, arrows scroll, q quits")
+	c.Flags().StringVar(&o.Selection.Sort, "sort", "", "sort programs by this column (default id, with --watch core)")
+	c.Flags().BoolVar(&o.Selection.Reverse, "reverse", false, "reverse the sort order")
+	c.Flags().StringSliceVar(&o.Selection.Columns, "columns", nil, "show only these columns of text output: "+strings.Join(bpflist.ColumnNames(), ", "))
 	return c
 }

@@ -53,15 +53,10 @@ func (f *fleetFlags) add(set *pflag.FlagSet) {
 	set.DurationVar(&f.plain.Deadline, "deadline", 6*time.Hour, "deadline of a node's Job, including the fetch of its record")
 	set.StringVar(&f.results, "results", "", "destination of records, pvc:NAME/path or s3://BUCKET/FOLDER (default: fetch them)")
 	set.StringVar(&f.secret, "results-secret", "", "Secret with the environment for the object store: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL if it is not AWS")
-	set.StringVar(&f.kube.Kubeconfig, "kubeconfig", "", kubeconfigHelp)
-	set.StringVar(&f.kube.Context, "context", "", contextHelp)
+	set.StringVar(&f.kube.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config, else the pod's service account)")
+	set.StringVar(&f.kube.Context, "context", "", "context of the kubeconfig (default: its current one)")
 	set.StringVar(&f.kube.Namespace, "namespace", "", "namespace for tare's objects (default: the context's)")
 }
-
-const (
-	kubeconfigHelp = "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config, else the pod's service account)"
-	contextHelp    = "context of the kubeconfig (default: its current one)"
-)
 
 // spec returns the spec of the manifests and the plan. It validates the plan before any
 // object is created.
@@ -69,11 +64,7 @@ func (f *fleetFlags) spec(ctx context.Context, s *app, path string) (*fleet.Spec
 	if f.nodes == "" {
 		return nil, nil, errors.New("--nodes: missing; give a selector, such as kubernetes.io/os=linux for all nodes")
 	}
-	text, err := s.planText(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := plan.Parse(path, text, s.instruments)
+	text, p, err := s.loadPlan(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -184,7 +184,6 @@ func (o *gateOptions) again(ctx context.Context, s *app, base *compare.Run, out 
 		return fmt.Errorf("--self: %w; give --earlier records instead", err)
 	}
 	l.Seed = 0
-	equip(&l)
 	var targets []string
 	for _, t := range base.Targets {
 		if t.Path != "" {

@@ -51,7 +51,7 @@ Before it starts, tare prints how much it writes and how long it takes, if known
 		Example: "  tare run plan.yaml --rounds 6\n  tare run run.jsonl --rounds 1\n  tare run plan.yaml --rounds 1 -o weighed/",
 		Args:    takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := s.loadPlan(args[0])
+			_, p, err := s.loadPlan(args[0])
 			if err != nil {
 				return err
 			}
@@ -92,13 +92,12 @@ Before it starts, tare prints how much it writes and how long it takes, if known
 	return c
 }
 
-// loadPlan reads a plan file, or the plan of a record.
-func (s *app) loadPlan(path string) (*plan.Plan, error) {
-	text, err := s.planText(path)
-	if err != nil {
-		return nil, err
+// loadPlan reads a plan file, or the plan of a record, and returns its text too.
+func (s *app) loadPlan(path string) (text []byte, p *plan.Plan, err error) {
+	if text, err = s.planText(path); err == nil {
+		p, err = plan.Parse(path, text, s.instruments)
 	}
-	return plan.Parse(path, text, s.instruments)
+	return text, p, err
 }
 
 // planText returns the text of a plan file, or of a plan that repeats a record.

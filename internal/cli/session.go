@@ -185,10 +185,7 @@ func (o *session) end(ctx context.Context, code int, err error) error {
 		fmt.Fprintf(o.Err, "tare: interrupted; what was measured is shown above and saved\n")
 		return exit{ExitInterrupted}
 	}
-	if code != ExitDone {
-		return exit{code}
-	}
-	return nil
+	return ended(code)
 }
 
 // closeRun removes the run's folders. It keeps them if objects are left on an engine, since
