@@ -1,5 +1,5 @@
 // Package all is the registry of instruments. To add an instrument, create its folder,
-// list it here, and define in package cli how it is run.
+// list it here, and its Perform in package cli.
 package all
 
 import (
