@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -112,20 +113,12 @@ func (x *index) refresh(ctx context.Context) {
 	if time.Since(x.walked) < time.Second {
 		return
 	}
-	there, bounded := record.Walk(x.root.FS())
-	x.bounded = bounded
-	for path := range x.entries {
-		if there[path] == nil {
-			delete(x.entries, path)
-		}
-	}
-	paths := make([]string, 0, len(there))
-	for path := range there {
-		paths = append(paths, path)
-	}
-	slices.SortFunc(paths, func(a, b string) int { return there[b].ModTime().Compare(there[a].ModTime()) })
+	var there map[string]fs.FileInfo
+	there, x.bounded = record.Walk(x.root.FS())
+	maps.DeleteFunc(x.entries, func(path string, _ *entry) bool { return there[path] == nil })
+	newest := func(a, b string) int { return there[b].ModTime().Compare(there[a].ModTime()) }
 	began := time.Now()
-	for _, path := range paths {
+	for _, path := range slices.SortedFunc(maps.Keys(there), newest) {
 		e := x.entries[path]
 		if e == nil {
 			e = &entry{}
