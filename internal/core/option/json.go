@@ -12,25 +12,20 @@ import (
 
 // Marshal encodes the options for a record, in the order of their declaration. Records and plan
 // files use the same names, so a record's plan is a valid plan file.
-func Marshal(o Options) ([]byte, error) { return Of(o).marshal() }
+func Marshal(o Options) ([]byte, error) { return Of(o).MarshalJSON() }
 
 // Unmarshal parses the result of Marshal. It ignores unknown options, which later versions write.
 func Unmarshal(text []byte, o Options) error {
 	read := reflect.New(reflect.TypeOf(o).Elem())
-	if err := Of(read.Interface().(Options)).unmarshal(text); err != nil {
+	if err := Of(read.Interface().(Options)).UnmarshalJSON(text); err != nil {
 		return err
 	}
 	reflect.ValueOf(o).Elem().Set(read.Elem())
 	return nil
 }
 
-// record implements json.Marshaler and json.Unmarshaler for a set.
-type record struct{ *Set }
-
-func (r *record) MarshalJSON() ([]byte, error)    { return r.marshal() }
-func (r *record) UnmarshalJSON(text []byte) error { return r.unmarshal(text) }
-
-func (s *Set) marshal() ([]byte, error) {
+// MarshalJSON encodes the options that are stored in a record.
+func (s *Set) MarshalJSON() ([]byte, error) {
 	words, err := s.Stored()
 	if err != nil {
 		return nil, err
@@ -56,7 +51,8 @@ func (o *Option) json() ([]byte, error) {
 	return json.Marshal(o.stored)
 }
 
-func (s *Set) unmarshal(text []byte) error {
+// UnmarshalJSON sets the options that text has.
+func (s *Set) UnmarshalJSON(text []byte) error {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(text, &values); err != nil {
 		return err

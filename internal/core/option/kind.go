@@ -262,7 +262,7 @@ func Time(s *Set, p *time.Duration, key, help string, attrs ...Attr) {
 func Group(s *Set, o Options, key, help string, attrs ...Attr) {
 	group := Of(o)
 	s.add(&Option{
-		key: key, help: help, group: group, stored: &record{group}, kind: "string",
+		key: key, help: help, group: group, stored: group, kind: "string",
 		read: func(n Node) bool {
 			group.read(n, key, n.field+".", n.path+".")
 			return true
