@@ -75,12 +75,8 @@ func holdsRecord(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	head := make([]byte, 64)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return false, err
-	}
-	return bytes.HasPrefix(head[:n], []byte(`{"type":"header"`)) || bytes.HasPrefix(head[:n], []byte("\x28\xb5\x2f\xfd")), nil // RFC 8878, 3.1.1
+	head, err := io.ReadAll(io.LimitReader(f, 64))
+	return bytes.HasPrefix(head, []byte(`{"type":"header"`)) || bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")), err // RFC 8878, 3.1.1
 }
 
 // writeInto writes to a file that has no content to overwrite, such as /dev/stdout.
