@@ -130,10 +130,7 @@ func (w *Writer) admit(word Type) error {
 func (w *Writer) append(text []byte) error {
 	var err error
 	if w.encoder == nil {
-		var n int
-		if n, err = w.out.Write(text); err == nil && n < len(text) {
-			err = io.ErrShortWrite
-		}
+		_, err = w.out.Write(text)
 	} else if _, err = w.encoder.Write(text); err == nil {
 		err = w.encoder.Flush()
 	}
