@@ -48,12 +48,12 @@ objects with another owner are left alone.`,
 		Example: "  tare clean --dry-run\n  tare clean\n  tare clean --cri containerd=unix:///run/containerd/containerd.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if inCluster {
-				given := func(flag string) string { return c.Flags().Lookup(flag).Value.String() }
-				return s.cleanCluster(c.Context(), kube.Options{Kubeconfig: given("kubeconfig"), Context: given("context"), Namespace: given("namespace")}, format, dryRun)
-			}
 			if err := set.Finish(c.Context()); err != nil {
 				return err
+			}
+			if inCluster {
+				e := reach.Engines.Of("kubernetes")
+				return s.cleanCluster(c.Context(), kube.Options{Kubeconfig: e.Kubeconfig, Context: e.Context, Namespace: e.Namespace}, format, dryRun)
 			}
 			left, live, err := workspace.LeftoversOfEnded(workspace.DefaultRoots())
 			if err != nil {

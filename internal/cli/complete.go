@@ -18,11 +18,12 @@ import (
 // formatFlag declares --format for a fixed list of formats. The first is the default.
 func formatFlag(c *cobra.Command, format *string, all ...string) {
 	*format = all[0]
-	c.Flags().Var(&choice{format, all}, "format", strings.Join(all, ", "))
+	c.Flags().Var(&choice{"format", format, all}, "format", strings.Join(all, ", "))
 }
 
 // choice is a flag with a fixed list of values.
 type choice struct {
+	flag  string
 	value *string
 	of    []string
 }
@@ -33,7 +34,7 @@ func (c *choice) Choices() []string { return c.of }
 
 func (c *choice) Set(text string) error {
 	if !slices.Contains(c.of, text) {
-		return option.WrongFlag("format", "%s", term.Unknown("format", text, c.of))
+		return option.WrongFlag(c.flag, "%s", term.Unknown(c.flag, text, c.of))
 	}
 	*c.value = text
 	return nil

@@ -70,8 +70,9 @@ With --samples FILE has single times: one number per line, or a table whose colu
 			return importTexts(s, c.InOrStdin(), args, flags, out)
 		},
 	}
-	c.Flags().StringVar(&flags.volume, "volume", "", "location of the files of all results: rootfs, bind, tmpfs, nfs or device")
-	c.Flags().StringVar(&flags.cache, "cache", "", "cache mode of all results: direct or buffered")
+	volumes := []string{record.VolumeRootfs, record.VolumeBind, record.VolumeTmpfs, record.VolumeNFS, record.VolumeDevice}
+	c.Flags().Var(&choice{"volume", &flags.volume, volumes}, "volume", "location of the files of all results: rootfs, bind, tmpfs, nfs or device")
+	c.Flags().Var(&choice{"cache", &flags.cache, []string{record.CacheDirect, record.CacheBuffered}}, "cache", "cache mode of all results: direct or buffered")
 	c.Flags().StringVar(&flags.op, "op", "", "operation of all lifecycle results: create, start, stop, rm, run, runp, stopp or rmp (default: as in the text, or run)")
 	c.Flags().BoolVar(&flags.samples, "samples", false, "files contain single times: one number per line, or a column of a table")
 	c.Flags().StringVar(&flags.unit, "unit", "", "unit of the samples: ns, us, ms, s or min")
@@ -83,12 +84,6 @@ With --samples FILE has single times: one number per line, or a table whose colu
 }
 
 func (f *importFlags) validate() error {
-	if err := oneOf("--volume", f.volume, record.VolumeRootfs, record.VolumeBind, record.VolumeTmpfs, record.VolumeNFS, record.VolumeDevice); err != nil {
-		return err
-	}
-	if err := oneOf("--cache", f.cache, record.CacheDirect, record.CacheBuffered); err != nil {
-		return err
-	}
 	if _, known := operations.Units[f.unit]; f.samples != known || !f.samples && f.unit+f.column+f.done != "" {
 		return fmt.Errorf("--samples needs --unit (ns, us, ms, s or min); --unit, --column and --done need --samples: got --unit %q", f.unit)
 	}
@@ -96,13 +91,6 @@ func (f *importFlags) validate() error {
 		return fmt.Errorf("--op: %w", err)
 	}
 	return nil
-}
-
-func oneOf(flag, value string, known ...string) error {
-	if value == "" || slices.Contains(known, value) {
-		return nil
-	}
-	return fmt.Errorf("%s: invalid value %q (supported: %s)", flag, value, strings.Join(known, ", "))
 }
 
 // maxText is the maximum size of a text.
