@@ -67,7 +67,7 @@ for the record run, kernel, arch, os, cpu, cgroup, tare and version (of the targ
 			if err != nil {
 				return err
 			}
-			return s.showPage(out, compared.Page(), comparison("compare", compared.Figures(), compared.Findings()))
+			return s.showPages(out, comparison("compare", compared.Figures(), compared.Findings()), compared.Page())
 		},
 	}
 	set.AddFlags(c.Flags())

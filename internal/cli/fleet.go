@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -172,18 +171,8 @@ func fleetFolder(dir string, spec *fleet.Spec) (string, error) {
 
 // fleet runs a plan on all nodes and prints the results.
 func (s *app) fleet(ctx context.Context, all *fleet.Fleet, nodes []string, quiet bool) error {
-	var mu sync.Mutex
 	began, p := time.Now(), newProgress(s, quiet)
-	all.Progress = func(text string) {
-		mu.Lock()
-		defer mu.Unlock()
-		p.line(text, time.Since(began), 0)
-	}
-	all.Say = func(text string) {
-		mu.Lock()
-		defer mu.Unlock()
-		p.say(text)
-	}
+	all.Progress, all.Say = func(text string) { p.line(text, time.Since(began), 0) }, p.say
 	stop := context.AfterFunc(ctx, func() { all.Say("interrupted: removing tare's objects from the cluster first") })
 	results, err := all.Run(ctx, nodes)
 	stop()

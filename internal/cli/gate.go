@@ -231,7 +231,7 @@ func (s *app) decide(o *gateOptions, sides []compare.Side, col string, out outpu
 	if err != nil {
 		return err
 	}
-	if err := s.showPage(out, g.Page(), comparison("gate", g.Figures, g.Findings())); err != nil {
+	if err := s.showPages(out, comparison("gate", g.Figures, g.Findings()), g.Page()); err != nil {
 		return err
 	}
 	return ended(map[stat.Decision]int{stat.Passed: ExitDone, stat.Regressed: ExitRegressed, stat.NotDecided: ExitUndecided}[g.Decision])

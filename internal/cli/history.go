@@ -42,7 +42,7 @@ Exit status: 0 no regression found, which includes series with too few points;
 			if err != nil {
 				return err
 			}
-			if err := s.showPage(out, h.Page(), comparison("history", h.Figures(), h.Findings())); err != nil || !h.Worse() {
+			if err := s.showPages(out, comparison("history", h.Figures(), h.Findings()), h.Page()); err != nil || !h.Worse() {
 				return err
 			}
 			return ended(ExitRegressed)

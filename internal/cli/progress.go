@@ -3,14 +3,16 @@ package cli
 import (
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/tare-bench/tare/internal/term"
 )
 
 // progress shows the state of a run. On a terminal it redraws one line; otherwise it prints
-// a line now and then.
+// a line now and then. line and say may be called concurrently.
 type progress struct {
+	mu    sync.Mutex
 	w     io.Writer
 	over  bool // redraw the last line
 	quiet bool
@@ -30,6 +32,8 @@ func newProgress(s *app, quiet bool) *progress {
 
 // line prints the current step, the elapsed time and the remaining time; 0 is unknown.
 func (p *progress) line(what string, elapsed, left time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	every := remind
 	if p.over {
 		every = redraw
@@ -57,6 +61,8 @@ func (p *progress) line(what string, elapsed, left time.Duration) {
 
 // say prints a permanent line.
 func (p *progress) say(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !p.quiet {
 		p.done()
 		fmt.Fprintln(p.w, "tare: "+term.Clean(text))

@@ -131,18 +131,18 @@ func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *publis
 	documents := append([]export.Document{{Figures: figures, Record: &record.Record{
 		Header: record.Header{Experiment: theirs.Experiment}, End: &record.End{Status: "published"},
 	}}}, instrument.Documents(all)...)
-	if err := s.showPage(out, p, documents); err != nil {
+	if err := s.showPages(out, documents, p); err != nil {
 		return 0, err
 	}
 	return codeOfAll(all), nil
 }
 
-// showPage prints a page of several records, or its figures.
-func (s *app) showPage(out outputFlags, p *page.Page, documents []export.Document) (err error) {
+// showPages prints pages of several records, or their figures.
+func (s *app) showPages(out outputFlags, documents []export.Document, pages ...*page.Page) (err error) {
 	if format, ok := export.FormatOf(out.format); ok {
 		err = format.Write(s.Out, documents)
 	} else {
-		err = page.Write(s.Out, out.format, []*page.Page{p}, s.pageOptions(out))
+		err = page.Write(s.Out, out.format, pages, s.pageOptions(out))
 	}
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)

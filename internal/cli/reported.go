@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,22 +141,16 @@ func nameOf(path string, args []string) string {
 }
 
 // show prints the report.
-func (r *reported) show(s *app) (err error) {
-	o := s.pageOptions(r.outputFlags)
+func (r *reported) show(s *app) error {
 	switch {
 	case r.programs():
 		if r.nodes != nil {
 			r.documents = append(comparison("report", r.nodes.Figures(), r.nodes.Findings()), r.documents...)
 		}
-		format, _ := export.FormatOf(r.format)
-		err = format.Write(s.Out, r.documents)
+		return s.showPages(r.outputFlags, r.documents)
 	case r.nodes != nil:
-		err = page.Write(s.Out, r.format, r.nodes.Pages(), o)
-	default:
-		err = s.instruments.Report(s.Out, r.format, r.all, o)
+		return s.showPages(r.outputFlags, nil, r.nodes.Pages()...)
 	}
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
+	_, err := s.show(r.all, r.outputFlags)
+	return err
 }
