@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
@@ -36,10 +37,7 @@ func (s *subject) load(c *Check) {
 		c.is(Limited, fmt.Sprintf("of the last minute; cannot read the number of CPUs: %v", err), "")
 		return
 	}
-	c.Why = fmt.Sprintf("of the last minute, on %d CPUs", cpus)
-	if cpus == 1 {
-		c.Why = "of the last minute, on 1 CPU"
-	}
+	c.Why = "of the last minute, on " + page.Amount(cpus, "CPU")
 	if load > quietLoad*float64(cpus) {
 		c.is(Limited, c.Why+"; other processes are running and will affect the figures: wait until they end, or stop them", "")
 	}
