@@ -32,11 +32,10 @@ func PerformWith(ctx context.Context, p *startup.Options, weigh perform.Weigh, f
 	// The check whether processes can be traced opens a tracer. The first start reuses it.
 	var first *tracer.Tracer
 	watch := func() (Watch, error) {
-		if w := first; w != nil {
-			first = nil
-			return w, nil
+		w, err := first, error(nil)
+		if first = nil; w == nil {
+			w, err = tracer.Open()
 		}
-		w, err := tracer.Open()
 		if err != nil {
 			return nil, err
 		}
