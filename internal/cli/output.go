@@ -79,7 +79,11 @@ func (s *app) show(all []instrument.Judged, out outputFlags) (code int, err erro
 	} else if err := s.instruments.Report(s.Out, out.format, all, s.pageOptions(out)); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
-	return codeOfAll(all), nil
+	for _, one := range all {
+		failed, _, findings := one.Result()
+		code = max(code, codeOf(failed, findings))
+	}
+	return code, nil
 }
 
 // into returns an app whose output is written to the file at path when the command ends.
@@ -126,16 +130,6 @@ func (s *app) pageOptions(out outputFlags) page.Options {
 		columns = 120
 	}
 	return page.Options{Width: columns, Colour: term.Colour(s.Out), Verbose: out.verbose}
-}
-
-// codeOfAll returns the exit code for judged runs.
-func codeOfAll(all []instrument.Judged) int {
-	code := ExitDone
-	for _, one := range all {
-		failed, _, findings := one.Result()
-		code = max(code, codeOf(failed, findings))
-	}
-	return code
 }
 
 // codeOf returns the exit code for a result.

@@ -78,22 +78,22 @@ These come with tare:
 			if r.records == 0 {
 				return r.unread
 			}
-			show := func() (int, error) { return r.code, r.show(s) }
-			if dir != "" {
-				show = func() (int, error) { return s.makeDocument(dir, r.all, out) }
+			switch {
+			case dir != "":
+				err = s.makeDocument(dir, r.all, out)
+			case theirs != nil:
+				err = showBeside(s, out, r.all, theirs)
+			default:
+				err = r.show(s)
 			}
-			if theirs != nil {
-				show = func() (int, error) { return showBeside(s, out, r.all, theirs) }
-			}
-			code, err := show()
 			if err != nil {
 				return errors.Join(err, r.unread)
 			}
 			if r.unread != nil {
 				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(r.unread.Error()))
-				code = max(code, ExitUsage) // failed operations take precedence
+				r.code = max(r.code, ExitUsage) // failed operations take precedence
 			}
-			return ended(code)
+			return ended(r.code)
 		},
 	}
 	out.addForm(c.Flags(), s.instruments)
@@ -119,10 +119,10 @@ func theirsOf(against string) (*published.Report, error) {
 func comeAlong() string { return "published/" + strings.Join(published.Names(), "\n  published/") }
 
 // showBeside prints measured figures next to published figures of the same experiment.
-func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *published.Report) (code int, err error) {
+func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *published.Report) error {
 	for _, one := range all {
 		if is := one.Record.Header.Experiment; is != theirs.Experiment {
-			return 0, fmt.Errorf("--against: these published figures are of %s, but the record is of %s; omit the record", theirs.Experiment, is)
+			return fmt.Errorf("--against: these published figures are of %s, but the record is of %s; omit the record", theirs.Experiment, is)
 		}
 	}
 	o := s.pageOptions(out)
@@ -131,10 +131,7 @@ func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *publis
 	documents := append([]export.Document{{Figures: figures, Record: &record.Record{
 		Header: record.Header{Experiment: theirs.Experiment}, End: &record.End{Status: "published"},
 	}}}, instrument.Documents(all)...)
-	if err := s.showPages(out, documents, p); err != nil {
-		return 0, err
-	}
-	return codeOfAll(all), nil
+	return s.showPages(out, documents, p)
 }
 
 // showPages prints pages of several records, or their figures.
@@ -151,17 +148,17 @@ func (s *app) showPages(out outputFlags, documents []export.Document, pages ...*
 }
 
 // makeDocument writes the document of records to a new folder.
-func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags) (code int, err error) {
+func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags) error {
 	if !isFolder(dir) {
-		return 0, fmt.Errorf("--output: a document is a folder, and %s is a file name: add / for a new folder, or --format, such as --format html, for a single file", dir)
+		return fmt.Errorf("--output: a document is a folder, and %s is a file name: add / for a new folder, or --format, such as --format html, for a single file", dir)
 	}
 	_, before := os.Stat(dir)
 	if err := newFolder(dir); err != nil {
-		return 0, err
+		return err
 	}
-	err = s.document(dir, all, out)
+	err := s.document(dir, all, out)
 	if err != nil && errors.Is(before, os.ErrNotExist) {
 		_ = os.Remove(dir) // fails if another process wrote to it
 	}
-	return codeOfAll(all), err
+	return err
 }
