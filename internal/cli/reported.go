@@ -47,7 +47,6 @@ func (o *toReport) programs() bool {
 
 // kept is the part of a judged record that stays in memory.
 type kept struct {
-	of            *record.Part
 	whole         instrument.Judged
 	document      export.Document
 	run           compare.Run
@@ -64,7 +63,6 @@ func (o *toReport) keep(j instrument.Judged) (k kept) {
 	case o.over == "":
 		k.whole = j
 	}
-	k.of = j.Record.Header.Of
 	k.run = compare.NewRun(j.Record, j)
 	return k
 }
@@ -93,8 +91,8 @@ func (s *app) read(args []string, o toReport) (*reported, error) {
 		r.unread = errors.Join(r.unread, f.err)
 		for _, k := range f.kept {
 			r.records++
-			if dir := filepath.Dir(f.path); k.of != nil {
-				r.of[dir] = append(r.of[dir], k.of)
+			if dir, of := filepath.Dir(f.path), k.run.Header.Of; of != nil {
+				r.of[dir] = append(r.of[dir], of)
 			}
 			r.code = max(r.code, codeOf(k.failed, k.findings))
 			name := k.run.Labels.Get(key)
