@@ -54,20 +54,7 @@ func cpuLimit(root machine.Root, version int, group, dir string) CPULimit {
 			l.CPUs = float64(quota) / float64(period)
 		}
 	}
-	text, _ := root.Read(dir+"/cpu.stat", 4096)
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, _ := strconv.ParseInt(value, 10, 64)
-		switch name {
-		case "nr_periods":
-			l.Periods = n
-		case "nr_throttled":
-			l.Throttled = n
-		case "throttled_time":
-			l.Held = n
-		case "throttled_usec":
-			l.Held = n * 1000
-		}
-	}
+	stat, _ := root.Keyed(dir + "/cpu.stat")
+	l.Periods, l.Throttled, l.Held = stat["nr_periods"], stat["nr_throttled"], stat["throttled_time"]+1000*stat["throttled_usec"]
 	return l
 }

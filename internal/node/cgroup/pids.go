@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"path"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
@@ -41,26 +40,15 @@ func leftOf(root machine.Root, hs []Hierarchy, in *procs.Groups, controller stri
 			continue
 		}
 		if controller == "memory" {
-			used = max(used-pageCache(root, dir, h.Version), 0)
+			stat, _ := root.Keyed(path.Join(dir, "memory.stat"))
+			prefix := map[int]string{1: "total_"}[h.Version]
+			used = max(used-stat[prefix+"inactive_file"]-stat[prefix+"active_file"], 0)
 		}
 		if !ok || most-used < left {
 			left, limit, file, ok = max(most-used, 0), most, from, true
 		}
 	}
 	return left, limit, file, ok
-}
-
-func pageCache(root machine.Root, dir string, version int) (bytes int64) {
-	prefix := map[int]string{1: "total_"}[version]
-	text, _ := root.Read(path.Join(dir, "memory.stat"), 64<<10)
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name == prefix+"inactive_file" || name == prefix+"active_file" {
-			n, _ := machine.Number([]byte(value))
-			bytes += n
-		}
-	}
-	return bytes
 }
 
 // PIDsRefused returns how often the kernel refused to create a process or thread. own is the
@@ -71,11 +59,11 @@ func pageCache(root machine.Root, dir string, version int) (bytes int64) {
 func PIDsRefused(root machine.Root, hs []Hierarchy, in *procs.Groups) (own, above, limit int64) {
 	h, group := find(hs, in, "pids")
 	for up, dir := range h.Upwards(group) {
-		n := refusedIn(root, dir)
+		events, _ := root.Keyed(path.Join(dir, "pids.events"))
 		if up != group {
-			above = n
+			above = events["max"]
 		} else {
-			own = n
+			own = events["max"]
 		}
 		if most, limited := root.Number(path.Join(dir, "pids.max")); limited {
 			return own, above, most
@@ -84,16 +72,6 @@ func PIDsRefused(root machine.Root, hs []Hierarchy, in *procs.Groups) (own, abov
 		}
 	}
 	return 0, 0, 0
-}
-
-func refusedIn(root machine.Root, dir string) int64 {
-	text, err := root.FirstLine(path.Join(dir, "pids.events"), 64)
-	count, is := strings.CutPrefix(strings.TrimSpace(text), "max ")
-	if !is || err != nil {
-		return 0
-	}
-	n, _ := machine.Number([]byte(count))
-	return n
 }
 
 // find returns the hierarchy of a controller and the group in it, "" if there is none.

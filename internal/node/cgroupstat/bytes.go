@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // bytes reads a file of the group into the system's buffer, which the next call
@@ -26,18 +28,14 @@ func (g *Group) bytes(i slot) ([]byte, error) {
 
 // read reads a whole file by one pread.
 func read(fd int, buf []byte) ([]byte, error) {
-	for {
-		n, err := unix.Pread(fd, buf, 0)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return nil, err
-		case n == len(buf):
-			return nil, fmt.Errorf("%w: it is longer than %d bytes", errForm, n)
-		}
-		return buf[:n], nil
+	n, err := machine.Retry(func() (int, error) { return unix.Pread(fd, buf, 0) })
+	if err != nil {
+		return nil, err
 	}
+	if n == len(buf) {
+		return nil, fmt.Errorf("%w: it is longer than %d bytes", errForm, n)
+	}
+	return buf[:n], nil
 }
 
 // once opens a file, reads it and closes it.

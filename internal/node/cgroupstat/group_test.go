@@ -147,7 +147,7 @@ func TestInvalidPathsAreRefused(t *testing.T) {
 	}
 	for _, path := range []string{"/a/", "//a", "/./a", "/a/."} {
 		g := s.group(t, path)
-		check.That(t, g.Path() == "/a", "%q: got %q", path, g.Path())
+		check.That(t, g.path == "/a", "%q: got %q", path, g.path)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // Group is one cgroup: the same path in all hierarchies that have it.
@@ -44,9 +46,6 @@ type file struct {
 	place uint8
 	fd    int32
 }
-
-// Path returns the path of the group from the root of the hierarchies.
-func (g *Group) Path() string { return g.path }
 
 // Group opens a cgroup by its path, as in /proc/PID/cgroup, in every hierarchy that has
 // it. The error wraps ErrGone if none has it, errPath if the path is invalid, and
@@ -149,12 +148,9 @@ func (g *Group) find(i slot, folder int) (fd int, alt uint8, err error) {
 }
 
 func openFile(folder int, name string) (int, error) {
-	for {
-		fd, err := unix.Openat(folder, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
+	return machine.Retry(func() (int, error) {
+		return unix.Openat(folder, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	})
 }
 
 func openFolder(t *tree, dir string) (int, error) {

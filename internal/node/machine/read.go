@@ -32,7 +32,7 @@ func (r Root) FirstLine(name string, limit int) (string, error) {
 	return string(line), err
 }
 
-// head returns the first limit bytes of a file, or nil with an error.
+// head returns the first limit bytes of a file.
 func (r Root) head(name string, limit int) ([]byte, error) {
 	f, err := os.Open(string(r) + name)
 	if err != nil {
@@ -43,11 +43,7 @@ func (r Root) head(name string, limit int) ([]byte, error) {
 
 func readHead(f *os.File, limit int) ([]byte, error) {
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, int64(limit)))
-	if err != nil {
-		return nil, err
-	}
-	return data, nil
+	return io.ReadAll(io.LimitReader(f, int64(limit)))
 }
 
 // Exists reports whether a file, folder or symbolic link exists.
@@ -60,6 +56,24 @@ const wordLimit = 4096 // sysfs files have at most a page
 
 // Number reads a file with one number. It reports false for anything else.
 func (r Root) Number(name string) (int64, bool) { return Number([]byte(r.Word(name))) }
+
+// Keyed reads the numbers of a flat keyed file, such as cpu.stat. It returns an error and
+// the other numbers if a line is malformed.
+func (r Root) Keyed(name string) (map[string]int64, error) {
+	text, err := r.Read(name, keyedLimit)
+	values := map[string]int64{}
+	for line := range bytes.Lines(text) {
+		key, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		if n, ok := Number(value); ok {
+			values[string(key)] = n
+		} else {
+			err = fmt.Errorf("read %s: %.80q is not a name and a number", name, line)
+		}
+	}
+	return values, err
+}
+
+const keyedLimit = 64 << 10 // bytes; memory.stat has about sixty lines, /proc/vmstat two hundred
 
 // Word returns the first line of a small file, or "" if it is unreadable.
 func (r Root) Word(name string) string {
@@ -78,6 +92,16 @@ func (r Root) ThreadFile(name string, limit int) ([]byte, error) {
 		return r.Read("/proc/self/"+name, limit)
 	}
 	return data, err
+}
+
+// Retry calls a system call until no signal interrupts it.
+func Retry(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
 }
 
 // OpenPlain opens a foreign file for reading, with flags such as O_NOFOLLOW. It fails if the

@@ -204,11 +204,8 @@ func (f *Fast) bytes(i, limit int) ([]byte, error) {
 	}
 	n := 0
 	for {
-		got, err := unix.Pread(f.files[i], f.buf[n:min(len(f.buf), limit)], int64(n))
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
+		got, err := machine.Retry(func() (int, error) { return unix.Pread(f.files[i], f.buf[n:min(len(f.buf), limit)], int64(n)) })
+		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", fastNames[i], err)
 		}
 		n += got

@@ -90,3 +90,14 @@ func Refresh() bool {
 	}
 	return os.WriteFile("/proc/sys/vm/stat_refresh", []byte("1"), 0) == nil
 }
+
+// oomKills returns how many processes the kernel has killed for lack of memory, of a cgroup
+// or the machine: oom_kill of /proc/vmstat, since Linux 4.13. It returns nil if unknown.
+func oomKills(root machine.Root) *int64 {
+	stat, _ := root.Keyed("/proc/vmstat")
+	n, known := stat["oom_kill"]
+	if !known {
+		return nil
+	}
+	return &n
+}

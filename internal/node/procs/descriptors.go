@@ -1,6 +1,10 @@
 package procs
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+)
 
 // Descriptors calls look with the number and the link of each descriptor of the process
 // until look returns false. The link is valid until look returns. It returns how many
@@ -14,7 +18,7 @@ func (d Dir) Descriptors(look func(fd string, target []byte) bool) (seen int, er
 	var entries, target [4 << 10]byte
 	var names []string
 	for {
-		n, err := retry(func() (int, error) { return unix.Getdents(folder, entries[:]) })
+		n, err := machine.Retry(func() (int, error) { return unix.Getdents(folder, entries[:]) })
 		if err != nil || n <= 0 {
 			return seen, err
 		}

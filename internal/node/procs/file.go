@@ -62,7 +62,7 @@ type Dir struct {
 // Open opens the folder of a process.
 func (r *Reader) Open(pid int) (Dir, error) {
 	path := string(r.Root) + "/proc/" + strconv.Itoa(pid)
-	fd, err := retry(func() (int, error) {
+	fd, err := machine.Retry(func() (int, error) {
 		return unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (d Dir) Read(name string) ([]byte, error) {
 }
 
 func (d Dir) open(name string, flags int) (int, error) {
-	fd, err := retry(func() (int, error) { return unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|flags, 0) })
+	fd, err := machine.Retry(func() (int, error) { return unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|flags, 0) })
 	if err != nil {
 		return 0, &os.PathError{Op: "read", Path: d.path + "/" + name, Err: err}
 	}
@@ -117,7 +117,7 @@ func (d Dir) head(name string, limit int) ([]byte, error) {
 			r.buffer = append(r.buffer, make([]byte, len(r.buffer))...)
 		}
 		room := r.buffer[n:min(limit, len(r.buffer))]
-		got, err := retry(func() (int, error) { return unix.Read(fd, room) })
+		got, err := machine.Retry(func() (int, error) { return unix.Read(fd, room) })
 		if err != nil {
 			return nil, &os.PathError{Op: "read", Path: d.path + "/" + name, Err: err}
 		}
@@ -127,15 +127,6 @@ func (d Dir) head(name string, limit int) ([]byte, error) {
 		}
 	}
 	return r.buffer[:n], nil
-}
-
-func retry(f func() (int, error)) (int, error) {
-	for {
-		n, err := f()
-		if !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
-	}
 }
 
 // Exe returns the path of the program, or "" if there is none or it is unreadable.

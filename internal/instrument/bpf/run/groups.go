@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -134,7 +136,7 @@ func (g *limited) Read() (record.GroupCPU, error) {
 // ticks of cpuacct.stat, and cpu.stat; for v2 only cpu.stat (µs).
 func charge(sum *record.GroupCPU, h cgroup.Hierarchy, dir string) error {
 	if h.Version == 2 || h.Has("cpu") {
-		stat, err := keyed(filepath.Join(dir, "cpu.stat"))
+		stat, err := machine.Root("").Keyed(dir + "/cpu.stat")
 		if err != nil {
 			return err
 		}
@@ -145,36 +147,15 @@ func charge(sum *record.GroupCPU, h cgroup.Hierarchy, dir string) error {
 		return nil
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
-	if err != nil {
-		return err
-	}
-	usage, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
-	if err != nil {
+	usage, bad := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	if err = cmp.Or(err, bad); err != nil {
 		return fmt.Errorf("read cpuacct.usage: %w", err)
 	}
-	stat, err := keyed(filepath.Join(dir, "cpuacct.stat"))
+	stat, err := machine.Root("").Keyed(dir + "/cpuacct.stat")
 	if err != nil {
 		return err
 	}
 	sum.Usage += usage
 	sum.Ticks = max(sum.Ticks, 0) + (stat["user"]+stat["system"])*procs.Tick
 	return nil
-}
-
-// keyed reads a file with lines of the form "name number".
-func keyed(path string) (map[string]int64, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	values := map[string]int64{}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", filepath.Base(path), err)
-		}
-		values[name] = n
-	}
-	return values, nil
 }
