@@ -242,7 +242,7 @@ func rootChanged() func() []record.Finding {
 
 // environment captures the machine and the scheduling priority of lanes.
 func environment(dir string) record.Environment {
-	e := machine.Capture(dir)
+	e := machine.Root("").Capture(dir)
 	e.Lanes = lane.BestPriority().String()
 	return e
 }

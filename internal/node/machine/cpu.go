@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,17 +76,10 @@ func (r Root) CPUs() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("parse Cpus_allowed_list in /proc/self/status: %w", err)
 	}
-	online, err := parseCPUList(r.Word(cpuDir + "/online"))
-	if err != nil { // no sysfs
-		return len(allowed), nil
+	if online, err := parseCPUList(r.Word(cpuDir + "/online")); err == nil { // else there is no sysfs
+		maps.DeleteFunc(allowed, func(cpu int, _ bool) bool { return !online[cpu] })
 	}
-	n := 0
-	for cpu := range allowed {
-		if online[cpu] {
-			n++
-		}
-	}
-	return n, nil
+	return len(allowed), nil
 }
 
 // Online returns how many CPUs are online.

@@ -18,13 +18,9 @@ import (
 // Root is a folder with proc, sys and etc. "" is this machine; tests use other folders.
 type Root string
 
-// Capture describes this machine, including the file system of the folder that the run
+// Capture describes the machine, including the file system of the folder that the run
 // writes to.
-func Capture(dir string) record.Environment {
-	return Root("").capture(dir)
-}
-
-func (r Root) capture(dir string) record.Environment {
+func (r Root) Capture(dir string) record.Environment {
 	cpu := r.cpu()
 	env := record.Environment{
 		Kernel:      r.Kernel(),

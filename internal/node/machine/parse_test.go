@@ -129,7 +129,7 @@ func TestCapture(t *testing.T) {
 		}},
 		{"unreadable values are empty", "nothing", "/", record.Environment{}},
 	} {
-		got := Root(filepath.Join("testdata", c.root)).capture(c.dir)
+		got := Root(filepath.Join("testdata", c.root)).Capture(c.dir)
 		check.That(t, got.Arch != "", "%s: no architecture", c.claim)
 		got.Arch = ""
 		check.Equal(t, c.claim, got, c.want)
@@ -138,13 +138,13 @@ func TestCapture(t *testing.T) {
 
 func TestCaptureOmitsTheHostName(t *testing.T) {
 	for _, root := range []string{"hybrid", "v1", "v2"} {
-		out := must.JSON(t, Root(filepath.Join("testdata", root)).capture("/"))
+		out := must.JSON(t, Root(filepath.Join("testdata", root)).Capture("/"))
 		check.That(t, !strings.Contains(string(out), "carthage"), "%s: %s contains the host name", root, out)
 	}
 }
 
 func TestCaptureOfThisMachine(t *testing.T) {
-	env := Capture(t.TempDir())
+	env := Root("").Capture(t.TempDir())
 	check.That(t, env.Kernel != "" && env.Arch != "" && env.Memory != 0 && env.RootFS != "", "incomplete environment: %+v", env)
 	check.Equal(t, "CPUs", env.CPUs, runtime.NumCPU())
 	check.That(t, env.Cgroup != "", "no cgroup mode")
