@@ -19,8 +19,8 @@ import (
 //go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -output-dir=$BPF_OUT -no-global-types watch src/watch.c -- -Wall -Werror
 //go:generate sh -c "rm ${DOLLAR}{BPF_OUT:-.}/watch_bpfel.go"
 
-// object is what src/watch.c compiles to. The Go that bpf2go writes is not needed: the types
-// below are all that is used of it, and a test compares them with the object.
+// object is the compiled src/watch.c. The Go code of bpf2go is not needed: a test compares
+// the types below with the object.
 //
 //go:embed watch_bpfel.o
 var object []byte
@@ -51,24 +51,6 @@ type watchSlot struct {
 	Spent  uint64
 	Lost   uint64
 	Line   [4]uint64
-}
-
-// watched are the programs and maps of src/watch.c.
-type watched struct {
-	TareExec    *ebpf.Program `ebpf:"tare_exec"`
-	TareExit    *ebpf.Program `ebpf:"tare_exit"`
-	TareFork    *ebpf.Program `ebpf:"tare_fork"`
-	TareMark    *ebpf.Program `ebpf:"tare_mark"`
-	TareSwitch  *ebpf.Program `ebpf:"tare_switch"`
-	TareCpus    *ebpf.Map     `ebpf:"tare_cpus"`
-	TareEvents  *ebpf.Map     `ebpf:"tare_events"`
-	TareScratch *ebpf.Map     `ebpf:"tare_scratch"`
-	TareTracked *ebpf.Map     `ebpf:"tare_tracked"`
-}
-
-func (w *watched) Close() error {
-	return errors.Join(w.TareExec.Close(), w.TareExit.Close(), w.TareFork.Close(), w.TareMark.Close(), w.TareSwitch.Close(),
-		w.TareCpus.Close(), w.TareEvents.Close(), w.TareScratch.Close(), w.TareTracked.Close())
 }
 
 // maxCPUs is MAX_CPUS of watch.c, the limit for [Event.Busy].
@@ -114,7 +96,7 @@ func open(groupDead bool) (_ *Tracer, err error) {
 		}
 		t.links = append(t.links, l)
 	}
-	if t.reader, err = ringbuf.NewReader(t.loaded.TareEvents); err != nil {
+	if t.reader, err = ringbuf.NewReader(t.loaded.Maps["tare_events"]); err != nil {
 		return nil, fmt.Errorf("ring buffer: %w", err)
 	}
 	t.worker = work(t.read)
@@ -123,8 +105,8 @@ func open(groupDead bool) (_ *Tracer, err error) {
 
 // programs returns the programs for tracepoints.
 func (t *Tracer) programs() []*ebpf.Program {
-	p := &t.loaded
-	return []*ebpf.Program{p.TareSwitch, p.TareExit, p.TareExec, p.TareFork}
+	p := t.loaded.Programs
+	return []*ebpf.Program{p["tare_switch"], p["tare_exit"], p["tare_exec"], p["tare_fork"]}
 }
 
 // load adapts the programs to this machine and loads them.
@@ -153,12 +135,8 @@ func (t *Tracer) load(groupDead bool) error {
 	); err != nil {
 		return err
 	}
-	all, err := ebpf.NewCollection(spec)
-	if err != nil {
-		return err
-	}
-	defer all.Close() // closes only what was not assigned
-	return all.Assign(&t.loaded)
+	t.loaded, err = ebpf.NewCollection(spec)
+	return err
 }
 
 // read reads records from the ring until the tracer ends.
@@ -169,7 +147,10 @@ func (t *Tracer) read() {
 		err := t.reader.ReadInto(&record)
 		switch {
 		case errors.Is(err, ringbuf.ErrFlushed):
-			t.flush()
+			select {
+			case t.flushed <- struct{}{}:
+			default: // an earlier report is pending
+			}
 			continue
 		case err != nil:
 			return
@@ -183,14 +164,6 @@ func (t *Tracer) read() {
 			continue
 		}
 		t.queue.add(e)
-	}
-}
-
-// flush reports that the ring was read to its end, unless an earlier report is pending.
-func (t *Tracer) flush() {
-	select {
-	case t.flushed <- struct{}{}:
-	default:
 	}
 }
 
@@ -225,7 +198,7 @@ func (t *Tracer) drain(limit time.Duration) error {
 func (t *Tracer) places(f func(watchSlot)) error {
 	var place watchSlot
 	for cpu := range uint32(t.cpus) {
-		if err := t.loaded.TareCpus.Lookup(cpu, &place); err != nil {
+		if err := t.loaded.Maps["tare_cpus"].Lookup(cpu, &place); err != nil {
 			return fmt.Errorf("CPU %d: %w", cpu, err)
 		}
 		f(place)

@@ -93,18 +93,11 @@ func cni(env []byte, cut bool) CNI {
 	if !bytes.Contains(env, []byte("CNI_")) {
 		return c
 	}
+	variables := map[string]*string{"CNI_COMMAND": &c.Command, "CNI_CONTAINERID": &c.Container, "CNI_IFNAME": &c.Interface}
 	for one := range bytes.SplitSeq(env, []byte{0}) {
 		name, value, ok := bytes.Cut(one, []byte{'='})
-		if !ok {
-			continue
-		}
-		switch string(name) {
-		case "CNI_COMMAND":
-			c.Command = string(value)
-		case "CNI_CONTAINERID":
-			c.Container = string(value)
-		case "CNI_IFNAME":
-			c.Interface = string(value)
+		if to := variables[string(name)]; ok && to != nil {
+			*to = string(value)
 		}
 	}
 	return c

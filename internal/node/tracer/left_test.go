@@ -24,7 +24,7 @@ import (
 func TestCloseLeavesNothing(t *testing.T) {
 	tr := watch(t)
 	there := map[string]func() bool{} // finds objects by ID, because other tracers may be running
-	for _, p := range append(tr.programs(), tr.loaded.TareMark) {
+	for _, p := range append(tr.programs(), tr.loaded.Programs["tare_mark"]) {
 		info := must.Get(p.Info())(t)
 		id, ok := info.ID()
 		must.That(t, ok, "no program ID")
@@ -33,8 +33,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 			return err == nil && p.Close() == nil
 		}
 	}
-	for _, m := range []*ebpf.Map{tr.loaded.TareCpus, tr.loaded.TareTracked, tr.loaded.TareEvents, tr.loaded.TareScratch} {
-		info := must.Get(m.Info())(t)
+	for _, name := range []string{"tare_cpus", "tare_tracked", "tare_events", "tare_scratch"} {
+		info := must.Get(tr.loaded.Maps[name].Info())(t)
 		id, ok := info.ID()
 		must.That(t, ok, "no map ID")
 		there["map "+info.Name] = func() bool {
@@ -151,7 +151,7 @@ func TestBusyIsTheCPUTimeOfTrackedProcesses(t *testing.T) {
 		d = got - last
 		check.That(t, d <= 20e6, "busy time %v at the last event, and %v after it", time.Duration(last), time.Duration(d))
 		must.OK(t, tr.Track())
-		check.Equal(t, "tracked processes", entries(t, tr.loaded.TareTracked), 0)
+		check.Equal(t, "tracked processes", entries(t, tr.loaded.Maps["tare_tracked"]), 0)
 	})
 }
 
@@ -192,7 +192,7 @@ func TestExitedProcessIsNotTracked(t *testing.T) {
 	for range 200 {
 		_ = exec.Command("sh", "-c", "/bin/true; /bin/true").Run()
 	}
-	check.Equal(t, "tracked processes", entries(t, tr.loaded.TareTracked), 1)
+	check.Equal(t, "tracked processes", entries(t, tr.loaded.Maps["tare_tracked"]), 1)
 	for _, pid := range []int{0, -1, 1 << 30} {
 		err := tr.Track(pid)
 		check.That(t, err != nil, "pid %d was accepted", pid)

@@ -62,8 +62,8 @@ var errUnsupported = errors.New("not supported here")
 // Tracer reports events from Open to Close. One goroutine may use it. Events wait in a
 // queue until Take.
 type Tracer struct {
-	loaded  watched
-	cpus    int // number of possible CPUs
+	loaded  *ebpf.Collection // src/watch.c
+	cpus    int              // number of possible CPUs
 	links   []link.Link
 	reader  *ringbuf.Reader
 	queue   queue
@@ -118,26 +118,27 @@ func (t *Tracer) Track(pids ...int) error {
 			return fmt.Errorf("track process %d: invalid pid", pid)
 		}
 	}
+	tracked := t.loaded.Maps["tare_tracked"]
 	for {
 		var pid uint32
-		err := t.loaded.TareTracked.NextKey(nil, &pid)
+		err := tracked.NextKey(nil, &pid)
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
 			break
 		}
 		if err == nil {
-			err = t.loaded.TareTracked.Delete(pid)
+			err = tracked.Delete(pid)
 		}
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("track: %w", err)
 		}
 	}
 	for _, pid := range pids {
-		if err := t.loaded.TareTracked.Put(uint32(pid), uint32(1)); err != nil {
+		if err := tracked.Put(uint32(pid), uint32(1)); err != nil {
 			return fmt.Errorf("track process %d: %w", pid, err)
 		}
 	}
 	for cpu := range t.cpus {
-		_, _ = t.loaded.TareMark.Run(&ebpf.RunOptions{CPU: uint32(cpu), Flags: unix.BPF_F_TEST_RUN_ON_CPU})
+		_, _ = t.loaded.Programs["tare_mark"].Run(&ebpf.RunOptions{CPU: uint32(cpu), Flags: unix.BPF_F_TEST_RUN_ON_CPU})
 	}
 	return nil
 }
@@ -174,7 +175,7 @@ const maxUsed = 1024
 func (t *Tracer) Used() map[int]int64 {
 	all := map[int]int64{}
 	var pid, one uint32
-	for it := t.loaded.TareTracked.Iterate(); len(all) < maxUsed && it.Next(&pid, &one); {
+	for it := t.loaded.Maps["tare_tracked"].Iterate(); len(all) < maxUsed && it.Next(&pid, &one); {
 		if cpu, ok := procs.Clock(int(pid)); ok {
 			all[int(pid)] = cpu
 		}
@@ -233,8 +234,9 @@ func (t *Tracer) Close() error {
 	if t.worker != nil {
 		<-t.worker.done
 	}
-	if t.loaded.TareCpus != nil {
-		errs = append(errs, t.loaded.Close())
+	if t.loaded != nil {
+		t.loaded.Close()
+		t.loaded.Variables = nil // they keep their map in the kernel
 	}
 	return errors.Join(errs...)
 }
