@@ -74,15 +74,10 @@ func (g *Imported) Add(file, label string, text *transcript.Stream) {
 func (g *Imported) add(file, label string, r *result, err error) {
 	var p record.Point
 	if err == nil {
-		if p, err = r.point(file); err == nil {
-			err = record.Validate(&p)
-		}
+		p, err = r.point(file)
 	}
-	if err == nil && len(g.Points) > 0 {
-		if why := g.apart(label, p.Asked); why != "" {
-			g.find("apart", finding.Warning, file+": the load was left out: "+why, "import it separately: a record has loads of one address, one rate and one label")
-			return
-		}
+	if err == nil {
+		err = record.Validate(&p)
 	}
 	if err != nil {
 		g.find("unread", finding.Warning, file+": the result of fortio could not be read: "+err.Error(), "give all of what fortio load printed, or wrote by -json")
@@ -94,6 +89,9 @@ func (g *Imported) add(file, label string, r *result, err error) {
 		g.Plan.Title, g.Plan.Datapath, g.Plan.Rounds, g.Plan.Connections = "imported results", "", 1, nil
 		g.Plan.Names, g.Plan.Idle, g.Plan.KeepAlive, g.Plan.QPS = []string{"*"}, 0, p.Asked.KeepAlive, p.Asked.QPS
 		g.Plan.URL = p.Asked.URL
+	} else if why := g.apart(label, p.Asked); why != "" {
+		g.find("apart", finding.Warning, file+": the load was left out: "+why, "import it separately: a record has loads of one address, one rate and one label")
+		return
 	}
 	p.Round = g.rounds[p.Asked.Connections]
 	g.rounds[p.Asked.Connections]++
@@ -150,10 +148,8 @@ func (r *result) point(file string) (p record.Point, err error) {
 			s.Failures["status "+code] = n
 		}
 	}
-	if r.ErrorsDuration != nil {
+	if s.Errors = h.Count - answered; r.ErrorsDuration != nil {
 		s.Errors = r.ErrorsDuration.Count
-	} else {
-		s.Errors = h.Count - answered
 	}
 	s.QPS = float64(s.Requests-s.Errors) / (float64(r.ActualDuration) / 1e9) // fortio's rate includes failed requests
 	for _, q := range h.Percentiles {
