@@ -14,13 +14,10 @@ import (
 // column is a column of the table of programs. cell returns a text and the number to sort by:
 // NaN for words, and for a number that is unknown.
 type column struct {
-	title string
+	title live.Title
 	right bool
 	cell  func(*Program) (string, float64)
 }
-
-// name returns the name of the column for --columns and --sort.
-func (c *column) name() string { return live.ColumnName(c.title) }
 
 var programColumns = []column{
 	{"ID", true, func(p *Program) (string, float64) { return whole(p.ID), float64(p.ID) }},
@@ -53,11 +50,8 @@ func rated(cell func(*Rate) (string, float64)) func(*Program) (string, float64) 
 }
 
 // ColumnNames returns the names of the columns, for --columns and --sort.
-func ColumnNames() (names []string) {
-	for i := range programColumns {
-		names = append(names, programColumns[i].name())
-	}
-	return names
+func ColumnNames() []string {
+	return live.Names(programColumns, func(c *column) live.Title { return c.title })
 }
 
 // Selection sets the order and the columns of the table.
@@ -67,40 +61,47 @@ type Selection struct {
 	Columns []string // by name; empty: all
 }
 
+// row is a program in the table, with the cell to sort by.
+type row struct {
+	cells  []string
+	text   string
+	number float64
+}
+
 // table returns the table of programs. Unknown numbers come last in both orders.
 func (s *Selection) table(programs []Program) (t page.Table) {
-	if at := slices.IndexFunc(programColumns, func(c column) bool { return c.name() == s.Sort }); at >= 0 {
-		by, way := programColumns[at], 1
-		if s.Reverse {
-			way = -1
+	rows, numbers, way := make([]row, len(programs)), false, 1
+	for _, c := range programColumns {
+		sorts := c.title.Name() == s.Sort
+		numbers = numbers || sorts && c.right
+		shown := len(s.Columns) == 0 || slices.Contains(s.Columns, c.title.Name())
+		if shown {
+			t.Columns = append(t.Columns, page.Column{Title: string(c.title), Right: c.right})
 		}
-		programs = slices.Clone(programs)
-		slices.SortStableFunc(programs, func(a, b Program) int {
-			text, x := by.cell(&a)
-			other, y := by.cell(&b)
-			switch {
-			case !by.right:
-				return way * strings.Compare(text, other)
-			case math.IsNaN(x) || math.IsNaN(y): // NaN is less than any number
-				return cmp.Compare(y, x)
+		for i := range rows {
+			text, number := c.cell(&programs[i])
+			if sorts {
+				rows[i].text, rows[i].number = text, number
 			}
-			return way * cmp.Compare(y, x)
-		})
-	}
-	shown := slices.Clone(programColumns)
-	if len(s.Columns) > 0 {
-		shown = slices.DeleteFunc(shown, func(c column) bool { return !slices.Contains(s.Columns, c.name()) })
-	}
-	for _, c := range shown {
-		t.Columns = append(t.Columns, page.Column{Title: c.title, Right: c.right})
-	}
-	for i := range programs {
-		var cells []string
-		for _, c := range shown {
-			text, _ := c.cell(&programs[i])
-			cells = append(cells, text)
+			if shown {
+				rows[i].cells = append(rows[i].cells, text)
+			}
 		}
-		t.Row(page.Texts(cells...)...)
+	}
+	if s.Reverse {
+		way = -1
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		switch {
+		case !numbers:
+			return way * strings.Compare(a.text, b.text)
+		case math.IsNaN(a.number) || math.IsNaN(b.number): // NaN is less than any number
+			return cmp.Compare(b.number, a.number)
+		}
+		return way * cmp.Compare(b.number, a.number)
+	})
+	for _, r := range rows {
+		t.Row(page.Texts(r.cells...)...)
 	}
 	return t
 }

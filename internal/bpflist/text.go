@@ -17,17 +17,8 @@ const (
 	none    = "-"
 )
 
-var mapColumns = columns("MAP>", "KIND", "NAME", "ENTRIES>", "MEMORY>", "USED BY>", "INNER MAPS", "KEPT BY")
-
-// columns returns the columns with these titles. A trailing ">" aligns a column to the
-// right.
-func columns(titles ...string) (out []page.Column) {
-	for _, title := range titles {
-		title, right := strings.CutSuffix(title, ">")
-		out = append(out, page.Column{Title: title, Right: right})
-	}
-	return out
-}
+var mapColumns = []page.Column{{Title: "MAP", Right: true}, {Title: "KIND"}, {Title: "NAME"}, {Title: "ENTRIES", Right: true}, {Title: "MEMORY", Right: true},
+	{Title: "USED BY", Right: true}, {Title: "INNER MAPS"}, {Title: "KEPT BY"}}
 
 // writeText prints the tables of programs and maps, and the totals. The last column is
 // wrapped at width; 0 disables wrapping.

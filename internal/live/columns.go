@@ -9,8 +9,19 @@ import (
 
 var columnName = strings.NewReplacer("%", "", "/s", "", " ", "-")
 
-// ColumnName returns the name of a column for flags: "io" for the title "IO/s".
-func ColumnName(title string) string { return columnName.Replace(strings.ToLower(title)) }
+// Title is the title of a column, such as "IO/s".
+type Title string
+
+// Name returns the name of the column for flags, such as "io".
+func (t Title) Name() string { return columnName.Replace(strings.ToLower(string(t))) }
+
+// Names returns the names of columns for flags.
+func Names[C any](columns []C, title func(*C) Title) (names []string) {
+	for i := range columns {
+		names = append(names, title(&columns[i]).Name())
+	}
+	return names
+}
 
 // CheckColumns returns an error for the first name that is not a known column. It accepts "".
 func CheckColumns(names, known []string) error {

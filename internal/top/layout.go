@@ -12,7 +12,7 @@ import (
 // column is a column of the table. On a narrow terminal, columns of higher rank are
 // hidden first.
 type column struct {
-	title string
+	title live.Title
 	width int
 	rank  int
 	sort  Sort
@@ -53,15 +53,9 @@ type layout struct {
 	left        []string // titles of hidden columns
 }
 
-// name returns the name of the column for --columns.
-func (c *column) name() string { return live.ColumnName(c.title) }
-
 // ColumnNames returns the names of the columns, for --columns.
-func ColumnNames() (names []string) {
-	for i := range columns {
-		names = append(names, columns[i].name())
-	}
-	return names
+func ColumnNames() []string {
+	return live.Names(columns, func(c *column) live.Title { return c.title })
 }
 
 // layOut returns the requested columns that fit a width.
@@ -71,12 +65,12 @@ func layOut(width int, list []Sandbox, sel *Selection) layout {
 		l := layout{width: width, name: width}
 		for _, c := range columns {
 			switch {
-			case len(sel.Columns) > 0 && !slices.Contains(sel.Columns, c.name()):
+			case len(sel.Columns) > 0 && !slices.Contains(sel.Columns, c.title.Name()):
 			case c.rank < rank:
 				l.columns = append(l.columns, c)
 				l.name -= c.width + 1
 			default:
-				l.left = append(l.left, c.title)
+				l.left = append(l.left, string(c.title))
 			}
 		}
 		if l.name >= shortName || rank == 1 {
@@ -121,9 +115,9 @@ func (l *layout) heading(sel *Selection) string {
 	}
 	return l.row(title, func(c *column) string {
 		if c.sort == sel.order() && len(c.title) < c.width {
-			return c.title + "*"
+			return string(c.title) + "*"
 		}
-		return c.title
+		return string(c.title)
 	})
 }
 
