@@ -22,7 +22,7 @@ type Watch[V any] struct {
 	Draw     func(width, height int) []string
 	Interval func() time.Duration // until the next reading; 0: none
 	// Press handles a key. next is the time until the next reading, or negative for no
-	// change. If Press is nil, q, Escape and Ctrl-C end the view.
+	// change.
 	Press func(tea.Key) (next time.Duration, end bool)
 }
 
@@ -105,13 +105,7 @@ func (l *loop[V]) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		l.Show(msg.view)
 		return l, l.again(l.Interval())
 	case tea.KeyPressMsg:
-		next, end := time.Duration(-1), false
-		if name := msg.Keystroke(); l.Press != nil {
-			next, end = l.Press(msg.Key())
-		} else {
-			end = name == "q" || name == "esc" || name == "ctrl+c"
-		}
-		switch {
+		switch next, end := l.Press(msg.Key()); {
 		case end:
 			return l, tea.Quit
 		case next >= 0:
