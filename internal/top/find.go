@@ -58,15 +58,8 @@ const (
 )
 
 func (c *collector) due() bool {
-	s := &c.search
-	if s.at.IsZero() {
-		return true
-	}
-	passed := c.now().Sub(s.at)
-	if passed < max(soon, costCap*s.cost) {
-		return false
-	}
-	return passed >= late || s.stale || c.count() != s.count
+	s, passed := &c.search, c.now().Sub(c.search.at)
+	return s.at.IsZero() || passed >= max(soon, costCap*s.cost) && (passed >= late || s.stale || c.count() != s.count)
 }
 
 // count returns the number of processes, or 0 if unknown. The link count of /proc contains it
