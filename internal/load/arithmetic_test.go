@@ -130,9 +130,9 @@ func TestIncompleteAnswersAreReported(t *testing.T) {
 // and the Need as JSON.
 func TestTooFewPortsAndShortQueuesAreReportedWithTheFix(t *testing.T) {
 	golden.Lines(t, "testdata/needs.txt", func(t *testing.T, line string) (any, error) {
-		s, cells := system{t.TempDir()}, strings.Split(line, "; ")
+		s, cells := system(t.TempDir()), strings.Split(line, "; ")
 		for i, file := range []string{"ipv4/ip_local_port_range", "ipv4/ip_local_reserved_ports", "core/somaxconn"} {
-			must.Write(t, filepath.Join(s.root, file), cells[i]+"\n")
+			must.Write(t, filepath.Join(string(s), file), cells[i]+"\n")
 		}
 		var need Need
 		must.OK(t, json.Unmarshal([]byte(cells[3]), &need))

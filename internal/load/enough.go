@@ -2,12 +2,12 @@ package load
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // Need is the machine resources that a load needs.
@@ -30,7 +30,7 @@ func (n Need) Check() error {
 	if err := files(inOne); err != nil {
 		return err
 	}
-	s := system{"/proc/sys/net"}
+	s := system("/proc/sys/net")
 	if err := s.ports(n); err != nil {
 		return err
 	}
@@ -64,21 +64,15 @@ func files(connections int) error {
 		"to change it, as root: prlimit --pid $$ --nofile=%d:%d", connections, need, limit.Max, need, need)
 }
 
-// system reads settings of the kernel's network from a folder, /proc/sys/net.
-type system struct{ root string }
+// system is the folder of the kernel's settings of the network, /proc/sys/net.
+type system machine.Root
 
 func (s system) read(name string) (string, error) {
-	f, err := os.Open(filepath.Join(s.root, name))
+	text, err := machine.Root(s).Read("/"+name, 64<<10)
 	if err != nil {
 		return "", fmt.Errorf("read a setting of the network: %w", err)
 	}
-	defer f.Close()
-	b := make([]byte, 64<<10)
-	n, err := f.Read(b)
-	if n == 0 && err != nil {
-		return "", nil // an empty list
-	}
-	return strings.TrimSpace(string(b[:n])), nil
+	return strings.TrimSpace(string(text)), nil
 }
 
 // ports checks that there are enough local ports. Without keep-alive a load needs twice as
@@ -115,19 +109,14 @@ func (s system) ports(n Need) error {
 func countPorts(list string, low, high int) int {
 	sum := 0
 	for part := range strings.SplitSeq(list, ",") {
-		first, last, ok := strings.Cut(part, "-")
+		first, last, ranged := strings.Cut(part, "-")
+		if !ranged {
+			last = first
+		}
 		a, err := strconv.Atoi(first)
-		if err != nil {
-			continue
-		}
-		b := a
-		if ok {
-			if b, err = strconv.Atoi(last); err != nil {
-				continue
-			}
-		}
-		if a, b = max(a, low), min(b, high); b >= a {
-			sum += b - a + 1
+		b, bad := strconv.Atoi(last)
+		if err == nil && bad == nil {
+			sum += max(min(b, high)-max(a, low)+1, 0)
 		}
 	}
 	return sum
