@@ -2,8 +2,8 @@ package load
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"fortio.org/fortio/fhttp"
@@ -72,16 +72,7 @@ func (a answer) wrong(code int) string {
 		return ""
 	}
 	if code/100 != 2 {
-		return statusText(code)
+		return strings.TrimSpace(fmt.Sprintf("status %d %s", code, http.StatusText(code)))
 	}
 	return string(a)
-}
-
-// statusText names a failure by status.
-func statusText(code int) string {
-	text := "status " + strconv.Itoa(code)
-	if name := http.StatusText(code); name != "" {
-		text += " " + name
-	}
-	return text
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,9 +62,7 @@ type Clients struct {
 // connection before Run. The end of ctx ends them.
 func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
 	o.Instances = max(o.Instances, 1)
-	if o.Timeout == 0 {
-		o.Timeout = 3 * time.Second
-	}
+	o.Timeout = cmp.Or(o.Timeout, 3*time.Second)
 	u, err := o.check()
 	if err != nil {
 		return nil, err
@@ -167,12 +166,8 @@ func lookUp(ctx context.Context, u *url.URL) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("find the load's host: %w", err)
 	}
-	for _, a := range found {
-		if a.Unmap().Is4() {
-			return a.Unmap(), nil
-		}
-	}
-	return found[0], nil
+	first4 := slices.IndexFunc(found, func(a netip.Addr) bool { return a.Unmap().Is4() })
+	return found[max(first4, 0)].Unmap(), nil
 }
 
 // lead is how far ahead of the current time Run sets the common start of all clients.

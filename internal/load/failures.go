@@ -3,6 +3,7 @@ package load
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,9 +54,7 @@ func (f *failures) Write(line []byte) (int, error) {
 		Message string `json:"msg"`
 		Reason  string `json:"err"`
 	}
-	if json.Unmarshal(line, &said) != nil {
-		return len(line), nil
-	}
+	_ = json.Unmarshal(line, &said) // other lines have no message
 	why, ok := reasons[said.Message]
 	if !ok {
 		return len(line), nil
@@ -73,12 +72,9 @@ func (f *failures) Write(line []byte) (int, error) {
 // withoutAddresses removes the part of a reason that differs between connections: the first
 // part of "read tcp 127.0.0.1:4711->127.0.0.1:80: connection reset by peer".
 func withoutAddresses(reason string) string {
-	for _, verb := range []string{"dial ", "read ", "write "} {
-		if strings.HasPrefix(reason, verb) {
-			if _, rest, ok := strings.Cut(reason, ": "); ok {
-				return rest
-			}
-		}
+	verb, _, _ := strings.Cut(reason, " ")
+	if _, rest, ok := strings.Cut(reason, ": "); ok && slices.Contains([]string{"dial", "read", "write"}, verb) {
+		return rest
 	}
 	return reason
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"maps"
+	"math"
 	"math/bits"
 	"slices"
 	"sync/atomic"
@@ -83,10 +84,7 @@ func total(bins []Bin) int64 {
 // quantile returns the upper bound of the bin of the q-quantile (nearest rank), at most the
 // longest time, or 0 without values. Its error is below 1/128.
 func quantile(bins []Bin, q float64, longest int64) int64 {
-	rank := int64(q * float64(total(bins)))
-	if float64(rank) < q*float64(total(bins)) {
-		rank++
-	}
+	rank := int64(math.Ceil(q * float64(total(bins))))
 	var seen int64
 	for _, b := range bins {
 		if seen += b.Count; seen >= rank {
