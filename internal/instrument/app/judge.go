@@ -146,36 +146,23 @@ func (j *Judgement) compare() {
 				onHost = within(onHost, cell.Of("throughput-times"), cell.Of("throughput"), t.Part("target", host).Of("throughput"))
 			}
 		}
-		rows := j.rowsOf(t)
-		j.Plan.CompareRows(rows)
-		var shifts []*figure.Figure
-		for _, row := range rows.Rows {
-			shifts = append(shifts, row.Of...)
-		}
-		j.together("compared with "+j.Baseline+beside(t), shifts)
+		j.Plan.CompareRows(j.rowsOf(t))
+		j.together("compared with "+j.Baseline+beside(t), t, "") // ratios are not compared yet
 	}
-	for _, of := range []struct {
-		title, base string
-		quotients   []figure.Quotient
-	}{{"p99 × alone", "alone", alone}, {"requests/s × host", host, onHost}} {
-		j.Plan.Ratios(of.base, of.quotients)
-		var ratios []*figure.Figure
-		for _, q := range of.quotients {
-			ratios = append(ratios, q.Figure)
-		}
-		j.together(of.title, ratios)
-	}
-	var keeping []*figure.Figure
+	j.Plan.Ratios("alone", alone)
+	j.together("p99 × alone", j.All, "latency-times")
+	j.Plan.Ratios(host, onHost)
+	j.together("requests/s × host", j.All, "throughput-times")
 	for _, t := range tables {
 		base := t.Part("target", j.Baseline).Of("throughput-kept")
 		for _, cell := range t.Parts("target") {
 			if f := cell.Of("throughput-kept"); f != base && figure.Paired(base.Values(), f.Values()) {
-				kept, keeping = append(kept, figure.Pair{Base: base, Figure: f}), append(keeping, f)
+				kept = append(kept, figure.Pair{Base: base, Figure: f})
 			}
 		}
 	}
 	j.Plan.Compare(j.Baseline, kept)
-	j.together("requests/s × alone, vs "+j.Baseline, keeping)
+	j.together("requests/s × alone, vs "+j.Baseline, j.All, "throughput-kept")
 }
 
 // within appends the ratio of values to base, unless no round has both. Only values of
@@ -187,12 +174,12 @@ func within(all []figure.Quotient, of, values, base *figure.Figure) []figure.Quo
 	return all
 }
 
-// together counts the comparisons of one family. Their p-values are adjusted for that
-// number.
-func (j *Judgement) together(title string, figures []*figure.Figure) {
+// together counts the comparisons of one family: those of a quantity, or of all. Their
+// p-values are adjusted for that number.
+func (j *Judgement) together(title string, among figure.Set, quantity string) {
 	c := compared{title: title}
-	for _, f := range figures {
-		if f.Versus != nil {
+	for _, f := range among {
+		if f.Versus != nil && (quantity == "" || f.Quantity == quantity) {
 			c.comparisons, c.rounds = c.comparisons+1, max(c.rounds, f.Versus.Shift.N)
 		}
 	}
