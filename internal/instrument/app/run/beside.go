@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,9 +206,7 @@ func (v *visit) work(n app.Neighbour, most time.Duration) (all [][]string) {
 
 // ended returns the error for a neighbour's command that ended early.
 func ended(what string, e subject.Executed, err error) error {
-	if err == nil {
-		err = fmt.Errorf("exit status %d", e.Exit)
-	}
+	err = cmp.Or(err, fmt.Errorf("exit status %d", e.Exit))
 	return &failure{record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Command: e.Command, Output: e.Said(), Detail: fmt.Sprintf("%s: %v", what, err)}}
 }
 

@@ -93,7 +93,9 @@ func (v *visit) do(ctx context.Context) error {
 	for _, s := range samples {
 		v.window.Start, v.window.Unready, v.window.Ready, v.window.First = s.Start, s.Unready, s.Ready, s.Request
 	}
-	if err := v.find(own); err != nil {
+	// Loopback in the workload's network namespace is up by now: the readiness check uses it.
+	v.url, v.net, err = subject.Asked(own, serving, p.URL)
+	if v.window.URL = v.url; err != nil {
 		return err
 	}
 	var beside *noise
@@ -127,14 +129,6 @@ func (v *visit) do(ctx context.Context) error {
 // neighbourly limits a neighbour's run time, as a multiple of warm-up plus window. A
 // neighbour is normally stopped after the window.
 const neighbourly = 3
-
-// find sets the URL of the workload: its own address, or loopback in its network
-// namespace. Loopback is up by then, because the readiness check uses it.
-func (v *visit) find(own subject.Session) (err error) {
-	v.url, v.net, err = subject.Asked(own, serving, v.options.Plan.URL)
-	v.window.URL = v.url
-	return err
-}
 
 // send runs the load for a duration.
 func (v *visit) send(ctx context.Context, d time.Duration) (load.Result, error) {
