@@ -6,6 +6,7 @@
 package beside
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -322,12 +323,8 @@ func title(p *published.Report) string {
 	if p.OriginalTitle != "" {
 		title += " (" + p.OriginalTitle + ")"
 	}
-	for _, more := range []string{p.Author, p.Date} {
-		if more != "" {
-			title += ", " + more
-		}
-	}
-	return "Beside " + page.Short(term.Clean(title), 200)
+	parts := slices.DeleteFunc([]string{title, p.Author, p.Date}, func(s string) bool { return s == "" })
+	return "Beside " + page.Short(term.Clean(strings.Join(parts, ", ")), 200)
 }
 
 // sides lists the machines and versions of both sides.
@@ -338,11 +335,7 @@ func sides(p *published.Report, all []run) *page.Section {
 		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(m.Name), Text: page.Dotted(m.OS, m.Kernel, m.CPU, m.Memory)})
 	}
 	for _, e := range p.Engines {
-		version := e.Version
-		if version == "" {
-			version = "version not stated"
-		}
-		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(e.Name), Text: page.Dotted(slices.Concat([]string{version}, e.Parts, e.Notes)...)})
+		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(e.Name), Text: page.Dotted(slices.Concat([]string{cmp.Or(e.Version, "version not stated")}, e.Parts, e.Notes)...)})
 	}
 	s.Lists = []page.List{theirs}
 	for _, one := range all {
@@ -355,11 +348,7 @@ func sides(p *published.Report, all []run) *page.Section {
 			{Key: "machine", Text: machine},
 		}}
 		for _, t := range one.rec.Targets {
-			version := t.Version
-			if version == "" {
-				version = "no version"
-			}
-			ours.Items = append(ours.Items, page.Item{Key: page.Heading(t.Name), Text: page.Dotted(version, t.Config["runtime"], t.Config["runtime version"])})
+			ours.Items = append(ours.Items, page.Item{Key: page.Heading(t.Name), Text: page.Dotted(cmp.Or(t.Version, "no version"), t.Config["runtime"], t.Config["runtime version"])})
 		}
 		s.Lists = append(s.Lists, ours)
 	}
