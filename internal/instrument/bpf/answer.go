@@ -78,14 +78,8 @@ func (j *Judgement) cpuAnswer() string {
 	if most.All.Of("bpf-time-per-request").Known() {
 		text += ", " + page.Rounded(most.All.Of("bpf-time-per-request").Estimate, page.Duration) + " a request"
 	}
-	var first *ProgramRow
-	for i := range most.Programs {
-		if p := &most.Programs[i]; p.Core.Known() && (first == nil || p.Core.Value > first.Core.Value) {
-			first = p
-		}
-	}
-	if first != nil && len(most.Programs) > 1 && most.All.Of("cpu", "role", "bpf").Value > 0 {
-		text += fmt.Sprintf(", %.0f %% of it in %s", 100*first.Core.Value/most.All.Of("cpu", "role", "bpf").Value, page.Heading(first.Name))
+	if all := most.Programs; len(all) > 1 && all[0].Core.Known() && most.All.Of("cpu", "role", "bpf").Value > 0 { // the heaviest is first
+		text += fmt.Sprintf(", %.0f %% of it in %s", 100*all[0].Core.Value/most.All.Of("cpu", "role", "bpf").Value, page.Heading(all[0].Name))
 	}
 	return text + "."
 }

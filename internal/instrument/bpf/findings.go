@@ -129,30 +129,30 @@ func fewOf(all []string) string {
 }
 
 func (j *judging) failures(add adding) {
-	type cause struct{ kind, detail string }
+	type cause struct {
+		*record.Failure
+		at []string
+	}
 	var causes []cause
-	first, at := map[cause]*record.Failure{}, map[cause][]string{}
 	for _, asked := range j.asked {
 		for _, m := range j.measured[asked] {
 			f := m.failure()
 			if f == nil {
 				continue
 			}
-			c := cause{f.Kind, f.Detail}
-			if first[c] == nil {
-				first[c] = f
-				causes = append(causes, c)
+			i := slices.IndexFunc(causes, func(c cause) bool { return c.Kind == f.Kind && c.Detail == f.Detail })
+			if i < 0 {
+				i, causes = len(causes), append(causes, cause{Failure: f})
 			}
-			at[c] = append(at[c], fmt.Sprintf("%s in round %d", j.b.where(&asked), m.round+1))
+			causes[i].at = append(causes[i].at, fmt.Sprintf("%s in round %d", j.b.where(&asked), m.round+1))
 		}
 	}
 	for _, c := range causes {
-		f := first[c]
-		message := fmt.Sprintf("%d of %d points failed (%s): %s: %s", len(at[c]), j.b.Total, fewOf(at[c]), f.Kind, f.Detail)
-		if strings.TrimSpace(f.Output) != "" {
-			message += ": " + finding.LastLine(f.Output)
+		message := fmt.Sprintf("%d of %d points failed (%s): %s: %s", len(c.at), j.b.Total, fewOf(c.at), c.Kind, c.Detail)
+		if strings.TrimSpace(c.Output) != "" {
+			message += ": " + finding.LastLine(c.Output)
 		}
-		add(record.Finding{Code: finding.Failed, Level: finding.Error, Message: message, Advice: "they are not in any figure; the record has their output", Tried: f.Command})
+		add(record.Finding{Code: finding.Failed, Level: finding.Error, Message: message, Advice: "they are not in any figure; the record has their output", Tried: c.Command})
 	}
 }
 

@@ -49,17 +49,12 @@ type measured struct {
 	cool       *record.Point
 }
 
-// apart returns a copy of a without the fields that may differ within a point: with and
-// without statistics, the address and the seconds.
-func apart(a record.Asked) record.Asked {
-	a.Statistics, a.URL, a.Seconds = false, "", 0
-	return a
-}
-
-// asks returns the identity of a point without fields that do not apply: only tare's
-// own programs have services.
+// asks returns the identity of a point. It lacks the fields that may differ within a point:
+// with and without statistics, the address and the seconds. Only tare's own programs have
+// services.
 func (j *judging) asks(p *record.Point) record.Asked {
-	a := apart(p.Asked)
+	a := p.Asked
+	a.Statistics, a.URL, a.Seconds = false, "", 0
 	if j.b.Plan.Datapath == "" {
 		a.Services = 0
 	}

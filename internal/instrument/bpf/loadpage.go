@@ -125,27 +125,32 @@ func requestsByLoad(v *Judgement) *page.Section {
 	m.AddUnless("not sent", page.Each(v.Rows, func(r *Row) page.Cell { return counted(r.Unsent, page.None) }))
 	m.AddUnless("QPS × by statistics", page.Each(v.Rows, priceCell))
 	s.Table = m
+	var failures []page.Item
 	for i := range v.Rows {
 		if r := &v.Rows[i]; r.Failure != nil {
-			s.Lists = []page.List{{Items: append(itemsOf(s), page.FailureItems(v.where(&r.Asked), page.Amount(r.Failed, "time")+" failed", r.Failure)...)}}
+			failures = append(failures, page.FailureItems(v.where(&r.Asked), page.Amount(r.Failed, "time")+" failed", r.Failure)...)
 		}
 	}
-	if slices.ContainsFunc(v.Rows, func(r Row) bool { return r.All.Of("latency", "quantile", "p50").Known() }) {
-		s.Notes = []string{loopNote(v)}
+	if failures != nil {
+		s.Lists = []page.List{{Items: failures}}
 	}
-	if all := pricePairs(v); all >= fewestPairs {
+	if slices.ContainsFunc(v.Rows, func(r Row) bool { return r.All.Of("latency", "quantile", "p50").Known() }) {
+		note := "latencies of a closed loop: requests delayed by a stall are missing (coordinated omission)"
+		if open(v) {
+			note = "latencies of an open loop, from when a request was due" + omitted(v)
+		}
+		s.Notes = []string{note}
+	}
+	all := 0 // rounds that the overhead of statistics is estimated from, at most
+	for i := range v.Rows {
+		all = max(all, v.Rows[i].PriceRounds)
+	}
+	if all >= fewestPairs {
 		s.Notes = append(s.Notes, "QPS × by statistics: QPS with the kernel's statistics over QPS without, in the same round; ~ where no difference was shown")
 	} else if all > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("the overhead of the kernel's statistics is not shown: with fewer than %d rounds it is noise (--rounds)", fewestPairs))
 	}
 	return s
-}
-
-func itemsOf(s *page.Section) []page.Item {
-	if len(s.Lists) == 0 {
-		return nil
-	}
-	return s.Lists[0].Items
 }
 
 // fewestPairs is the minimum number of rounds for a statistics overhead. With one or
@@ -167,25 +172,10 @@ func priceCell(r *Row) page.Cell {
 	return c
 }
 
-// pricePairs returns the largest number of rounds that an overhead of BPF statistics is estimated from.
-func pricePairs(v *Judgement) (most int) {
-	for i := range v.Rows {
-		most = max(most, v.Rows[i].PriceRounds)
-	}
-	return most
-}
-
 // open reports whether the load was an open loop: requests due at a fixed rate,
 // regardless of the answers.
 func open(v *Judgement) bool {
 	return slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Open })
-}
-
-func loopNote(v *Judgement) string {
-	if open(v) {
-		return "latencies of an open loop, from when a request was due" + omitted(v)
-	}
-	return "latencies of a closed loop: requests delayed by a stall are missing (coordinated omission)"
 }
 
 // omitted states whether an open loop's latencies cover all requests.

@@ -65,7 +65,7 @@ func growthText(all []MemoryRow) string {
 	case a == b:
 		return fmt.Sprintf("the same with %d as with %d", many.Services, few.Services)
 	default:
-		return fmt.Sprintf("%s with %d than with %d: %s each", moreOrLess(b-a), many.Services, few.Services, sizeOf(float64(b-a)/float64(more)))
+		return fmt.Sprintf("%s with %d than with %d: %s each", moreOrLess(b-a), many.Services, few.Services, page.Size(float64(b-a)/float64(more)))
 	}
 }
 
@@ -74,14 +74,6 @@ func moreOrLess(bytes int64) string {
 		return page.Size(float64(-bytes)) + " less"
 	}
 	return page.Size(float64(bytes)) + " more"
-}
-
-// sizeOf formats a size that may be negative.
-func sizeOf(n float64) string {
-	if n < 0 {
-		return "-" + page.Size(-n)
-	}
-	return page.Size(n)
 }
 
 // underLoad describes the largest change in memory under load, in either direction.
@@ -117,7 +109,7 @@ func growthEach(v *Judgement, o page.Options) *page.Section {
 		nth   int // index among equal names
 	}
 	var order []key
-	of := map[key]map[int]record.ProgramMem{}
+	of := map[key][]*record.ProgramMem{} // by number of services
 	for i := range v.Growth {
 		seen := map[key]bool{}
 		for _, mem := range v.Growth[i].Each {
@@ -127,10 +119,9 @@ func growthEach(v *Judgement, o page.Options) *page.Section {
 			}
 			seen[k] = true
 			if of[k] == nil {
-				of[k] = map[int]record.ProgramMem{}
-				order = append(order, k)
+				of[k], order = make([]*record.ProgramMem, len(v.Growth)), append(order, k)
 			}
-			of[k][i] = mem
+			of[k][i] = &mem
 		}
 	}
 	s := &page.Section{Title: "memory by services: what differs", Style: term.Bold}
@@ -149,22 +140,21 @@ func growthEach(v *Judgement, o page.Options) *page.Section {
 		m.Columns = append(m.Columns, page.Column{Title: title, Right: true, Group: i + 1})
 	}
 	for _, k := range order {
-		differs := len(of[k]) != len(v.Growth)
-		cells := make([]page.Cell, len(v.Growth))
-		for i := range v.Growth {
-			mem, there := of[k][i]
-			cells[i] = page.Words(page.Dot)
-			if !there {
-				continue
+		first, differs := of[k][0], false
+		cells := []page.Cell{page.Words(page.Heading(page.Known(k.name)))}
+		for _, mem := range of[k] {
+			cell := page.Words(page.Dot)
+			if mem != nil {
+				cell = page.BytesOf(mem.Memory)
+				if mem.Used > 0 {
+					cell.Tail = "(" + strconv.FormatInt(mem.Used, 10) + " in it)"
+				}
 			}
-			cells[i] = page.BytesOf(mem.Memory)
-			if mem.Used > 0 {
-				cells[i].Tail = "(" + strconv.FormatInt(mem.Used, 10) + " in it)"
-			}
-			differs = differs || mem.Memory != of[k][0].Memory
+			differs = differs || mem == nil || first == nil || mem.Memory != first.Memory
+			cells = append(cells, cell)
 		}
 		if (differs || o.Verbose) && (o.Verbose || len(m.Rows) < maxProgramsShown) {
-			m.Row(append([]page.Cell{page.Words(page.Heading(page.Known(k.name)))}, cells...)...)
+			m.Row(cells...)
 		}
 	}
 	if len(m.Rows) == 0 {

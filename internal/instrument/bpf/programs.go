@@ -23,7 +23,7 @@ const (
 func byProgram(v *Judgement, o page.Options) *page.Section {
 	columns, lead := pointColumns(v)
 	m := &page.Table{Columns: append(columns, page.Column{Title: "program"})}
-	var all []*ProgramRow
+	var all []ProgramRow
 	left := 0
 	for i := range v.Rows {
 		r := &v.Rows[i]
@@ -33,7 +33,7 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 				left++
 				continue
 			}
-			all = append(all, p)
+			all = append(all, *p)
 			m.Row(append(lead(r), page.Words(page.Heading(page.Known(p.Name))))...)
 		}
 	}
@@ -41,13 +41,7 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 		return nil
 	}
 	s := &page.Section{Title: "eBPF by program, under load", Style: term.Bold}
-	of := func(title string, show func(*ProgramRow) page.Cell) {
-		cells := make([]page.Cell, len(all))
-		for i, p := range all {
-			cells[i] = show(p)
-		}
-		m.AddIf(title, cells)
-	}
+	of := func(title string, show func(*ProgramRow) page.Cell) { m.AddIf(title, page.Each(all, show)) }
 	of("runs/s", func(p *ProgramRow) page.Cell { return page.Value(&p.Rate, page.Significant) })
 	of("each", func(p *ProgramRow) page.Cell { return page.InBrackets(&p.Each, page.Duration) })
 	of(ofACore, func(p *ProgramRow) page.Cell { return page.Value(&p.Core, page.Hundred) })

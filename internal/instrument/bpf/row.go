@@ -31,16 +31,14 @@ func (j *judging) rows() {
 }
 
 func (j *judging) row(asked record.Asked, all []*measured) Row {
-	row := Row{Asked: asked}
+	row := Row{Asked: asked, Failures: map[string]int64{}}
 	row.Asked.Statistics = true
 	var loaded []*measured                        // with figures and statistics
 	with, without := stat.Rounds{}, stat.Rounds{} // QPS with and without statistics
 	for _, m := range all {
 		if failure := m.failure(); failure != nil {
 			row.Failed++
-			if row.Failure == nil {
-				row.Failure = failure
-			}
+			row.Failure = cmp.Or(row.Failure, failure)
 			continue
 		}
 		p := m.loaded()
@@ -72,7 +70,7 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 		}
 	}
 	row.All[0].Failed, row.All[0].Total = row.Failed, row.Rounds+row.Failed // requests
-	programs := programValues{of: map[string]*programRounds{}, called: map[uint32]string{}}
+	programs := programValues{called: map[uint32]string{}}
 	for _, m := range loaded {
 		programs.add(m)
 	}
@@ -182,12 +180,12 @@ func bpfShare(p *record.Point) float64 {
 
 // programValues collects the values of a row's programs by round.
 type programValues struct {
-	of     map[string]*programRounds
-	order  []string          // by first appearance
-	called map[uint32]string // key in of, by program id
+	all    []*programRounds  // by first appearance
+	called map[uint32]string // key in all, by program id
 }
 
 type programRounds struct {
+	key                      string
 	row                      ProgramRow
 	rate, each, core, perReq stat.Rounds
 }
@@ -233,19 +231,16 @@ func (f *programValues) program(r *record.ProgramRun, here map[string]bool) *pro
 		key, known = fmt.Sprintf("%d %s", n, r.Name), true
 	}
 	here[key], f.called[r.ID] = true, key
-	p := f.of[key]
-	if p == nil {
-		p = &programRounds{row: ProgramRow{ID: r.ID, Name: r.Name}, rate: stat.Rounds{}, each: stat.Rounds{}, core: stat.Rounds{}, perReq: stat.Rounds{}}
-		f.of[key] = p
-		f.order = append(f.order, key)
+	i := slices.IndexFunc(f.all, func(p *programRounds) bool { return p.key == key })
+	if i < 0 {
+		i, f.all = len(f.all), append(f.all, &programRounds{key: key, row: ProgramRow{ID: r.ID, Name: r.Name}, rate: stat.Rounds{}, each: stat.Rounds{}, core: stat.Rounds{}, perReq: stat.Rounds{}})
 	}
-	return p
+	return f.all[i]
 }
 
 // rows returns the programs of a point with their figures, heaviest first.
 func (f *programValues) rows(point figure.Labels) (all []ProgramRow) {
-	for _, key := range f.order {
-		p := f.of[key]
+	for _, p := range f.all {
 		labels := slices.Concat(point, figure.Of("program", p.row.Name, "id", strconv.FormatUint(uint64(p.row.ID), 10)))
 		p.row.Rate = Quantities.Over("program-runs", labels, p.rate)
 		p.row.Each = Quantities.Over("program-run-time", labels, p.each)

@@ -23,9 +23,6 @@ func (r *Row) addSent(s *record.Sent, first bool) {
 	r.Errors, r.Unsent, r.Lag, r.Open = r.Errors+s.Errors, r.Unsent+s.Unsent, max(r.Lag, s.Lag), s.OpenLoop
 	r.Client = cmp.Or(r.Client, s.Client)
 	for why, n := range s.Failures {
-		if r.Failures == nil {
-			r.Failures = map[string]int64{}
-		}
 		r.Failures[why] += n
 	}
 }
@@ -47,10 +44,7 @@ func (r *Row) waitedFor() int64 {
 // reasons lists why requests failed, most frequent reason first.
 func (r *Row) reasons() string {
 	all := slices.SortedFunc(maps.Keys(r.Failures), func(a, b string) int {
-		if r.Failures[a] != r.Failures[b] {
-			return int(min(max(r.Failures[b]-r.Failures[a], -1), 1))
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(r.Failures[b], r.Failures[a]), strings.Compare(a, b))
 	})
 	for i, why := range all {
 		all[i] = fmt.Sprintf("%d %s", r.Failures[why], why)

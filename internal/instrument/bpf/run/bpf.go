@@ -90,7 +90,7 @@ type Groups interface {
 func Run(ctx context.Context, o Options) (*record.Record, *bpf.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[run.Session](o.Options, bpf.Name, o.Plan, []subject.Target(nil))
-	s := &schedule{Run: r, options: o, points: points(&o.Plan), told: map[string]bool{}, names: map[uint32]string{}}
+	s := &schedule{Run: r, options: o, points: points(&o.Plan), names: map[uint32]string{}}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx)
@@ -114,8 +114,9 @@ type schedule struct {
 	filter  bpfstat.Filter
 	ids     []uint32 // known program ids
 	names   map[uint32]string
-	told    map[string]bool
 	done    int // points
+	// alreadyOn reports that another process had enabled the kernel's statistics.
+	alreadyOn bool
 }
 
 // all sets up what the points share and runs the rounds.

@@ -89,9 +89,11 @@ func (v *visit) side(ctx context.Context, statistics bool) (err error) {
 			return v.failed(ctx, record.PhaseLoad, fmt.Errorf("switch the kernel's statistics of BPF programs on: %w", err))
 		}
 		defer func() { err = errors.Join(err, release()) }()
-		if already {
-			if err := v.note(finding.StatisticsOn, "the kernel's statistics of BPF programs were already enabled by another process: rounds in which they stayed on do not show their overhead",
-				"stop bpftop and similar tools, or run sysctl -w kernel.bpf_stats_enabled=0, if they are not needed"); err != nil {
+		if already && !v.alreadyOn {
+			v.alreadyOn = true
+			if err := v.Finding(record.Finding{Code: finding.StatisticsOn, Level: finding.Warning,
+				Message: "the kernel's statistics of BPF programs were already enabled by another process: rounds in which they stayed on do not show their overhead",
+				Advice:  "stop bpftop and similar tools, or run sysctl -w kernel.bpf_stats_enabled=0, if they are not needed"}); err != nil {
 				return err
 			}
 		}
@@ -106,15 +108,6 @@ func (v *visit) side(ctx context.Context, statistics bool) (err error) {
 		return err
 	}
 	return v.still(ctx, record.PhaseCool)
-}
-
-// note records a finding once.
-func (v *visit) note(code, message, advice string) error {
-	if v.told[code] {
-		return nil
-	}
-	v.told[code] = true
-	return v.Finding(record.Finding{Code: code, Level: "warning", Message: message, Advice: advice})
 }
 
 // still measures the node without a load.
@@ -245,10 +238,8 @@ func (v *visit) between(begin moment, phase string, statistics bool) (record.Poi
 	if !statistics {
 		counted(&p)
 	}
-	if err := v.changes(&p); err != nil {
-		return p, err
-	}
-	return p, nil
+	err = v.changes(&p)
+	return p, err
 }
 
 func since(a, b record.GroupCPU) record.GroupCPU {
