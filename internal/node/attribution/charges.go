@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -84,9 +85,7 @@ type users struct {
 
 // add adds a member. part is true if only some of the member's threads are in the group.
 func (u *users) add(m *Member, box int, part bool) *users {
-	if u == nil {
-		u = &users{box: box}
-	}
+	u = cmp.Or(u, &users{box: box})
 	u.several = u.several || u.box != box
 	switch m.Role {
 	case record.RoleWorkload, record.RolePause, record.RoleSentry, record.RoleGofer, record.RoleVMM:

@@ -121,12 +121,10 @@ func (r *facts) deriveFirst(box int) {
 
 // shared reports whether a daemon, pid 1 or this program is in a group or below it.
 func (r *facts) shared(where string) bool {
-	for _, pid := range append(slices.Clone(r.daemons), 1, r.self) {
-		if p := r.byPid[pid]; p != nil && p.Groups.InSubtree(where) {
-			return true
-		}
-	}
-	return where == "/"
+	return where == "/" || slices.ContainsFunc(append(slices.Clone(r.daemons), 1, r.self), func(pid int) bool {
+		p := r.byPid[pid]
+		return p != nil && p.Groups.InSubtree(where)
+	})
 }
 
 // holdsParent reports whether the group contains the parent of a first process, and

@@ -70,9 +70,7 @@ func (d *discovery) setFirstProcesses(e *entry, b *Sandbox) {
 		switch {
 		case in[p.PPid]: // the parent has a higher pid
 		case p.isPause() || e.isSandbox(p):
-			if b.Pause == 0 {
-				b.Pause = p.Pid
-			}
+			b.Pause = cmp.Or(b.Pause, p.Pid)
 		case b.Workload == 0:
 			b.Workload = p.Pid
 		}

@@ -1,6 +1,9 @@
 package attribution
 
 import (
+	"cmp"
+	"iter"
+	"path"
 	"slices"
 	"strings"
 
@@ -45,10 +48,7 @@ func locate(where string) (place, bool) {
 		}
 		bare := strings.TrimSuffix(strings.TrimSuffix(e, ".scope"), ".slice")
 		if uid, ok := podUID(bare, strings.Contains(where, "kubepods")); ok {
-			p.pod, p.podDir, p.rule = uid, dir, "in a pod's cgroup"
-			if p.engine == "" {
-				p.engine = "kubernetes"
-			}
+			p.pod, p.podDir, p.rule, p.engine = uid, dir, "in a pod's cgroup", cmp.Or(p.engine, "kubernetes")
 			continue
 		}
 		// The prefix is the slice: machine, a user's, or a requested one.
@@ -75,10 +75,7 @@ func locate(where string) (place, bool) {
 // name parses one element of a path and reports whether it names a container.
 func (p *place) name(e, bare, before string) bool {
 	set := func(id, engine, rule string) bool {
-		p.id, p.rule = id, rule
-		if engine != "" {
-			p.engine = engine
-		}
+		p.id, p.rule, p.engine = id, rule, cmp.Or(engine, p.engine)
 		return id != ""
 	}
 	slice, rest, _ := strings.Cut(e, ":")
@@ -136,12 +133,7 @@ func hexadecimal(s string) bool { return len(s) == 64 && strings.Trim(s, "012345
 
 // isOverhead reports whether a group is one of Kata's overhead groups.
 func isOverhead(where string) bool {
-	for e := range strings.SplitSeq(where, "/") {
-		if strings.HasPrefix(e, "kata_overhead") || strings.HasPrefix(e, "kata-overhead") {
-			return true
-		}
-	}
-	return false
+	return strings.Contains("/"+where, "/kata_overhead") || strings.Contains("/"+where, "/kata-overhead")
 }
 
 // Own reports whether a cgroup was created for one of the sandboxes. Its path contains
@@ -176,4 +168,13 @@ func named(where string, known func(id string) bool) (id, dir string, ok bool) {
 		}
 	}
 	return "", "", false
+}
+
+// upwards iterates over a path and its ancestors without the root.
+func upwards(where string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for where != "/" && where != "." && where != "" && yield(where) {
+			where = path.Dir(where)
+		}
+	}
 }

@@ -26,7 +26,22 @@ func (s *Snapshot) Related(members []Member) (n int) {
 			names[m.Comm] = names[m.Comm] || m.Role != record.RoleWorkload && m.Role != record.RolePause
 		}
 	}
-	spaces, groups := map[string]bool{}, map[string]bool{}
+	spaces, groups := s.own(sandboxed, host)
+	for _, p := range s.Processes {
+		if member[p.Pid] || p.Kernel {
+			continue
+		}
+		shares := slices.ContainsFunc(p.Groups.All, func(where string) bool { return groups[where] })
+		if names[p.Comm] || shares || s.descends(p, sandboxed) || len(spaces) > 0 && slices.ContainsFunc(s.namespaces(p.Pid), func(space string) bool { return spaces[space] }) {
+			n++
+		}
+	}
+	return n
+}
+
+// own returns the namespaces and cgroups of sandboxed processes without those of the host's.
+func (s *Snapshot) own(sandboxed map[int]bool, host []*Process) (spaces, groups map[string]bool) {
+	spaces, groups = map[string]bool{}, map[string]bool{}
 	for pid := range sandboxed {
 		for _, space := range s.namespaces(pid) {
 			spaces[space] = true
@@ -44,16 +59,7 @@ func (s *Snapshot) Related(members []Member) (n int) {
 		}
 		maps.DeleteFunc(groups, func(where string, _ bool) bool { return p.Groups.InSubtree(where) })
 	}
-	for _, p := range s.Processes {
-		if member[p.Pid] || p.Kernel {
-			continue
-		}
-		shares := slices.ContainsFunc(p.Groups.All, func(where string) bool { return groups[where] })
-		if names[p.Comm] || shares || s.descends(p, sandboxed) || len(spaces) > 0 && slices.ContainsFunc(s.namespaces(p.Pid), func(space string) bool { return spaces[space] }) {
-			n++
-		}
-	}
-	return n
+	return spaces, groups
 }
 
 // descends reports whether p descends from one of the ancestors.

@@ -28,8 +28,6 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 		return false
 	}
 	sets := []*Groups{m.Groups}
-	// Dragonball is a VMM inside Kata's shim.
-	guests := m.Role == record.RoleVMM || m.Role == record.RoleShim && strings.Contains(m.name(), "kata")
 	for _, tid := range tids {
 		text, err := d.Read(procs.Task(tid) + "cgroup")
 		if err != nil {
@@ -42,21 +40,10 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 			sets, m.Sets = append(sets, g), append(m.Sets, record.Membership{Paths: g.Charged})
 		}
 		m.Sets[i].Threads = append(m.Sets[i].Threads, tid)
-		if guests && vCPU.MatchString(d.TaskName(tid)) {
-			m.VCPUs = append(m.VCPUs, tid)
-			m.VCPURule = "threads by their names"
-		}
 	}
-	if guests && m.VCPUs == nil {
-		for _, tid := range tids {
-			if st, err := d.Stat(procs.Task(tid)); err == nil && st.Guest > 0 {
-				m.VCPUs = append(m.VCPUs, tid)
-				m.VCPURule = "threads with guest time"
-			}
-		}
-	}
-	if len(m.VCPUs) > 0 && m.Role == record.RoleShim {
-		m.Rule += "; the VMM is inside it, as its vCPU threads show"
+	// Dragonball is a VMM inside Kata's shim.
+	if m.Role == record.RoleVMM || m.Role == record.RoleShim && strings.Contains(m.name(), "kata") {
+		m.findVCPUs(d, tids)
 	}
 	if len(sets) == 1 {
 		m.Sets[0].Threads = nil // nil means all threads
@@ -69,6 +56,25 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 		}
 	}
 	return true
+}
+
+// findVCPUs sets the threads that run a guest: by their names, else by their guest time.
+func (m *Member) findVCPUs(d procs.Dir, tids []int) {
+	for _, tid := range tids {
+		if vCPU.MatchString(d.TaskName(tid)) {
+			m.VCPUs, m.VCPURule = append(m.VCPUs, tid), "threads by their names"
+		}
+	}
+	if m.VCPUs == nil {
+		for _, tid := range tids {
+			if st, err := d.Stat(procs.Task(tid)); err == nil && st.Guest > 0 {
+				m.VCPUs, m.VCPURule = append(m.VCPUs, tid), "threads with guest time"
+			}
+		}
+	}
+	if m.VCPUs != nil && m.Role == record.RoleShim {
+		m.Rule += "; the VMM is inside it, as its vCPU threads show"
+	}
 }
 
 // RunsGuest reports whether a process runs a guest: it has vCPU threads, guest time or
