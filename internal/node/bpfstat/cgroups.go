@@ -1,6 +1,7 @@
 package bpfstat
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,10 +37,7 @@ func (at *attachments) add(program uint32, where string) {
 
 // cgroup returns the path of a cgroup, or its number if the path is unknown.
 func (at *attachments) cgroup(id uint64) string {
-	if path, ok := at.cgroups[id]; ok {
-		return path
-	}
-	return fmt.Sprintf("cgroup id %d, not seen here", id)
+	return cmp.Or(at.cgroups[id], fmt.Sprintf("cgroup id %d, not seen here", id))
 }
 
 // walkCgroups finds the v2 cgroups and the programs attached to each, with or without a
@@ -101,19 +99,17 @@ func (m *Meter) attachedTo(paths []string) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
 	for _, path := range paths {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return nil, fmt.Errorf("which programs are attached to the cgroup %s: %w", path, err)
-		}
 		var at unix.Statfs_t
-		err = unix.Fstatfs(fd, &at)
-		if err == nil && at.Type == unix.CGROUP2_SUPER_MAGIC {
-			m.atCgroup(fd, func(_, id uint32) { ids[id] = true })
+		if err == nil {
+			if err = unix.Fstatfs(fd, &at); err == nil && at.Type == unix.CGROUP2_SUPER_MAGIC {
+				m.atCgroup(fd, func(_, id uint32) { ids[id] = true })
+			}
+			unix.Close(fd)
 		}
-		unix.Close(fd)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, fmt.Errorf("which programs are attached to the cgroup %s: %w", path, err)
-		}
-		if at.Type != unix.CGROUP2_SUPER_MAGIC {
+		case at.Type != unix.CGROUP2_SUPER_MAGIC:
 			return nil, fmt.Errorf("%s is not a cgroup2 directory, which programs are attached to; cgroup2 is mounted at %s", path, mounted("cgroup2"))
 		}
 	}

@@ -81,13 +81,7 @@ func (h *holder) isOf(to *[]string) {
 // memory returns the bytes that fdinfo reports for a program or map, or -1 if fdinfo
 // reports none. For a program these are the pages of its instructions, without the JIT
 // image.
-func memory(self procs.Dir, fd int) int64 {
-	n, ok := fdinfo(self, strconv.Itoa(fd), "memlock")
-	if !ok {
-		return -1
-	}
-	return n
-}
+func memory(self procs.Dir, fd int) int64 { return fdinfo(self, strconv.Itoa(fd), "memlock") }
 
 // Limits on entries read from maps of maps and program arrays.
 const (

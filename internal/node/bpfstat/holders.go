@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -75,26 +76,23 @@ func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 
 // idIn returns the id of the program or map of a descriptor, or 0 if it was closed.
 func idIn(d procs.Dir, fd, field string) uint32 {
-	n, ok := fdinfo(d, fd, field)
-	if !ok || n < 0 || n > 1<<32-1 {
+	n := fdinfo(d, fd, field)
+	if n < 0 || n > 1<<32-1 {
 		return 0
 	}
 	return uint32(n)
 }
 
-// fdinfo reads a number from a descriptor's fdinfo; see proc_pid_fdinfo(5).
-func fdinfo(d procs.Dir, fd, field string) (int64, bool) {
-	text, err := d.Read("fdinfo/" + fd)
-	if err != nil {
-		return 0, false
-	}
+// fdinfo reads a number from a descriptor's fdinfo, or -1; see proc_pid_fdinfo(5).
+func fdinfo(d procs.Dir, fd, field string) int64 {
+	text, _ := d.Read("fdinfo/" + fd)
 	for line := range bytes.Lines(text) {
-		if name, value, ok := bytes.Cut(line, []byte(":")); ok && string(name) == field {
-			v, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
-			return v, err == nil
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if n, ok := machine.Number(bytes.TrimSpace(value)); ok && string(name) == field {
+			return n
 		}
 	}
-	return 0, false
+	return -1
 }
 
 // perf returns the program attached to a perf event without a link, and a description

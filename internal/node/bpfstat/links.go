@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/cilium/ebpf/link"
@@ -95,12 +96,10 @@ func (m *Meter) perfWords(fd int) string {
 	}
 	name := m.linkName(fd, 8, 16)
 	offset := i.word(20)
-	switch {
-	case kind == 5 || offset == 0:
+	if kind == 5 || offset == 0 {
 		return kinds[kind] + " " + name
-	default:
-		return fmt.Sprintf("%s %s+0x%x", kinds[kind], name, offset)
 	}
+	return fmt.Sprintf("%s %s+0x%x", kinds[kind], name, offset)
 }
 
 // linkName reads the info again with a buffer for a string. address and length are the
@@ -126,13 +125,8 @@ func (m *Meter) device(at *attachments, index, attach, program uint32) string {
 }
 
 func (at *attachments) device(index, program uint32, here []uint32) string {
-	for _, id := range here {
-		if id != program {
-			continue
-		}
-		if name, ok := at.interfaces[int(index)]; ok {
-			return name
-		}
+	if name, ok := at.interfaces[int(index)]; ok && slices.Contains(here, program) {
+		return name
 	}
 	if name, ok := at.elsewhere[program]; ok && here == nil {
 		return name

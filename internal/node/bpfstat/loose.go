@@ -1,6 +1,7 @@
 package bpfstat
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,9 +42,7 @@ func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
 	for _, one := range pins {
 		if one.aMap == a.Map.ID {
 			a.Pins = append(a.Pins, one.path)
-			if a.Owner == "" {
-				a.Owner = ownerByPin(one.path)
-			}
+			a.Owner = cmp.Or(a.Owner, ownerByPin(one.path))
 		}
 	}
 	slices.Sort(a.Pins)

@@ -33,9 +33,14 @@ func ownerOf(p *record.Program) string {
 			return owner
 		}
 	}
-	for _, o := range owners {
-		if begins(p.Name, o.programs) {
-			return o.name
+	return ownerWith(func(i int) bool { return begins(p.Name, owners[i].programs) })
+}
+
+// ownerWith returns the first known owner for which is returns true, or "".
+func ownerWith(is func(i int) bool) string {
+	for i := range owners {
+		if is(i) {
+			return owners[i].name
 		}
 	}
 	return ""
@@ -46,22 +51,15 @@ func begins(name string, with []string) bool {
 }
 
 func ownerByMap(name string) string {
-	for _, o := range owners {
-		if begins(name, o.maps) {
-			return o.name
-		}
-	}
-	return ""
+	return ownerWith(func(i int) bool { return begins(name, owners[i].maps) })
 }
 
 // ownerByPin returns the owner of a path below any bpffs mount: bpf_kmesh and
 // bpf_kmesh_workload, cilium and tc/globals/cilium_…, systemd.
 func ownerByPin(pin string) string {
 	for part := range strings.SplitSeq(path.Clean(pin), "/") {
-		for _, o := range owners {
-			if begins(part, o.pins) || part != "" && part == o.folder {
-				return o.name
-			}
+		if name := ownerWith(func(i int) bool { return begins(part, owners[i].pins) || part != "" && part == owners[i].folder }); name != "" {
+			return name
 		}
 	}
 	return ""

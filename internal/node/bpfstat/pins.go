@@ -97,10 +97,8 @@ func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 		}
 		ids[p.program] = true
 		for _, user := range m.programs {
-			for _, id := range user.maps {
-				if p.aMap != 0 && id == p.aMap {
-					ids[user.ID] = true
-				}
+			if p.aMap != 0 && slices.Contains(user.maps, p.aMap) {
+				ids[user.ID] = true
 			}
 		}
 	}
