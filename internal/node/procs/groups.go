@@ -1,6 +1,7 @@
 package procs
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -60,32 +61,21 @@ func ParseGroups(text string) *Groups {
 func digits(s string) bool { return s != "" && len(s) < 10 && strings.Trim(s, "0123456789") == "" }
 
 // Memory returns the path that memory is charged to, or "".
-func (g *Groups) Memory() string { return first(g.Paths, "memory", "") }
+func (g *Groups) Memory() string { return cmp.Or(g.Paths["memory"], g.Paths[""]) }
 
 // CPU returns the path that CPU time is charged to, or "".
-func (g *Groups) CPU() string { return first(g.Paths, "cpuacct", "cpu", "") }
-
-func first(paths map[string]string, controllers ...string) string {
-	for _, c := range controllers {
-		if where, ok := paths[c]; ok {
-			return where
-		}
-	}
-	return ""
-}
+func (g *Groups) CPU() string { return cmp.Or(g.Paths["cpuacct"], g.Paths["cpu"], g.Paths[""]) }
 
 // Billed returns the distinct paths that memory and CPU time are charged to. The path of
 // cgroup v2 counts unless v1 has both controllers.
 func Billed(paths map[string]string) []string {
 	var out []string
-	_, memory := paths["memory"]
-	_, cpuacct := paths["cpuacct"]
-	_, cpu := paths["cpu"]
-	for _, c := range []string{"memory", "cpuacct", "cpu", ""} {
-		if c == "" && memory && (cpu || cpuacct) {
-			continue
-		}
-		if where, ok := paths[c]; ok && !slices.Contains(out, where) {
+	memory, cpuacct, cpu, two := paths["memory"], paths["cpuacct"], paths["cpu"], paths[""]
+	if memory != "" && cpuacct+cpu != "" {
+		two = ""
+	}
+	for _, where := range []string{memory, cpuacct, cpu, two} {
+		if where != "" && !slices.Contains(out, where) {
 			out = append(out, where)
 		}
 	}
