@@ -1,9 +1,11 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -119,21 +121,13 @@ func charged(then, now []record.Group) (use *record.GroupUse, throttled int64) {
 	}
 	for i := range now {
 		g := &now[i]
-		b := before[g.Path]
 		if g.Nested || g.Charge == record.ChargeShared {
 			continue
 		}
-		if b == nil {
-			b = &record.Group{}
-		}
+		b := cmp.Or(before[g.Path], &record.Group{})
 		throttled += max(g.Throttled-b.Throttled, 0)
-		for _, c := range g.Controllers {
-			if c != "blkio" && c != "io" {
-				continue
-			}
-			if use == nil {
-				use = &record.GroupUse{}
-			}
+		if slices.Contains(g.Controllers, "blkio") || slices.Contains(g.Controllers, "io") {
+			use = cmp.Or(use, &record.GroupUse{})
 			use.ReadBytes += max(g.ReadBytes-b.ReadBytes, 0)
 			use.WriteBytes += max(g.WriteBytes-b.WriteBytes, 0)
 		}
@@ -161,9 +155,7 @@ func (s *Reader) movers(r *record.Reading) map[procs.ID]moved {
 	reader := procs.Reader{Root: s.root}
 	for i := range r.Processes {
 		p := &r.Processes[i]
-		switch p.Role {
-		case record.RoleVMM, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer:
-		default:
+		if !slices.Contains([]record.Role{record.RoleVMM, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer}, p.Role) {
 			continue
 		}
 		d, err := reader.Open(p.Pid)

@@ -23,17 +23,11 @@ const maxFolders = 100_000 // folders searched for remaining groups
 func (s *Reader) Left(of *record.Reading, ids []string) []string {
 	var out []string
 	for _, g := range of.Groups {
-		if g.Charge == record.ChargeShared || g.Lane < 0 {
-			continue
-		}
-		if s.There(g.Path) {
+		if g.Charge != record.ChargeShared && g.Lane >= 0 && s.There(g.Path) {
 			out = append(out, g.Path)
 		}
 	}
-	found, err := s.root.Cgroups()
-	if err != nil {
-		return out
-	}
+	found, _ := s.root.Cgroups()
 	for _, h := range found {
 		for _, path := range named(s.root, h, ids) {
 			if !slices.Contains(out, path) {
