@@ -20,6 +20,7 @@
 package cgroupstat
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -82,10 +83,8 @@ func Open(root machine.Root) (*System, error) {
 		}
 	}
 	if len(s.trees) == 0 {
-		if err == nil {
-			err = errors.New("no hierarchy with one of the controllers memory, cpuacct, cpu, blkio, io, pids is mounted; mount -t cgroup2 none /sys/fs/cgroup")
-		}
-		return nil, fmt.Errorf("read cgroups: %w", err)
+		none := errors.New("no hierarchy with one of the controllers memory, cpuacct, cpu, blkio, io, pids is mounted; mount -t cgroup2 none /sys/fs/cgroup")
+		return nil, fmt.Errorf("read cgroups: %w", cmp.Or(err, none))
 	}
 	return s, nil // an unreadable hierarchy counts as not mounted
 }

@@ -3,6 +3,9 @@ package cgroupstat
 import (
 	"bytes"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/node/machine"
 )
@@ -59,4 +62,15 @@ func keyed(b []byte, want string) (n int64, ok bool) {
 		return -1, true
 	}
 	return 0, false
+}
+
+const pathLimit = 4096 // PATH_MAX
+
+// clean validates a path as in /proc/PID/cgroup: from the root of the hierarchies. A path
+// with ".." is outside of tare's cgroup namespace and not below the mounts.
+func clean(p string) (string, error) {
+	if !strings.HasPrefix(p, "/") || len(p) >= pathLimit || strings.ContainsRune(p, 0) || slices.Contains(strings.Split(p, "/"), "..") {
+		return "", fmt.Errorf("cgroup %.200q: %w: want one that begins with / and has no .. in it", p, errPath)
+	}
+	return path.Clean(p), nil
 }

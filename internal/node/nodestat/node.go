@@ -76,11 +76,8 @@ func compare(n *record.Node, before, now counters) {
 	if !ok {
 		return
 	}
-	if !before.havePSI {
-		n.HavePSI = false
-	}
 	var p [3]float64
-	if n.HavePSI {
+	if n.HavePSI = n.HavePSI && before.havePSI; n.HavePSI {
 		if p, ok = now.pressure.since(before.pressure, now.time-before.time); !ok {
 			return
 		}
