@@ -67,28 +67,18 @@ func Rest(ctx context.Context, root machine.Root, names []string, most time.Dura
 	if len(names) == 0 {
 		return true
 	}
-	deadline := time.Now().Add(most)
-	calm := 0
-	last := int64(-1)
-	for {
-		moved, busy, err := moving(root, names)
-		if err != nil {
-			return false
-		}
-		if last >= 0 && !busy && moved-last <= idle {
-			calm++
-		} else {
+	calm, last := 0, int64(-1)
+	var err error
+	return machine.Await(ctx, most, look, func() bool {
+		var moved int64
+		var busy bool
+		moved, busy, err = moving(root, names)
+		if calm++; last < 0 || busy || moved-last > idle {
 			calm = 0
 		}
 		last = moved
-		switch {
-		case calm >= steady:
-			return true
-		case ctx.Err() != nil, time.Now().After(deadline):
-			return false
-		}
-		_ = machine.Sleep(ctx, look)
-	}
+		return err != nil || calm >= steady
+	}) && err == nil
 }
 
 // moving returns how many bytes the devices have moved since boot, and whether a request

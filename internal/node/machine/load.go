@@ -30,6 +30,17 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Await calls look at an interval until it returns true. It reports false after the time
+// most, or if ctx ends.
+func Await(ctx context.Context, most, interval time.Duration, look func() bool) bool {
+	for deadline := time.Now().Add(most); !look(); _ = Sleep(ctx, interval) {
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}
+
 // Ahead returns by how much (ns) the time of day is ahead of CLOCK_MONOTONIC. It uses the
 // shortest of a few readings: an interruption adds half its duration to the error.
 func Ahead() (by int64) {

@@ -43,22 +43,14 @@ func (s *Reader) Close() { s.groups.Close() }
 // the last steady looks. It reports false after the time most. The kernel frees
 // namespaces and cgroups late, in workers.
 func (s *Reader) Settle(ctx context.Context, most time.Duration) bool {
-	deadline := time.Now().Add(most)
 	var seen []int64
-	for {
+	return machine.Await(ctx, most, look, func() bool {
 		if h, err := nodestat.ReadHost(s.root); err == nil {
 			seen = append(seen, h.Used())
 		}
-		if n := len(seen); n >= steady {
-			if last := seen[n-steady:]; slices.Max(last)-slices.Min(last) <= calm {
-				return true
-			}
-		}
-		if ctx.Err() != nil || time.Now().After(deadline) {
-			return false
-		}
-		_ = machine.Sleep(ctx, look)
-	}
+		last := seen[max(len(seen)-steady, 0):]
+		return len(last) == steady && slices.Max(last)-slices.Min(last) <= calm
+	})
 }
 
 // On an idle node, timers and daemons change memory by less than calm.
