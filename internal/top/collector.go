@@ -73,7 +73,7 @@ func (c *collector) Close() {
 		g.g.Close()
 	}
 	c.system.Close()
-	c.node.close()
+	c.node.fast.Close()
 }
 
 // Tick reads the current state, with roles for the expanded sandboxes. Rates are over the time

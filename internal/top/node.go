@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"os"
 	"time"
 
@@ -11,21 +12,18 @@ import (
 
 // machineReader reads the machine and this process.
 type machineReader struct {
-	fast    *nodestat.Fast
-	slow    nodestat.Reader
-	total   Maybe
-	cpus    int
-	problem string // why fast is nil
+	fast   *nodestat.Fast
+	slow   nodestat.Reader
+	total  Maybe
+	cpus   int
+	broken error // why fast is nil
 
 	read1, write1, own counter
 }
 
 func openNode(root machine.Root) *machineReader {
 	n := &machineReader{slow: nodestat.Reader{Root: root}}
-	var err error
-	if n.fast, err = nodestat.OpenFast(root); err != nil {
-		n.problem = err.Error()
-	}
+	n.fast, n.broken = nodestat.OpenFast(root)
 	if m, err := root.Memory(); err == nil {
 		n.total = known(m.Total)
 	}
@@ -33,37 +31,24 @@ func openNode(root machine.Root) *machineReader {
 	return n
 }
 
-func (n *machineReader) close() {
-	if n.fast != nil {
-		n.fast.Close()
-	}
-}
-
 func (n *machineReader) read(v *view, at time.Time) {
 	v.Node.CPUs, v.Node.Total = n.cpus, n.total
-	problem := n.problem
-	if n.fast != nil {
-		var t nodestat.Tick
-		if err := n.fast.Read(&t); err != nil {
-			problem = err.Error()
-		}
-		have := func(x int64) Maybe { return Maybe{float64(x), x >= 0} }
-		v.Node.Used, v.Node.Available, v.Node.Cache = have(t.Used), have(t.Available), have(t.Cache)
-		v.Node.Load1 = Maybe{float64(t.Load1000) / 1000, t.Load1000 >= 0}
-		v.Node.Read, v.Node.Write = n.read1.perSecond(t.Read, at), n.write1.perSecond(t.Write, at)
-	}
-	state, err := n.slow.Read()
-	if err != nil {
-		problem = err.Error()
-	} else if state.Known {
+	var t nodestat.Tick
+	fastErr := n.fast.Read(&t)
+	have := func(x int64) Maybe { return Maybe{float64(x), x >= 0} }
+	v.Node.Used, v.Node.Available, v.Node.Cache = have(t.Used), have(t.Available), have(t.Cache)
+	v.Node.Load1 = Maybe{float64(t.Load1000) / 1000, t.Load1000 >= 0}
+	v.Node.Read, v.Node.Write = n.read1.perSecond(t.Read, at), n.write1.perSecond(t.Write, at)
+	state, slowErr := n.slow.Read()
+	if slowErr == nil && state.Known {
 		v.Node.CPU, v.Node.Steal = known(state.Busy*float64(n.cpus)), known(state.Steal*float64(n.cpus))
 		if state.HavePSI {
 			v.Node.PSICPU, v.Node.PSIMemory, v.Node.PSIIO = known(state.PSICPU), known(state.PSIMemory), known(state.PSIIO)
 		}
 	}
-	if problem != "" {
+	if err := cmp.Or(slowErr, fastErr, n.broken); err != nil {
 		v.Problems.Broken++
-		v.Problems.Note(problem)
+		v.Problems.Note(err.Error())
 	}
 	n.own.next(procs.OwnCPU(), at)
 	v.Own.CPU = n.own.cpus()

@@ -40,9 +40,7 @@ func (s *Reader) Watch(of *record.Reading, interval time.Duration) func() record
 		for _, g := range w.groups {
 			g.group.Close()
 		}
-		if w.node != nil {
-			w.node.Close()
-		}
+		w.node.Close()
 		return record.Series{Type: record.TypeSeries, Interval: interval.Nanoseconds() * int64(w.pace), Missed: stopped.Missed,
 			OwnCPU: stopped.OwnCPU, Times: w.times, Values: w.values, Problems: w.problems}
 	}
@@ -160,11 +158,9 @@ func (w *watch) daemonCPU() int64 {
 func (w *watch) put(name string, value int64) { w.values[name] = append(w.values[name], value) }
 
 func (w *watch) nodeTick() {
-	t := nodestat.Tick{Used: -1, Available: -1, Cache: -1, Busy: -1, Read: -1, Write: -1, Load1000: -1}
-	if w.node != nil {
-		if err := w.node.Read(&t); err != nil {
-			broken(&w.problems, err)
-		}
+	var t nodestat.Tick
+	if err := w.node.Read(&t); err != nil {
+		broken(&w.problems, err)
 	}
 	w.put(record.SeriesNodeUsed, t.Used)
 	w.put(record.SeriesNodeAvailable, t.Available)
