@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,24 +98,17 @@ func (g *limited) folder(h cgroup.Hierarchy, i int) string {
 func (g *limited) Folders() [][]string {
 	all := make([][]string, g.instances)
 	for i := range all {
-		two := false
 		for _, h := range g.hs {
-			two = two || h.Version == 2
 			all[i] = append(all[i], g.folder(h, i))
 		}
-		if !two {
+		if !slices.ContainsFunc(g.hs, func(h cgroup.Hierarchy) bool { return h.Version == 2 }) {
 			all[i] = append(all[i], g.place)
 		}
 	}
 	return all
 }
 
-func (g *limited) Close() error {
-	if g.cpus == 0 {
-		return nil
-	}
-	return cgroup.Remove(g.hs, g.name)
-}
+func (g *limited) Close() error { return cgroup.Remove(g.hs, g.name) }
 
 // Read implements Groups and returns the sum over all clients.
 func (g *limited) Read() (record.GroupCPU, error) {
