@@ -28,12 +28,11 @@ type sender struct {
 	alarm    *alarm
 	begun    int64 // ns of CLOCK_MONOTONIC
 
-	started, answered, failed, sockets atomic.Int64
-	unsent                             atomic.Int64
-	last                               atomic.Int64    // end of the last answer, ns from the start
-	lastSent                           atomic.Int64    // time at which the last answered request was sent, ns from the start
-	stopped                            context.Context // done once no more requests may be sent
-	halt                               context.CancelFunc
+	started, failed, sockets, unsent atomic.Int64
+	last                             atomic.Int64    // end of the last answer, ns from the start
+	lastSent                         atomic.Int64    // time at which the last answered request was sent, ns from the start
+	stopped                          context.Context // done once no more requests may be sent
+	halt                             context.CancelFunc
 }
 
 func newSender(c clientConfig) (*sender, error) {
@@ -227,7 +226,6 @@ func (s *sender) request(i int, from int64) bool {
 		return false
 	}
 	s.latency.add(now - from)
-	s.answered.Add(1)
 	latest(&s.last, now)
 	latest(&s.lastSent, began)
 	return true
@@ -245,7 +243,7 @@ func (s *sender) fail(why string) {
 	}
 	failed := s.failed.Add(1)
 	many := failed >= int64(max(hopeless, s.Connections)) || s.now() >= int64(s.Timeout)
-	if many && s.answered.Load() == 0 {
+	if many && s.last.Load() == 0 {
 		s.halt()
 	}
 }
