@@ -49,13 +49,9 @@ func (f *memoryValues) add(m *measured) {
 
 // occupied returns the total memory of programs and of maps, counting each once.
 func occupied(all []record.ProgramMem) (programs, maps int64) {
-	type key struct {
-		of bool
-		id uint32
-	}
-	seen := map[key]bool{}
+	seen := map[record.ProgramMem]bool{}
 	for _, m := range all {
-		k := key{m.Map, m.ID}
+		k := record.ProgramMem{Map: m.Map, ID: m.ID}
 		switch {
 		case seen[k]:
 		case m.Map:

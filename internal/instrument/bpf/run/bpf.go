@@ -175,17 +175,15 @@ func (r *schedule) ready(ctx context.Context) error {
 		}
 		r.OnClose(r.server.Close)
 	}
-	if p.Datapath == bpf.DatapathReference {
-		if err := r.attach(ctx); err != nil {
-			return err
-		}
-	} else {
-		if len(p.Cgroups) > 0 {
-			if r.place, err = standing(p.Cgroups); err != nil {
-				return err
-			}
-		}
-		r.filter = Filter(&p.Choice)
+	r.filter = Filter(&p.Choice)
+	switch {
+	case p.Datapath == bpf.DatapathReference:
+		err = r.attach(ctx)
+	case len(p.Cgroups) > 0:
+		r.place, err = standing(p.Cgroups)
+	}
+	if err != nil {
+		return err
 	}
 	l, err := r.options.Meter.List(r.filter)
 	if err != nil {
