@@ -208,27 +208,13 @@ func (d *document) Element(name, text string) template.HTML {
 func (d *document) Several() bool { return len(d.Parts) > 1 }
 
 // Class returns the CSS class of a key, which highlights problems.
-func (i *Item) Class() string { return className(i.Style) }
+func (i *Item) Class() string { return classNames[i.Style] }
 
 // Mark returns the CSS class of a section's title.
-func (s *Section) Mark() string { return className(s.Style) }
+func (s *Section) Mark() string { return classNames[s.Style] }
 
 // Keyed reports whether the items of a list are below keys.
 func (l *List) Keyed() bool { return len(l.Items) > 0 && l.Items[0].Key != "" }
 
-// className returns the CSS class of a style.
-func className(s term.Style) string {
-	switch s {
-	case term.Red:
-		return "bad"
-	case term.Green:
-		return "good"
-	case term.Yellow:
-		return "warn"
-	case term.Dim:
-		return "dim"
-	case term.Bold:
-		return "strong"
-	}
-	return ""
-}
+// classNames are the CSS classes of styles.
+var classNames = map[term.Style]string{term.Red: "bad", term.Green: "good", term.Yellow: "warn", term.Dim: "dim", term.Bold: "strong"}

@@ -57,7 +57,7 @@ func newTableHTML(t *Table, caption string) *tableHTML {
 	for _, r := range t.Rows {
 		var row []cellHTML
 		for i, c := range r {
-			cell := cellHTML{Cell: c, Class: className(c.Style)}
+			cell := cellHTML{Cell: c, Class: classNames[c.Style]}
 			if c.Label == c.Head {
 				cell.Label = ""
 			}

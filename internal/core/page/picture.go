@@ -80,23 +80,14 @@ var (
 	sizes = []scale{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}}
 )
 
-// scales returns the display units of an axis.
-func scales(unit figure.Unit) []scale {
-	switch unit {
-	case figure.Nanoseconds:
-		return times
-	case figure.Bytes:
-		return sizes
-	case figure.CPUs:
-		return []scale{{1e-3, "milli-CPUs"}, {1, "CPUs"}}
-	case figure.BytesPerSec:
-		return []scale{{1e6, "MB/s"}}
-	case figure.PerSecond:
-		return []scale{{1, "1/s"}}
-	case figure.NsPerByte:
-		return []scale{{1, "ns/byte"}}
-	}
-	return nil
+// scales are the display units of an axis.
+var scales = map[figure.Unit][]scale{
+	figure.Nanoseconds: times,
+	figure.Bytes:       sizes,
+	figure.CPUs:        {{1e-3, "milli-CPUs"}, {1, "CPUs"}},
+	figure.BytesPerSec: {{1e6, "MB/s"}},
+	figure.PerSecond:   {{1, "1/s"}},
+	figure.NsPerByte:   {{1, "ns/byte"}},
 }
 
 // scale returns the display unit that fits the largest value, or the geometric middle of the
@@ -112,7 +103,7 @@ func (a Axis) scale(values []float64) scale {
 		hi = math.Sqrt(lo) * math.Sqrt(hi)
 	}
 	best := scale{per: 1}
-	for i, s := range scales(a.Unit) {
+	for i, s := range scales[a.Unit] {
 		if i == 0 || hi >= s.per {
 			best = s
 		}
