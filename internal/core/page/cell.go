@@ -142,13 +142,7 @@ const WithinRound = "shift within a round (Hodges–Lehmann)"
 
 // Compared explains the column of [Change]. The argument shift describes the estimate.
 func Compared(baseline, shift string, how figure.Comparing, comparisons int) string {
-	margin, by := how.Margin, how.Adjust
-	if margin == 0 {
-		margin = stat.DefaultMargin
-	}
-	if by == "" {
-		by = stat.Holm
-	}
+	margin, by := cmp.Or(how.Margin, stat.DefaultMargin), cmp.Or(how.Adjust, stat.Holm)
 	note := fmt.Sprintf("vs %s: %s with its 95 %% interval; = the same within ±%.3g %%, ~ not decided", Heading(baseline), shift, 100*margin)
 	if comparisons > 1 && by != stat.Raw {
 		note += fmt.Sprintf("; the verdicts, not the intervals, are adjusted for %d comparisons (%s)", comparisons, map[stat.Adjustment]string{stat.Holm: "Holm", stat.BH: "Benjamini–Hochberg"}[by])
@@ -158,10 +152,7 @@ func Compared(baseline, shift string, how figure.Comparing, comparisons int) str
 
 // Divided explains the column of [Quotient] in one line. [Compared] is the long form.
 func Divided(baseline string, how figure.Comparing) string {
-	margin := how.Margin
-	if margin == 0 {
-		margin = stat.DefaultMargin
-	}
+	margin := cmp.Or(how.Margin, stat.DefaultMargin)
 	return fmt.Sprintf("÷ %s: ratio within a round (Hodges–Lehmann) with its 95 %% interval; = the same within %.3g %%, ~ no difference shown", Heading(baseline), 100*margin)
 }
 

@@ -97,19 +97,11 @@ func resampled(values []float64, n int) []float64 {
 
 // Range returns the smallest and the largest finite value, or NaN without one.
 func Range(values []float64) (lo, hi float64) {
-	lo, hi = math.NaN(), math.NaN()
-	for _, v := range values {
-		if !stat.Finite(v) {
-			continue
-		}
-		if math.IsNaN(lo) || v < lo {
-			lo = v
-		}
-		if math.IsNaN(hi) || v > hi {
-			hi = v
-		}
+	finite := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !stat.Finite(v) })
+	if len(finite) == 0 {
+		return math.NaN(), math.NaN()
 	}
-	return lo, hi
+	return slices.Min(finite), slices.Max(finite)
 }
 
 // Course draws values as a line with a stroke before each change.
