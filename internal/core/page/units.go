@@ -1,8 +1,10 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -213,22 +215,16 @@ func Cut(s string, columns int) string {
 }
 
 // Known returns "?" for an empty text, which could not be read.
-func Known(s string) string {
-	if s == "" {
-		return "?"
-	}
-	return s
-}
+func Known(s string) string { return cmp.Or(s, "?") }
 
 // Dotted joins the parts that are not empty.
 func Dotted(parts ...string) string {
-	var kept []string
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return strings.Join(kept, " · ")
+	return joined(" · ", parts...)
+}
+
+// joined joins the parts that are not empty.
+func joined(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), separator)
 }
 
 // LongestName is the maximum length of a target's name in headings. Names are arbitrary, and

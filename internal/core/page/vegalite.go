@@ -159,13 +159,7 @@ func (c *Chart) told(d *Datum) string {
 	default:
 		what = signs[d.Bound] + y(d.Y) + between
 	}
-	var lines []string
-	for _, line := range []string{Dotted(d.Panel, d.Group, d.Series), what, d.Text} {
-		if line != "" {
-			lines = append(lines, term.Clean(line))
-		}
-	}
-	return strings.Join(lines, "\n")
+	return joined("\n", term.Clean(Dotted(d.Panel, d.Group, d.Series)), term.Clean(what), term.Clean(d.Text))
 }
 
 // Maximum width of the category names and approximate width of a character, in pixels.

@@ -212,20 +212,17 @@ func (p *Waterfall) chart(title string) *Chart {
 
 // about returns the details of a bar besides its times.
 func (b *Bar) about() string {
-	var lines []string
+	cpu, exit, open := "", "", ""
 	if b.CPU >= 0 {
-		lines = append(lines, "CPU "+Duration(float64(b.CPU)))
+		cpu = "CPU " + Duration(float64(b.CPU))
 	}
 	if b.Exit != 0 {
-		lines = append(lines, fmt.Sprintf("exit %d", b.Exit))
+		exit = fmt.Sprintf("exit %d", b.Exit)
 	}
 	if b.Open {
-		lines = append(lines, "still there at the end")
+		open = "still there at the end"
 	}
-	if b.Text != "" {
-		lines = append(lines, b.Text)
-	}
-	return strings.Join(lines, " · ")
+	return Dotted(cpu, exit, open, b.Text)
 }
 
 // gantt returns the waterfall as a Mermaid Gantt chart; see
