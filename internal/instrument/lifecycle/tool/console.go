@@ -46,13 +46,8 @@ func hyperfineText(text *transcript.Stream) (f found) {
 	take := func(mean, unit string, count int64) {
 		v, err := strconv.ParseFloat(mean, 64)
 		b, wrong := single(v * Units[unit])
-		if err == nil {
-			err = wrong
-		}
-		if err == nil {
-			b = several(record.Summary{Count: count, Mean: b.Samples[0].Returned - 1})
-			b.Unproven = true
-			at.batches = []record.Batch{b}
+		if err = cmp.Or(err, wrong); err == nil {
+			at.batches = []record.Batch{several(record.Summary{Count: count, Mean: b.Samples[0].Returned - 1})}
 		}
 		f.take(at, err)
 	}
@@ -105,10 +100,7 @@ func times(text *transcript.Stream) (f found) {
 		minutes, _ := strconv.ParseFloat(m[2], 64) // "" or at most nine digits
 		s, err := strconv.ParseFloat(strings.Replace(m[3], ",", ".", 1), 64)
 		b, wrong := single((minutes*60 + s) * 1e9)
-		if err == nil {
-			err = wrong
-		}
-		b.Unproven = true
+		err = cmp.Or(err, wrong)
 		command = cmp.Or(m[1], command)
 		if loads.Find(command) != nil {
 			f.left, command = append(f.left, command), ""

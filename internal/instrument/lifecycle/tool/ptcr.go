@@ -43,9 +43,7 @@ func ptcr(text *transcript.Stream) (f found) {
 		if err == nil && parallel {
 			o.lanes = int(min(s.Count, record.MaxLanes))
 		}
-		b := several(s)
-		b.Unproven = true
-		o.batches = []record.Batch{b}
+		o.batches = []record.Batch{several(s)}
 		f.take(o, err)
 	}
 	return f
@@ -92,7 +90,6 @@ func goBenchmarks(text *transcript.Stream) (f found) {
 			if err == nil && line.Iters > 1 {
 				b = several(record.Summary{Count: int64(line.Iters), Mean: b.Samples[0].Returned - 1})
 			}
-			b.Unproven = true
 			o.batches = []record.Batch{b}
 			f.round(line.Name.String(), o, err)
 		}

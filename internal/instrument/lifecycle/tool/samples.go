@@ -43,12 +43,7 @@ func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) er
 	if len(rows) == 0 {
 		return fmt.Errorf("read %s: it has no times", file)
 	}
-	at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, s.Column) })
-	if n, err := strconv.Atoi(s.Column); at < 0 && err == nil && n > 0 && n <= max(len(names), len(rows[0])) {
-		at = n - 1
-	} else if at < 0 && s.Column == "" && len(names) <= 1 && !slices.ContainsFunc(rows, func(row []string) bool { return len(row) > 1 }) {
-		at = 0
-	}
+	at := s.column(names, rows)
 	if at < 0 {
 		return fmt.Errorf("read %s: --column %q: choose one of %s", file, s.Column, cmp.Or(strings.Join(names, ", "), "the columns by its number, from 1"))
 	}
@@ -58,13 +53,10 @@ func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) er
 	for i, row := range rows {
 		err := errors.New("the column is missing")
 		if at < len(row) {
-			var ns float64
-			if ns, err = s.time(row[at]); err == nil {
-				b, wrong := single(ns)
-				b.Unproven, err = true, wrong
-				if err == nil && len(o.batches) < maxOperations {
-					o.batches = append(o.batches, b)
-				}
+			ns, notNumber := s.time(row[at])
+			b, wrong := single(ns)
+			if err = cmp.Or(notNumber, wrong); err == nil && len(o.batches) < maxOperations {
+				o.batches = append(o.batches, b)
 			}
 		}
 		if err != nil {
@@ -79,6 +71,21 @@ func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) er
 	}
 	g.add(file, f, told)
 	return nil
+}
+
+// column returns the index of the requested column, or −1 if there is none.
+func (s *Samples) column(names []string, rows [][]string) int {
+	if at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, s.Column) }); at >= 0 {
+		return at
+	}
+	n, err := strconv.Atoi(s.Column)
+	switch {
+	case err == nil && n > 0 && n <= max(len(names), len(rows[0])):
+		return n - 1
+	case s.Column == "" && len(names) <= 1 && !slices.ContainsFunc(rows, func(row []string) bool { return len(row) > 1 }):
+		return 0
+	}
+	return -1
 }
 
 // time parses a cell into ns.

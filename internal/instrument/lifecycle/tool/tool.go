@@ -62,17 +62,19 @@ func object(o *transcript.Object, into any, names ...string) (ok bool, err error
 	return true, json.Unmarshal(o.JSON, into)
 }
 
-// single returns a batch with one operation of this duration.
+// single returns a batch with one operation of this duration. Whether it failed is unknown, as
+// in most formats.
 func single(ns float64) (record.Batch, error) {
 	if !(ns >= 1 && ns < math.MaxInt64/4) {
 		return record.Batch{}, fmt.Errorf("%g ns is not a valid time", ns)
 	}
-	return record.Batch{Released: 1, Samples: []record.Sample{{Start: 1, Returned: 1 + int64(math.Round(ns))}}}, nil
+	return record.Batch{Released: 1, Unproven: true, Samples: []record.Sample{{Start: 1, Returned: 1 + int64(math.Round(ns))}}}, nil
 }
 
-// several returns a batch with a summary instead of single operations.
+// several returns a batch with a summary instead of single operations. How many failed is
+// unknown, as in most formats.
 func several(s record.Summary) record.Batch {
-	return record.Batch{Released: 1, Samples: []record.Sample{}, Summary: &s}
+	return record.Batch{Released: 1, Unproven: true, Samples: []record.Sample{}, Summary: &s}
 }
 
 // hyperfine parses hyperfine --export-json. It has the time of each run in s. Since
@@ -235,7 +237,6 @@ func together(times []float64, lanes int) (all []record.Batch, err error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Unproven = true
 		all = append(all, b)
 		sum, least, most = sum+t, min(least, t), max(most, t)
 	}
@@ -246,9 +247,7 @@ func together(times []float64, lanes int) (all []record.Batch, err error) {
 	if len(times) > 2 {
 		s.Trimmed = int64((sum - least - most) / float64(len(times)-2))
 	}
-	b := several(s)
-	b.Unproven = true
-	return []record.Batch{b}, nil
+	return []record.Batch{several(s)}, nil
 }
 
 // stressed matches the last line of containerd-stress without --json.
