@@ -1,7 +1,6 @@
 package stat
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -16,17 +15,21 @@ const maxExact = 50
 // They are the probabilities of a sum of positive ranks this small or smaller, and this large
 // or larger. Zeros are ranked and then dropped (Pratt). Ties get their mean rank.
 func signedRank(d []float64) (less, greater float64) {
-	doubled, sign := ranks(d) // doubled, because ranks of ties can be halves
+	sizes := make([]float64, len(d))
+	for i, v := range d {
+		sizes[i] = math.Abs(v)
+	}
 	sum, all, variance := 0, 0, 0.0
-	counted := doubled[:0]
-	for i, r := range doubled {
-		if sign[i] == 0 {
+	var counted []int
+	for i, rank := range placed(sizes) {
+		if d[i] == 0 {
 			continue
 		}
+		r := int(2*rank) + 2 // twice the rank from 1, because ranks of ties can be halves
 		counted = append(counted, r)
 		all += r
 		variance += float64(r) * float64(r) / 4
-		if sign[i] > 0 {
+		if d[i] > 0 {
 			sum += r
 		}
 	}
@@ -63,28 +66,6 @@ func signSums(ranks []int, all int) []float64 {
 		}
 	}
 	return p
-}
-
-// ranks returns twice the ranks of the absolute values, and the signs.
-func ranks(d []float64) (doubled, sign []int) {
-	order := make([]int, len(d))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(math.Abs(d[a]), math.Abs(d[b])) })
-	doubled, sign = make([]int, len(d)), make([]int, len(d))
-	for first := 0; first < len(order); {
-		last := first
-		for last+1 < len(order) && math.Abs(d[order[last+1]]) == math.Abs(d[order[first]]) {
-			last++
-		}
-		for _, i := range order[first : last+1] {
-			doubled[i] = first + last + 2
-			sign[i] = cmp.Compare(d[i], 0)
-		}
-		first = last + 1
-	}
-	return doubled, sign
 }
 
 // many represents numbers without storing them, such as all pairs of n rounds.
@@ -167,8 +148,7 @@ func shifts(before, after []float64) *many {
 func walshRank(n int, alpha float64) int {
 	all := n * (n + 1) / 2
 	if n > maxExact {
-		sd := math.Sqrt(float64(all) * float64(2*n+1) / 12)
-		return int(float64(all)/2 - stats.StdNormal.InvCDF(1-alpha/2)*sd)
+		return rankWithin(float64(all), float64(all)*float64(2*n+1)/12, alpha)
 	}
 	r := make([]int, n)
 	for i := range r {
