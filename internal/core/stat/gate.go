@@ -2,7 +2,9 @@ package stat
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/aclements/go-moremath/stats"
 )
@@ -73,19 +75,8 @@ func GateAll(table []Sides, margins []float64, by Adjustment) []Gated {
 // allEqual reports whether all values of both sides are equal. For example, zero errors have
 // no ratio.
 func allEqual(s Sides) bool {
-	first, any := 0.0, false
-	for _, side := range []Rounds{s.Old, s.New} {
-		if len(side) == 0 {
-			return false
-		}
-		for _, v := range side {
-			if any && v != first {
-				return false
-			}
-			first, any = v, true
-		}
-	}
-	return true
+	values := slices.AppendSeq(slices.Collect(maps.Values(s.Old)), maps.Values(s.New))
+	return len(s.Old) > 0 && len(s.New) > 0 && slices.Min(values) == slices.Max(values)
 }
 
 // needs returns the number of rounds at which the whole interval of the observed shift would be
