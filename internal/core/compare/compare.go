@@ -8,6 +8,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -161,9 +162,7 @@ type pair struct {
 // New compares sides.
 func New(sides []Side, o Options) (*Comparison, error) {
 	c := &Comparison{Sides: sides, how: o.Comparing, control: o.Control, unlike: map[[2]int][]Difference{}}
-	if c.how.Margin == 0 {
-		c.how.Margin = stat.DefaultMargin
-	}
+	c.how.Margin = cmp.Or(c.how.Margin, stat.DefaultMargin)
 	for i := range o.Earlier {
 		c.earlier = append(c.earlier, sided{Run: &o.Earlier[i], side: "earlier"})
 	}

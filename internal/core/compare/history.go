@@ -83,7 +83,13 @@ func NewHistory(runs []Run, filter, since string) (*History, error) {
 	if h.Series == nil {
 		return nil, errors.New("no figure has a value: choose others with --filter; its keys are " + strings.Join(g.known, ", "))
 	}
-	h.find()
+	all := make([][]float64, len(h.Series))
+	for i, s := range h.Series {
+		all[i] = s.Values
+	}
+	for i, course := range stat.Changes(all) {
+		h.Series[i].Course = course
+	}
 	if since != "" {
 		if h.since = slices.Index(h.Points, since); h.since < 0 {
 			return nil, fmt.Errorf("--since: no record of point %q; the points are %s", since, page.Listed(h.Points))
@@ -201,16 +207,6 @@ func (h *History) name(by []Difference) string {
 		}
 	}
 	return page.Listed(parts)
-}
-
-func (h *History) find() {
-	all := make([][]float64, len(h.Series))
-	for i, s := range h.Series {
-		all[i] = s.Values
-	}
-	for i, course := range stat.Changes(all) {
-		h.Series[i].Course = course
-	}
 }
 
 // levels returns one figure per level of a series, each compared with the level before.
