@@ -117,8 +117,8 @@ func Undecided(all []Named) bool {
 func Spoiled(found []record.Finding) string {
 	var why []string
 	for i := range found {
-		if short := spoilers[found[i].Code]; short != "" && !slices.Contains(why, short) {
-			why = append(why, short)
+		if short := spoilers[found[i].Code]; short != "" {
+			why = page.Union(why, short)
 		}
 	}
 	if why == nil {

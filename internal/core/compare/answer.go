@@ -218,8 +218,8 @@ func (g *Gate) answer() []string {
 // reasons returns the distinct reasons of all undecided figures.
 func (g *Gate) reasons() (all []string) {
 	for i := range g.Figures {
-		if f := &g.Figures[i]; f.Verdict == string(stat.NotDecided) && len(f.Reasons) > 0 && !slices.Contains(all, f.Reasons[0]) {
-			all = append(all, f.Reasons[0])
+		if f := &g.Figures[i]; f.Verdict == string(stat.NotDecided) {
+			all = page.Union(all, f.Reasons[:min(len(f.Reasons), 1)]...)
 		}
 	}
 	return all

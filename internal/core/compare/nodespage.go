@@ -90,7 +90,8 @@ func (m *measured) distribution(shown []*overNodes) *page.Section {
 		table.Row(page.Words(o.Quantity), page.Words(page.Middle(o.Labels.String(), 3*page.LongestName)))
 		levels[i] = o.levels(m)
 	}
-	column := func(title string, at int) {
+	table.Add("nodes", page.Each(shown, func(o **overNodes) page.Cell { return page.Words(fmt.Sprint(len((*o).values))) }))
+	for at, title := range levelNames {
 		table.Add(title, page.Each(levels, func(all *[]figure.Figure) page.Cell {
 			f := &(*all)[at]
 			show := func(v float64) string { return page.Text(v, f.Unit) }
@@ -103,10 +104,6 @@ func (m *measured) distribution(shown []*overNodes) *page.Section {
 			}
 			return c
 		}))
-	}
-	table.Add("nodes", page.Each(shown, func(o **overNodes) page.Cell { return page.Words(fmt.Sprint(len((*o).values))) }))
-	for at, title := range levelNames {
-		column(title, at)
 	}
 	s := &page.Section{Title: "over " + m.noun() + "s", Style: term.Bold, Table: table, Notes: []string{
 		"min to max: values of single nodes, with the node's name; between: range around the median that contains 95 % of the nodes (1.96 · 1.4826 · median absolute deviation); within: half the 95 % interval of a typical node's value"}}
@@ -154,9 +151,7 @@ func (m *measured) groupSection(parted []*circumstance, apart []apartNode, shown
 	}
 	var quantities []string
 	for _, o := range shown {
-		if !slices.Contains(quantities, o.Quantity) {
-			quantities = append(quantities, o.Quantity)
-		}
+		quantities = page.Union(quantities, o.Quantity)
 	}
 	table := page.Names("fact", "value")
 	table.Columns = append(table.Columns, page.Column{Title: "nodes", Right: true}, page.Column{Title: "outliers", Right: true})

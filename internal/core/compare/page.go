@@ -64,10 +64,10 @@ func (c *Comparison) head() (lines []string) {
 	}
 	for _, p := range c.pairs {
 		for _, reason := range p.figure.Reasons {
-			if line := "verdicts are " + reason; strings.HasPrefix(reason, "on ") && !slices.Contains(lines, line) {
-				lines = append(lines, line)
-			} else if strings.HasPrefix(reason, noVerdict) && reason != isControl && !slices.Contains(lines, reason) {
-				lines = append(lines, reason)
+			if strings.HasPrefix(reason, "on ") {
+				lines = page.Union(lines, "verdicts are "+reason)
+			} else if strings.HasPrefix(reason, noVerdict) && reason != isControl {
+				lines = page.Union(lines, reason)
 			}
 		}
 	}
@@ -132,14 +132,14 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 		table.Row(cells...)
 	}
 	t.mean(table)
+	rows := figure.Rows{Names: t.Columns}
+	for _, row := range t.Rows {
+		rows.Rows = append(rows.Rows, figure.Row{Name: cmp.Or(strings.Join(row.Names, " "), "all"), Of: row.Of})
+	}
 	s := &page.Section{Title: t.Title, Style: term.Bold, Table: table}
 	if comparisons > 0 {
-		s.Draw(t.chart())
+		s.Draw(page.Against("compared", rows))
 		s.Notes = []string{page.Compared(t.Columns[0], shifts[of], how, comparisons) + table.Dependent()}
-	}
-	rows := figure.Rows{}
-	for _, row := range t.Rows {
-		rows.Rows = append(rows.Rows, figure.Row{Of: row.Of})
 	}
 	if note := page.Opposed(rows.Pairs()); note != "" {
 		s.Notes = append(s.Notes, note)
@@ -148,15 +148,6 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 		s.Notes = append(s.Notes, page.Bounds)
 	}
 	return s
-}
-
-// chart draws the table's comparisons.
-func (t *Table) chart() *page.Chart {
-	rows := figure.Rows{Names: t.Columns}
-	for _, row := range t.Rows {
-		rows.Rows = append(rows.Rows, figure.Row{Name: cmp.Or(strings.Join(row.Names, " "), "all"), Of: row.Of})
-	}
-	return page.Against("compared", rows)
 }
 
 // mean appends the row of geometric means over the rows with values on both sides.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/perf/benchproc"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -35,12 +36,7 @@ func keys(run *sided, f *figure.Figure) figure.Labels {
 	own := figure.Labels{{Key: "experiment", Value: f.Experiment}, {Key: "quantity", Value: f.Quantity}, {Key: "unit", Value: string(f.Unit)},
 		{Key: "side", Value: run.side}, {Key: "run", Value: h.RunID}, {Key: "tare", Value: h.Version},
 		{Key: "kernel", Value: h.Environment.Kernel}, {Key: "arch", Value: h.Environment.Arch}, {Key: "os", Value: h.Environment.OS},
-		{Key: "cpu", Value: h.Environment.CPUModel}, {Key: "cgroup", Value: h.Environment.Cgroup}, {Key: "version"}}
-	for _, t := range run.Targets {
-		if t.Name == f.Labels.Get("target") {
-			own[len(own)-1].Value = t.Version
-		}
-	}
+		{Key: "cpu", Value: h.Environment.CPUModel}, {Key: "cgroup", Value: h.Environment.Cgroup}, {Key: "version", Value: run.target(f).Version}}
 	return append(own, run.Labels...)
 }
 
@@ -110,9 +106,7 @@ func (c *Comparison) labels() (out []string) {
 	for _, run := range c.runs {
 		for _, f := range run.Figures {
 			for _, l := range f.Labels {
-				if !slices.Contains(out, l.Key) {
-					out = append(out, l.Key)
-				}
+				out = page.Union(out, l.Key)
 			}
 		}
 	}
@@ -125,9 +119,7 @@ func (g *grid) parse(o Options, labels []string, runs []sided) (err error) {
 	g.known = slices.Clone(labels)
 	for i := range runs {
 		for _, own := range keys(&runs[i], &figure.Figure{}) {
-			if !slices.Contains(g.known, own.Key) {
-				g.known = append(g.known, own.Key)
-			}
+			g.known = page.Union(g.known, own.Key)
 		}
 	}
 	if g.filter, err = benchproc.NewFilter(cmp.Or(strings.TrimSpace(o.Filter), "*")); err != nil {
@@ -174,12 +166,7 @@ func (g *grid) add(at place, run int, f *figure.Figure) error {
 		if g.rows[at.table] == nil {
 			g.tables = append(g.tables, at.table)
 		}
-		if !slices.Contains(g.rows[at.table], at.row) {
-			g.rows[at.table] = append(g.rows[at.table], at.row)
-		}
-		if !slices.Contains(g.cols, at.col) {
-			g.cols = append(g.cols, at.col)
-		}
+		g.rows[at.table], g.cols = page.Union(g.rows[at.table], at.row), page.Union(g.cols, at.col)
 	}
 	if n := len(one.runs); n > 0 && one.runs[n-1] == run {
 		return fmt.Errorf("%s of %q and of %q share a cell: add a distinguishing key to --row or --table, or select one with --filter",

@@ -116,9 +116,7 @@ func (c *Comparison) check(o Options) error {
 // have only a few types.
 func (c *Comparison) kinds(runs []int) (out []int) {
 	for _, run := range runs {
-		if like := c.runs[run].like; !slices.Contains(out, like) {
-			out = append(out, like)
-		}
+		out = page.Union(out, c.runs[run].like)
 	}
 	return out
 }

@@ -39,18 +39,22 @@ func FailureItems(name, count string, f *record.Failure) []Item {
 	return items
 }
 
+// Union appends the elements that are not in the list yet.
+func Union[T comparable](list []T, more ...T) []T {
+	for _, one := range more {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
 // MaxListed is the maximum number of files, versions or rounds in a line.
 const MaxListed = 8
 
 // Listed joins distinct names in order of first appearance and counts those above MaxListed.
 func Listed(all []string) string {
-	var once []string
-	for _, one := range all {
-		if !slices.Contains(once, one) {
-			once = append(once, one)
-		}
-	}
-	more := ""
+	once, more := Union(nil, all...), ""
 	if n := len(once) - MaxListed; n > 0 {
 		once, more = once[:MaxListed], fmt.Sprintf(" and %d more", n)
 	}

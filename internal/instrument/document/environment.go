@@ -100,9 +100,7 @@ func (t *facts) add(of, what, value string) {
 	for len(row.values) <= t.machine {
 		row.values = append(row.values, nil)
 	}
-	if !slices.Contains(row.values[t.machine], value) {
-		row.values[t.machine] = append(row.values[t.machine], value)
-	}
+	row.values[t.machine] = page.Union(row.values[t.machine], value)
 }
 
 func (t *facts) ofMachine(h *record.Header) {

@@ -156,9 +156,7 @@ func (c *companions) outlived(target string, groups bool) record.Finding {
 			cpu += max(now-one.cpu, 0)
 		}
 		now, _ := procs.StatOf(one.Pid) // the process may have called exec since
-		if name := now.Comm + ", " + one.rule; !slices.Contains(such, name) {
-			such = append(such, name)
-		}
+		such = page.Union(such, now.Comm+", "+one.rule)
 		names = append(names, fmt.Sprint(one.Pid))
 		return true
 	})
