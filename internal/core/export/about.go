@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,10 +31,7 @@ func osType(env *record.Environment) string {
 
 // goarch returns the architecture's name in Go and OpenTelemetry.
 func goarch(uname string) string {
-	if name, ok := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[uname]; ok {
-		return name
-	}
-	return uname
+	return cmp.Or(map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[uname], uname)
 }
 
 // environment returns the whole environment under the record's own keys. Nested keys are

@@ -33,8 +33,8 @@ func JSON(w io.Writer, all []Document) error {
 	documents := make([]document, len(all))
 	for i, d := range all {
 		documents[i] = document{
-			head: headOf(d.Record), Plan: d.Record.Header.Plan, Targets: list(d.Record.Targets),
-			Failed: d.Failed, Total: d.Total, Findings: list(d.Findings), Figures: list(d.Figures),
+			head: headOf(d.Record), Plan: d.Record.Header.Plan, Targets: append([]record.Target{}, d.Record.Targets...),
+			Failed: d.Failed, Total: d.Total, Findings: append([]record.Finding{}, d.Findings...), Figures: append([]figure.Figure{}, d.Figures...),
 		}
 		if len(documents[i].Plan) == 0 {
 			documents[i].Plan = json.RawMessage("null")
@@ -69,12 +69,4 @@ func Lines(w io.Writer, values []any) error {
 		}
 	}
 	return nil
-}
-
-// list returns a list that is encoded as [] instead of null.
-func list[T any](of []T) []T {
-	if of == nil {
-		return []T{}
-	}
-	return of
 }
