@@ -283,15 +283,9 @@ func (how Comparing) CompareRows(t Rows) {
 	if t.At < 0 {
 		return
 	}
-	var table []Pair
-	for _, row := range t.Rows {
-		for i, f := range row.Of {
-			if i != t.At && f != nil && row.Of[t.At] != nil && Paired(row.Of[t.At].Values(), f.Values()) {
-				table = append(table, Pair{row.Of[t.At], f})
-			}
-		}
-	}
-	how.Compare(t.Names[t.At], table)
+	how.Compare(t.Names[t.At], slices.DeleteFunc(t.Pairs(), func(p Pair) bool {
+		return p.Base == nil || p.Figure == nil || !Paired(p.Base.Values(), p.Figure.Values())
+	}))
 }
 
 // Quotient is a figure of ratios: a target's values divided by those of the base.

@@ -112,11 +112,9 @@ func (l Labels) Get(key string) string {
 // With returns a copy of the labels with the value of key set.
 func (l Labels) With(key, value string) Labels {
 	out := slices.Clone(l)
-	for i := range out {
-		if out[i].Key == key {
-			out[i].Value = value
-			return out
-		}
+	if i := slices.IndexFunc(out, func(l Label) bool { return l.Key == key }); i >= 0 {
+		out[i].Value = value
+		return out
 	}
 	return append(out, Label{key, value})
 }
