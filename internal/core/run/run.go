@@ -43,10 +43,7 @@ type Options struct {
 
 // Seed returns the requested seed, or a random one for 0.
 func Seed(asked uint64) uint64 {
-	if asked != 0 {
-		return asked
-	}
-	return rand.Uint64()>>12 | 1 // a JSON number represents it exactly
+	return cmp.Or(asked, rand.Uint64()>>12|1) // a JSON number represents it exactly
 }
 
 // Session is an open target.
