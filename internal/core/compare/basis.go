@@ -48,10 +48,8 @@ func (b *basis) mark(v *figure.Versus) {
 
 func (c *Comparison) basis(p pair) basis {
 	b := basis{Sides: p.sides()}
-	for _, run := range p.base.runs {
-		if _, both := slices.BinarySearch(p.cell.runs, run); both {
-			return b
-		}
+	if slices.ContainsFunc(p.base.runs, func(run int) bool { _, both := slices.BinarySearch(p.cell.runs, run); return both }) {
+		return b
 	}
 	if b.lacks = c.disturbed(p.base.of[0], p.base.runs, p.cell.runs); b.lacks == "" && min(p.base.valued(), p.cell.valued()) < stat.FewestRuns {
 		b = c.controlled(p)
@@ -108,10 +106,8 @@ func (c *Comparison) controlled(p pair) basis {
 	old, new := p.base.runs[len(p.base.runs)-1], p.cell.runs[len(p.cell.runs)-1]
 	was, is := p.base.of[len(p.base.of)-1], p.cell.of[len(p.cell.of)-1]
 	b := basis{Sides: p.sides(), lacks: noVerdict + "the sides are single runs at different times, without a control in both"}
-	for _, d := range c.between(old, new) {
-		if d.Kind == Kernel || d.Kind == System {
-			return b // the control changes too
-		}
+	if slices.ContainsFunc(c.between(old, new), func(d Difference) bool { return d.Kind == Kernel || d.Kind == System }) {
+		return b // the control changes too
 	}
 	controls := c.controls(old, new)
 	if target := c.runs[old].target(was); target.Kind == "host" || target.Kind == "floor" || slices.Contains(controls, target.Name) {
@@ -122,24 +118,23 @@ func (c *Comparison) controlled(p pair) basis {
 		b.lacks = why
 		return b
 	}
-	moved, by := 0.0, "" // the largest change of a control
+	by, moved := "", 0.0 // the largest change of a control
 	for _, name := range controls {
 		before, after := c.runs[old].sibling(was, name), c.runs[new].sibling(is, name)
-		if before == nil || after == nil || !positive(before, after) {
+		if !positive(before, after) {
 			continue
 		}
 		if by == "" {
 			b.control, b.Sides = name, stat.Sides{Old: ratio(was, before), New: ratio(is, after)}
 		}
 		if shift := math.Log(after.Value / before.Value); by == "" || math.Abs(shift) > math.Abs(moved) {
-			moved, by = shift, name
+			by, moved = name, shift
 		}
 	}
 	if by == "" {
 		return b
 	}
-	b.lacks = ""
-	if margin := c.how.Margin; math.Abs(moved) > math.Log1p(margin) {
+	if b.lacks = ""; math.Abs(moved) > math.Log1p(c.how.Margin) {
 		b.lacks = fmt.Sprintf("%sthe machine changed (%s %s)", noVerdict, page.Heading(by), page.Percent(100*math.Expm1(moved)))
 	}
 	if b.Between, b.Freedom = c.earlierSpread(old, was, controls); b.Freedom < 2 {
@@ -159,9 +154,9 @@ func anyZero(f *figure.Figure) bool {
 	return slices.ContainsFunc(f.Rounds, func(r figure.Round) bool { return !(r.Value > 0) })
 }
 
-// positive reports whether both figures have rounds and a value above 0.
+// positive reports whether both figures exist and have rounds and a value above 0.
 func positive(a, b *figure.Figure) bool {
-	return a.Value > 0 && b.Value > 0 && len(a.Rounds) > 0 && len(b.Rounds) > 0 && !a.AtMost && !b.AtMost
+	return a != nil && b != nil && a.Value > 0 && b.Value > 0 && len(a.Rounds) > 0 && len(b.Rounds) > 0 && !a.AtMost && !b.AtMost
 }
 
 // controls returns the controls that both runs have: the target named by --control, or else
@@ -221,7 +216,7 @@ func (c *Comparison) earlierSpread(like int, f *figure.Figure, controls []string
 		})
 		for _, name := range controls {
 			of, by := e.sibling(f, f.Labels.Get("target")), e.sibling(f, name)
-			if !unlike && of != nil && by != nil && positive(of, by) {
+			if !unlike && positive(of, by) {
 				level := figure.Median(ratio(of, by))
 				levels, own = append(levels, math.Log(level.Value)), append(own, sampling(level))
 				break
@@ -243,7 +238,7 @@ func (c *Comparison) controlSpread(old, new int, quantity string, controls []str
 		if before.Quantity != quantity || !slices.Contains(controls, before.Labels.Get("target")) {
 			continue
 		}
-		if after := c.runs[new].sibling(before, before.Labels.Get("target")); after != nil && positive(before, after) {
+		if after := c.runs[new].sibling(before, before.Labels.Get("target")); positive(before, after) {
 			shift := math.Log(after.Value / before.Value)
 			shifts, own = append(shifts, shift), append(own, sampling(before.Estimate)+sampling(after.Estimate))
 		}
@@ -303,10 +298,8 @@ func (c *Comparison) advice() string {
 
 // target returns the target of a figure.
 func (r *Run) target(f *figure.Figure) record.Target {
-	for _, t := range r.Targets {
-		if t.Name == f.Labels.Get("target") {
-			return t
-		}
+	if i := slices.IndexFunc(r.Targets, func(t record.Target) bool { return t.Name == f.Labels.Get("target") }); i >= 0 {
+		return r.Targets[i]
 	}
 	return record.Target{}
 }
