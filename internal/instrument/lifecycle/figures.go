@@ -32,9 +32,8 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 		out = append(out, Quantities.New(quantity, e, slices.Concat(labels, figure.Of(more...))))
 		return &out[len(out)-1]
 	}
-	batches, values := measured(rec, lanes, target.Name, string(op)), map[string][]float64{}
-	add := func(name string, v int64) { values[name] = append(values[name], float64(v)) }
-	lost, failed, total, t, of := 0, 0, 0, timesOf(target, string(op), batches), told{}
+	batches := measured(rec, lanes, target.Name, string(op))
+	lost, failed, total, t, of, values := 0, 0, 0, timesOf(target, string(op), batches), told{}, sampled(batches)
 	for _, b := range batches {
 		lost += b.Lost
 		if f, n := Outcomes(b); !b.Unproven {
@@ -43,24 +42,7 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 		if b.Summary != nil {
 			of.add(b.Round, b.Summary)
 		}
-		for i := range b.Samples {
-			s := &b.Samples[i]
-			if s.Failure != nil {
-				continue
-			}
-			add("command-cpu", s.UserCPU+s.SysCPU)
-			add("user-cpu", s.UserCPU)
-			add("system-cpu", s.SysCPU)
-			add("max-rss", s.MaxRSS)
-			if d, ok := s.Resolution(); ok {
-				add("ready-resolution", int64(d))
-			}
-			if s.Ready > 0 && s.Request > 0 {
-				add("first-request", s.Request)
-			}
-		}
 	}
-
 	done, quantity := t.done(), "latency"
 	rounds := t.by[done]
 	switch {
@@ -122,19 +104,8 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 		put(own, e)
 	}
 	for _, role := range rolesOf(batches) {
-		used, _ := usage(batches, role)
-		for i, name := range roleQuantities {
-			var values []float64
-			for _, u := range used {
-				if v := quantities(u, lanes)[i]; !math.IsNaN(v) {
-					values = append(values, v)
-				}
-			}
-			e := middle(values)
-			if len(used) > 0 && values == nil && name != "role-cpu" { // nothing to divide by
-				e = figure.Exactly(0)
-			}
-			quantity, when, _ := strings.Cut(name, " ")
+		for i, e := range roleFigures(batches, role, lanes) {
+			quantity, when, _ := strings.Cut(roleQuantities[i], " ")
 			put(quantity, e, "role", string(role), "when", when)
 		}
 	}
@@ -142,6 +113,31 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 		put("lanes-lost", figure.Exactly(float64(lost)))
 	}
 	return out
+}
+
+// sampled returns the values of the samples without a failure, by quantity.
+func sampled(batches []*record.Batch) map[string][]float64 {
+	values := map[string][]float64{}
+	add := func(name string, v int64) { values[name] = append(values[name], float64(v)) }
+	for _, b := range batches {
+		for i := range b.Samples {
+			s := &b.Samples[i]
+			if s.Failure != nil {
+				continue
+			}
+			add("command-cpu", s.UserCPU+s.SysCPU)
+			add("user-cpu", s.UserCPU)
+			add("system-cpu", s.SysCPU)
+			add("max-rss", s.MaxRSS)
+			if d, ok := s.Resolution(); ok {
+				add("ready-resolution", int64(d))
+			}
+			if s.Ready > 0 && s.Request > 0 {
+				add("first-request", s.Request)
+			}
+		}
+	}
+	return values
 }
 
 // middle returns a median without an interval.
@@ -225,6 +221,25 @@ func fared(batches []*record.Batch, done record.Stamp, cpus int) (latencies, ske
 var roleQuantities = []string{"role-processes before", "role-processes after", "role-cpu",
 	"role-memory before", "role-memory peak", "role-memory after", "role-memory-growth", "role-memory-each"}
 
+// roleFigures returns the medians of the [roleQuantities] of a role.
+func roleFigures(batches []*record.Batch, role record.Role, lanes int) []figure.Estimate {
+	used, _ := usage(batches, role)
+	out := make([]figure.Estimate, len(roleQuantities))
+	for i, name := range roleQuantities {
+		var values []float64
+		for _, u := range used {
+			if v := quantities(u, lanes)[i]; !math.IsNaN(v) {
+				values = append(values, v)
+			}
+		}
+		out[i] = middle(values)
+		if len(used) > 0 && values == nil && name != "role-cpu" { // nothing to divide by
+			out[i] = figure.Exactly(0)
+		}
+	}
+	return out
+}
+
 // quantities returns the usage of a role in a batch, with NaN for unknown values.
 func quantities(u *record.Usage, lanes int) []float64 {
 	cpu, each := float64(u.CPU)/float64(lanes), math.NaN()
@@ -256,8 +271,8 @@ func usage(batches []*record.Batch, role record.Role) (all []*record.Usage, unre
 	return all, unread
 }
 
-// knownRoles is the display order of roles. Other roles follow by name.
-var knownRoles = []record.Role{record.RoleDaemon, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs}
+// Roles are the roles that a run meters, in their order in tables. Other roles follow by name.
+var Roles = []record.Role{record.RoleDaemon, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs}
 
 func rolesOf(batches []*record.Batch) (all []record.Role) {
 	for _, b := range batches {
@@ -267,7 +282,7 @@ func rolesOf(batches []*record.Batch) (all []record.Role) {
 			}
 		}
 	}
-	rank := func(r record.Role) uint { return uint(slices.Index(knownRoles, r)) } // for other roles -1 becomes the maximum
+	rank := func(r record.Role) uint { return uint(slices.Index(Roles, r)) } // for other roles -1 becomes the maximum
 	slices.SortFunc(all, func(a, b record.Role) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
 	return all
 }

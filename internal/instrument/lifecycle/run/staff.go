@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -75,7 +76,7 @@ func (s *staff) begin() {
 		return
 	}
 	s.readCPU(s.before)
-	s.watch()
+	s.done.Go(s.watch)
 }
 
 // end reads the CPU times of all processes as soon as the last lane is done. Which of
@@ -136,34 +137,30 @@ func (s *staff) readCPU(of map[procs.ID]reading) {
 // watch reads the daemons' memory until the end. Daemons are few and outlive the batch.
 // Reading a hundred shims would take longer than the shims exist.
 func (s *staff) watch() {
-	s.done.Go(func() {
-		tick := time.NewTicker(peakEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-s.stop:
-				return
-			case <-tick.C:
+	tick := time.NewTicker(peakEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+		}
+		for id, r := range s.before {
+			if r.role != record.RoleDaemon || s.slow[id] {
+				continue
 			}
-			for id, r := range s.before {
-				if r.role != record.RoleDaemon || s.slow[id] {
-					continue
-				}
-				if pss, err := id.PSS(); err == nil {
-					s.peaks[id] = max(s.peaks[id], pss)
-				}
+			if pss, err := id.PSS(); err == nil {
+				s.peaks[id] = max(s.peaks[id], pss)
 			}
 		}
-	})
+	}
 }
-
-var roles = []record.Role{record.RoleDaemon, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs}
 
 // sums returns the usage of each role between two readings. A new process counts with
 // all of its CPU time.
 func sums(before, after map[procs.ID]reading, peaks map[procs.ID]int64) []record.Usage {
 	var out []record.Usage
-	for _, role := range roles {
+	for _, role := range lifecycle.Roles {
 		u := record.Usage{Role: role}
 		var peak int64
 		for id, b := range before {

@@ -103,7 +103,9 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 	armed, err := v.Target.Session.Prepare(ctx, op, lanes)
 	if err == nil {
 		if b.Dropped, err = v.Cold(ctx); err == nil { // after Prepare, whose work is not part of the operation
-			b.Released, b.Samples, b.Roles, err = v.release(ctx, armed)
+			staff := newStaff(ctx, v.Target.Session) // meters the target's own processes
+			b.Released, b.Samples, err = subject.StartBetween(ctx, armed, staff.begin, staff.end)
+			b.Roles = staff.finish(ctx)
 		} else if subject.Disarm(ctx, armed); ctx.Err() == nil {
 			return nil, err
 		}
@@ -132,13 +134,6 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 		v.intervals.Add(&b)
 	}
 	return &b, v.Line(b)
-}
-
-// release releases the lanes and meters the target's own processes until all lanes are done.
-func (v *visit) release(ctx context.Context, armed subject.Batch) (int64, []record.Sample, []record.Usage, error) {
-	staff := newStaff(ctx, v.Target.Session)
-	released, samples, err := subject.StartBetween(ctx, armed, staff.begin, staff.end)
-	return released, samples, staff.finish(ctx), err
 }
 
 func (v *visit) giveUp(why string) error {
