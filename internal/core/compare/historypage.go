@@ -20,9 +20,7 @@ func (h *History) Page() *page.Page {
 	if h.undated != nil {
 		p.Head = append(p.Head, "left out for lack of a date: "+page.Listed(h.undated)+"; "+numberThem)
 	}
-	if unknown := h.of.unknown(); unknown != "" {
-		p.Head = append(p.Head, unknown)
-	}
+	p.Head = append(p.Head, page.Filled(h.of.unknown())...)
 	p.Answer = h.answer()
 	p.Add(h.of.recorded(true), (&Comparison{Differences: h.unlike}).unlikeTable(), h.changes(), h.courses())
 	return p

@@ -56,9 +56,7 @@ func (c *Comparison) head() (lines []string) {
 		}
 		lines = append(lines, line)
 	}
-	if unknown := c.unknown(); unknown != "" {
-		lines = append(lines, unknown)
-	}
+	lines = append(lines, page.Filled(c.unknown())...)
 	if c.returned {
 		lines = append(lines, "times until the call returned are compared where some rounds of one side lack the first instruction")
 	}
@@ -71,10 +69,7 @@ func (c *Comparison) head() (lines []string) {
 			}
 		}
 	}
-	if advice := c.advice(); advice != "" {
-		lines = append(lines, advice)
-	}
-	return lines
+	return append(lines, page.Filled(c.advice())...)
 }
 
 func (c *Comparison) unlikeTable() *page.Section {
@@ -141,9 +136,7 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 		s.Draw(page.Against("compared", rows))
 		s.Notes = []string{page.Compared(t.Columns[0], shifts[of], how, comparisons) + table.Dependent()}
 	}
-	if note := page.Opposed(rows.Pairs()); note != "" {
-		s.Notes = append(s.Notes, note)
-	}
+	s.Notes = append(s.Notes, page.Filled(page.Opposed(rows.Pairs()))...)
 	if bounds {
 		s.Notes = append(s.Notes, page.Bounds)
 	}

@@ -27,10 +27,7 @@ func emulated(rec *record.Record) string {
 			slow = append(slow, t.Name)
 		}
 	}
-	if slow == nil {
-		return ""
-	}
-	return "EMULATED VM, no KVM: " + strings.Join(slow, ", ")
+	return prefixed("EMULATED VM, no KVM: ", strings.Join(slow, ", "))
 }
 
 // Identity identifies the run in one line: its experiment, rounds, machine, run ID and outcome.
@@ -93,14 +90,16 @@ func workload(what string, w *record.Workload) string {
 	for i, word := range w.Command {
 		words[i] = term.Clean(word)
 	}
-	variables, stop := "", ""
-	if len(w.Env) > 0 {
-		variables = "with " + Listed(w.Env)
-	}
-	if w.Stop != "" {
-		stop = "stopped by " + Heading(w.Stop)
-	}
+	variables, stop := prefixed("with ", Listed(w.Env)), prefixed("stopped by ", Heading(w.Stop))
 	return what + ": " + Dotted(Middle(Heading(source), 2*LongestName), Heading(digest), Middle(strings.Join(words, " "), 2*LongestName), "user "+Heading(w.User), variables, stop)
+}
+
+// prefixed adds a prefix to a text that is not empty.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
 }
 
 // Imported is [Head] for an imported record. The sources are files with line numbers. The
@@ -128,10 +127,7 @@ func Labels(rec *record.Record) []string {
 	for _, l := range rec.Labelled() {
 		all = append(all, Heading(l.Key)+"="+Heading(l.Value))
 	}
-	if all == nil {
-		return nil
-	}
-	return []string{"labels: " + Dotted(all...)}
+	return Filled(prefixed("labels: ", Dotted(all...)))
 }
 
 // status returns the recorded status of the run. A record without an end was cut off.
@@ -230,17 +226,10 @@ func Date(h *record.Header) string {
 // configuration of each target.
 func Surroundings(rec *record.Record) []string {
 	h, env := &rec.Header, &rec.Header.Environment
-	parts := []string{Date(h), env.OS, env.Arch}
-	for _, p := range []struct{ name, value string }{
-		{"governor", env.Governor}, {"virtual", env.Virtual}, {"root file system", env.RootFS},
-		{"clock", env.ClockSource}, {"missing capabilities", strings.Join(env.MissingCaps, " ")},
-	} {
-		if p.value != "" {
-			parts = append(parts, p.name+" "+p.value)
-		}
-	}
-	parts = append(parts, "memory "+Size(float64(env.Memory)), fmt.Sprintf("load %.2f at the start", env.LoadStart))
-	lines := []string{Dotted(parts...)}
+	lines := []string{Dotted(Date(h), env.OS, env.Arch,
+		prefixed("governor ", env.Governor), prefixed("virtual ", env.Virtual), prefixed("root file system ", env.RootFS),
+		prefixed("clock ", env.ClockSource), prefixed("missing capabilities ", strings.Join(env.MissingCaps, " ")),
+		"memory "+Size(float64(env.Memory)), fmt.Sprintf("load %.2f at the start", env.LoadStart))}
 	for _, t := range rec.Targets {
 		var set []string
 		for _, key := range slices.Sorted(maps.Keys(t.Config)) {

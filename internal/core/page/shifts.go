@@ -50,10 +50,7 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 		return nil
 	}
 	s := &Section{Title: "compared with " + Heading(names[at]), Style: term.Bold, Table: table,
-		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], WithinRound, how, comparisons) + table.Dependent()}}
-	if note := Opposed(t.Pairs()); note != "" {
-		s.Notes = append(s.Notes, note)
-	}
+		Notes: Filled("median ± the larger half of its 95 % interval; "+Compared(names[at], WithinRound, how, comparisons)+table.Dependent(), Opposed(t.Pairs()))}
 	if bounds {
 		s.Notes = append(s.Notes, Bounds)
 	}

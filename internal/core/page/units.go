@@ -219,12 +219,12 @@ func Known(s string) string { return cmp.Or(s, "?") }
 
 // Dotted joins the parts that are not empty.
 func Dotted(parts ...string) string {
-	return joined(" · ", parts...)
+	return strings.Join(Filled(parts...), " · ")
 }
 
-// joined joins the parts that are not empty.
-func joined(separator string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), separator)
+// Filled returns the texts that are not empty.
+func Filled(texts ...string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" })
 }
 
 // LongestName is the maximum length of a target's name in headings. Names are arbitrary, and

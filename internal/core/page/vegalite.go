@@ -159,7 +159,7 @@ func (c *Chart) told(d *Datum) string {
 	default:
 		what = signs[d.Bound] + y(d.Y) + between
 	}
-	return joined("\n", term.Clean(Dotted(d.Panel, d.Group, d.Series)), term.Clean(what), term.Clean(d.Text))
+	return strings.Join(Filled(term.Clean(Dotted(d.Panel, d.Group, d.Series)), term.Clean(what), term.Clean(d.Text)), "\n")
 }
 
 // Maximum width of the category names and approximate width of a character, in pixels.

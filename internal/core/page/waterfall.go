@@ -101,9 +101,17 @@ func (b *Bar) remark() (c Cell) {
 		c.Head = "→"
 	}
 	if b.Exit != 0 {
-		c.Head, c.Style = strings.TrimSpace(fmt.Sprintf("%s exit %d", c.Head, b.Exit)), term.Red
+		c.Head, c.Style = strings.TrimSpace(c.Head+" "+b.exit()), term.Red
 	}
 	return c
+}
+
+// exit returns the exit code in words, or "" for 0.
+func (b *Bar) exit() string {
+	if b.Exit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("exit %d", b.Exit)
 }
 
 // lefts are blocks that are filled from the left, in eighths.
@@ -212,17 +220,14 @@ func (p *Waterfall) chart(title string) *Chart {
 
 // about returns the details of a bar besides its times.
 func (b *Bar) about() string {
-	cpu, exit, open := "", "", ""
+	cpu, open := "", ""
 	if b.CPU >= 0 {
 		cpu = "CPU " + Duration(float64(b.CPU))
-	}
-	if b.Exit != 0 {
-		exit = fmt.Sprintf("exit %d", b.Exit)
 	}
 	if b.Open {
 		open = "still there at the end"
 	}
-	return Dotted(cpu, exit, open, b.Text)
+	return Dotted(cpu, b.exit(), open, b.Text)
 }
 
 // gantt returns the waterfall as a Mermaid Gantt chart; see
@@ -268,10 +273,7 @@ func millis(ns int64) int64 { return int64(math.Round(float64(ns) / 1e6)) }
 
 // taskName returns a bar's name with its duration, exit code and state.
 func (p *Waterfall) taskName(b *Bar) string {
-	text := strings.TrimPrefix(b.Name, "· ") + " " + Duration(float64(b.To-b.From))
-	if b.Exit != 0 {
-		text += fmt.Sprintf(" exit %d", b.Exit)
-	}
+	text := strings.TrimPrefix(b.Name, "· ") + " " + Duration(float64(b.To-b.From)) + prefixed(" ", b.exit())
 	if b.Open {
 		text += " →"
 	}

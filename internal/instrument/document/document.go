@@ -132,15 +132,11 @@ func cover(measures []measure) *page.Page {
 		return p
 	}
 	p.Title = page.Short(term.Clean(of.Plan), page.LongestTitle)
-	if of.Description != "" {
-		p.Head = append(p.Head, page.Short(term.Clean(of.Description), page.LongestMessage))
-	}
+	p.Head = page.Filled(page.Short(term.Clean(of.Description), page.LongestMessage))
 	if of.Source != "" {
 		p.Head = append(p.Head, "source: "+page.Short(term.Clean(of.Source), page.LongestMessage))
 	}
-	if line := unfinished(measures, of.Measures); line != "" {
-		p.Head = append(p.Head, line)
-	}
+	p.Head = append(p.Head, page.Filled(unfinished(measures, of.Measures))...)
 	return p
 }
 

@@ -23,9 +23,7 @@ func mistrust(measures []measure) *page.Section {
 				if at < 0 {
 					at, all = len(all), append(all, found{items: items})
 				}
-				if !slices.Contains(all[at].of, measures[i].name) {
-					all[at].of = append(all[at].of, measures[i].name)
-				}
+				all[at].of = page.Union(all[at].of, measures[i].name)
 			}
 		}
 	}

@@ -186,10 +186,7 @@ func (j *Judgement) mediansNotes(t *table, shown *page.Table, known []string) []
 		note += "; " + page.Divided(j.Baseline, j.Plan.Comparing)
 	}
 	note += shown.Dependent()
-	notes := []string{note}
-	if opposed := page.Opposed(pairs(t.Set, j.Baseline)); opposed != "" {
-		notes = append(notes, opposed)
-	}
+	notes := page.Filled(note, page.Opposed(pairs(t.Set, j.Baseline)))
 	if slices.ContainsFunc(t.times(), byFirst) {
 		notes = append(notes, "start and run end with the workload's first instruction where that is known, else with the call's return")
 		if slices.ContainsFunc(t.Parts("op"), byReturn) {
