@@ -130,20 +130,13 @@ func Labels(rec *record.Record) []string {
 	return Filled(prefixed("labels: ", Dotted(all...)))
 }
 
-// status returns the recorded status of the run. A record without an end was cut off.
-func status(rec *record.Record) string {
+// Outcome returns how the run ended, after how long, and why. A record without an end was cut
+// off.
+func Outcome(rec *record.Record) string {
 	if rec.End == nil {
 		return "cut off"
 	}
-	return Known(rec.End.Status)
-}
-
-// Outcome returns how the run ended, after how long, and why.
-func Outcome(rec *record.Record) string {
-	s := status(rec)
-	if rec.End == nil {
-		return s
-	}
+	s := Known(rec.End.Status)
 	if rec.End.Elapsed > 0 {
 		s += " after " + Duration(float64(rec.End.Elapsed))
 	}
