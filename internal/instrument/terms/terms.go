@@ -144,10 +144,13 @@ func SplitTarget(s string) (name, path string) {
 	return name, path
 }
 
+// pattern compiles a regular expression when it is first used.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // targetName matches a name, or an engine and a runtime: "cri+containerd/runc".
-var targetName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+@:-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
-})
+var targetName = pattern(`^[A-Za-z0-9][A-Za-z0-9._+@:-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
 
 // IsTarget reports whether a name is a valid target name.
 func IsTarget(name string) bool { return targetName().MatchString(name) }
@@ -189,13 +192,9 @@ func (e Engines) Of(name string) setting.Engine {
 }
 
 // engineName matches the name of an engine or a target.
-var engineName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
-})
+var engineName = pattern(`^[A-Za-z][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
 
-var envName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-})
+var envName = pattern(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (e Engines) check() option.FieldErrors {
 	var all option.FieldErrors
