@@ -3,6 +3,7 @@ package stat
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Fit is a straight line through points. Slope is in units of y per unit of x.
@@ -31,12 +32,7 @@ type Point struct{ X, Y float64 }
 // line fits a line by least squares, without an interval: see [LineOfRounds]. All results are
 // NaN if the values are at fewer than 2 positions.
 func line(all []Point) Fit {
-	var points []Point
-	for _, p := range all {
-		if Finite(p.X) && Finite(p.Y) {
-			points = append(points, p)
-		}
-	}
+	points := slices.DeleteFunc(slices.Clone(all), func(p Point) bool { return !Finite(p.X) || !Finite(p.Y) })
 	nan := math.NaN()
 	f := Fit{N: len(points), Slope: nan, SlopeLo: nan, SlopeHi: nan, Intercept: nan, Robust: nan}
 	if left := len(all) - f.N; left > 0 {
