@@ -66,16 +66,7 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 	mean := put("trimmed-mean", trimmed)
 	mean.Failed, mean.Total = failed, total
 
-	atMost, asked := polled(batches)
-	for _, stamp := range record.Stamps {
-		if rounds := t.by[stamp]; len(rounds) > 0 {
-			f := put("time-to", figure.Median(rounds), "stamp", string(stamp))
-			f.Rounds = figure.ByRound(rounds)
-			if stamp == record.StampReady && atMost > asked/2 {
-				f.AtMost, f.Verdict = true, figure.AtMost
-			}
-		}
-	}
+	t.stamps(batches, put)
 	quantiles := func(quantity string, values []float64, names ...string) {
 		for _, name := range names {
 			if len(values) > 0 {
@@ -138,6 +129,20 @@ func sampled(batches []*record.Batch) map[string][]float64 {
 		}
 	}
 	return values
+}
+
+// stamps puts the time to each stamp.
+func (t *times) stamps(batches []*record.Batch, put func(quantity string, e figure.Estimate, more ...string) *figure.Figure) {
+	atMost, asked := polled(batches)
+	for _, stamp := range record.Stamps {
+		if rounds := t.by[stamp]; len(rounds) > 0 {
+			f := put("time-to", figure.Median(rounds), "stamp", string(stamp))
+			f.Rounds = figure.ByRound(rounds)
+			if stamp == record.StampReady && atMost > asked/2 {
+				f.AtMost, f.Verdict = true, figure.AtMost
+			}
+		}
+	}
 }
 
 // middle returns a median without an interval.
