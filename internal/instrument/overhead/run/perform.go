@@ -24,7 +24,7 @@ func Perform(ctx context.Context, p *overhead.Options, weigh perform.Weigh) erro
 	var fio *hosttools.Program // nil if no phase writes; otherwise every sandbox has its own folder
 	return weigh(ctx, &perform.Measure{
 		Metered: true, Lanes: slices.Max(p.Sandboxes), Workload: &p.Workload,
-		Check: func() error {
+		Check: func() (err error) {
 			if !slices.ContainsFunc(p.Resolved(), func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio }) {
 				return nil
 			}
