@@ -132,9 +132,9 @@ func meter(b *testing.B, paths []string) (*cgroupstat.System, func() error) {
 	}
 	var last cgroupstat.Sample
 	return system, func() error {
-		for _, g := range all {
+		for i, g := range all {
 			if err := g.Sample(&last); err != nil || !last.HaveMemory || !last.HaveCPU {
-				return fmt.Errorf("a sample of %s lacks memory or CPU time: %w", g.Path(), err)
+				return fmt.Errorf("a sample of %s lacks memory or CPU time: %w", paths[i], err)
 			}
 		}
 		return nil
