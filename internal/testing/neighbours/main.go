@@ -60,7 +60,7 @@ var sleepers = []string{
 	"conmon --api-version 1 -c " + id + " -u " + id,
 	"isulad-shim " + id + " /run/isulad/runc/" + id + " runc info 3m0s",
 	"qemu-system-x86_64 -name sandbox-" + id + " -m 2048",
-	"dockerd -H fd://", "isulad", "crio", "kubelet --config=/var/lib/kubelet/config.yaml",
+	"dockerd -H fd://", "isulad", "crio", "kubelet --container-runtime-endpoint=unix:///run/containerd/containerd.sock",
 }
 
 // maps and programs of Kmesh and Cilium, by the folder of their pins.
