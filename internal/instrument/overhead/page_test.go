@@ -130,7 +130,7 @@ func TestSummaryIsPerSandboxAtTheSmallestCount(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))
 	check.Contains(t, "page", section(t, j, "in short\n"),
-		"| target | one idle MiB | outside pod | CPU m | one more MiB | engine-reported | podFixed |",
+		"| target | one idle MiB | outside pod | CPU m | MiB per extra | engine-reported | podFixed |",
 		"| containerd/kata | 111 | 111 | 30.0 | 111 ±0.0 | 12.0 |",
 		"| containerd/runc | 5.7 | 5.0 | 0.0 | 5.7 ±0.0 | 12.0 | 8Mi 0m |",
 		"with 2 sandboxes")

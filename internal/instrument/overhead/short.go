@@ -69,7 +69,7 @@ func inShort(v *Judgement) *page.Section {
 		cpus, some := r.idle.Ledger.CPU()
 		return page.Words(bound(!some, page.Milli(per(cpus))))
 	})
-	column("one more MiB", func(r *shortly) bool { return r.slope != nil }, func(r *shortly) page.Cell {
+	column("MiB per extra", func(r *shortly) bool { return r.slope != nil }, func(r *shortly) page.Cell {
 		out := page.Value(r.slope, page.MiB[float64])
 		if r.slope.Bounded {
 			out.Tail = "±" + page.HalfOf(r.slope.Estimate, page.MiB[float64])
@@ -95,7 +95,7 @@ func inShort(v *Judgement) *page.Section {
 	if idle != nil {
 		note = "per sandbox, idle, with " + page.Sandboxes(idle.Sandboxes) + ": memory without page cache; the part charged outside the pod's cgroup, including the engine's daemon; CPU; the engine's first figure, MiB. "
 	}
-	notes := lines{note + "One more: the slope over counts ± its 95 % interval; podFixed: recommended memory and CPU"}
+	notes := lines{note + "Per extra sandbox: the slope over counts ± its 95 % interval; podFixed: recommended memory and CPU"}
 	notes.addIf(least, "≥ part could not be read, so the figure is too small")
 	notes.addIf(open, "? not shown to be enough: unexplained memory exceeds podFixed's margin")
 	return &page.Section{Title: "in short", Style: term.Bold, Table: m, Notes: notes}
