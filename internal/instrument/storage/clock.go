@@ -65,12 +65,14 @@ func (w *Cell) contradiction(c *record.Cell) string {
 // tool's time, or "".
 func (w *Cell) busyLonger(c *record.Cell) string {
 	ran, lived, d := secondsOf(c), float64(c.Ended-c.Begun)/1e9, deviceOf(c)
-	bytes := float64(c.Reported.Read.Bytes + c.Reported.Write.Bytes)
+	read, written := c.Reported.Read.Bytes, c.Reported.Write.Bytes
+	bytes := float64(read + written)
 	if d == nil || strings.Contains(d.Name, "+") || ran <= 0 || bytes <= 0 {
 		return ""
 	}
-	busy, part := float64(d.Busy)/1e9, float64(d.ReadBytes+d.WriteBytes)/bytes
-	if min(busy, lived) <= busyFactor*ran+busySlack || part < 1-missedBound || part > busyBytes {
+	// Bytes of the other direction are those of other programs.
+	busy, all, own := float64(d.Busy)/1e9, float64(d.ReadBytes+d.WriteBytes), float64(min(d.ReadBytes, read)+min(d.WriteBytes, written))
+	if min(busy, lived) <= busyFactor*ran+busySlack || own < (1-missedBound)*bytes || all > busyBytes*bytes {
 		return ""
 	}
 	return fmt.Sprintf("the tool reports a run of %s, its process took %s, and %s was busy for %s of it with the tool's bytes alone",

@@ -177,6 +177,7 @@ func TestVerdicts(t *testing.T) {
 		{"buffered writes that the kernel wrote later are in the cache", "runc", host, "was busy for 9.5 s", all(buffered, writing, clock(3, 9500))},
 		{"device busy 1.5 × the reported run does not contradict it", "runc", device, "", clock(6.5, 9500)},
 		{"device also busy for others does not contradict the reported run", "runc", device, "", all(clock(3, 9500), reads(percents(130)))},
+		{"device busy with writes of others does not contradict a read", "runc", direct, "vda saw 0 %", all(clock(3, 9500), seen(func(o *record.Observed) { o.Device.ReadBytes, o.Device.WriteBytes = 0, claimed }))},
 		{"process that lived shorter than the reported run contradicts it", "runc", storage.Contradicted, "the tool reports a run of 12 s, but its process lived 10 s", took(12)},
 		{"process that lived slightly shorter does not contradict the reported run", "runc", device, "", took(11)},
 		{"one contradicted round of six does not affect the verdict", "runc", device, "", cells(func(c *record.Cell) {
