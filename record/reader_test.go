@@ -61,9 +61,7 @@ func TestBadLinesAreSkipped(t *testing.T) {
 				t.Fatalf("problems %v, count %d", got.Problems, got.ProblemCount)
 			}
 			for i, want := range test.problems {
-				if !strings.Contains(got.Problems[i].String(), want) {
-					t.Errorf("problem %q lacks %q", got.Problems[i], want)
-				}
+				check.That(t, strings.Contains(got.Problems[i].String(), want), "problem %q lacks %q", got.Problems[i], want)
 			}
 		})
 	}

@@ -107,9 +107,7 @@ func TestFleetsAreComparedNodeByNode(t *testing.T) {
 	for _, row := range rows[1:] {
 		if row[column] != "" {
 			n++
-			if !strings.HasPrefix(row[shift], "0.") {
-				t.Errorf("wrong shift for a 50%% increase: %q", row)
-			}
+			check.That(t, strings.HasPrefix(row[shift], "0."), "wrong shift for a 50%% increase: %q", row)
 		}
 	}
 	check.That(t, n == 8, "%d comparisons of 2 targets in 4 operations\n%s", n, out)

@@ -110,9 +110,7 @@ func TestPublishedAndOwnFiguresAreComparable(t *testing.T) {
 	} {
 		out := against(t, "md", page.Options{}, tt.runs...)
 		for _, want := range tt.want {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: not in it: %s", name, want)
-			}
+			check.That(t, strings.Contains(out, want), "%s: not in it: %s", name, want)
 		}
 		if strings.Contains(out, tt.none) {
 			t.Errorf("%s: in it: %s", name, tt.none)

@@ -154,9 +154,7 @@ func TestUnknownRolesAreLastAndUnreadAreCounted(t *testing.T) {
 		names = append(names, record.Role(role.Get("role")))
 	}
 	want := []record.Role{record.RoleDaemon, record.RoleShim, record.RoleVMM, "ant", "zebra"}
-	if !slices.Equal(names, want) {
-		t.Errorf("got %v; want %v", names, want)
-	}
+	check.That(t, slices.Equal(names, want), "got %v; want %v", names, want)
 	var out bytes.Buffer
 	must.OK(t, page.Write(&out, "md", []*page.Page{judged(t, rec).Page(page.Options{})}, page.Options{}))
 	check.Contains(t, "notes", out.String(), "oci0 run, vmm: processes that could not be read 10; of what it used 0 rounds count")
@@ -196,9 +194,7 @@ func TestReadyTimeHasAResolution(t *testing.T) {
 	}
 	text := rendered(t, asked(), "text", page.Options{Width: 120, Verbose: true})
 	for _, want := range []string{" known to ", " at worst ", "first request 400 µs", "at most in 10 of 10: ready when first asked"} {
-		if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.TrimSpace(want)) {
-			t.Errorf("no %q in:\n%s", want, text)
-		}
+		check.That(t, strings.Contains(strings.Join(strings.Fields(text), " "), strings.TrimSpace(want)), "no %q in:\n%s", want, text)
 	}
 	for line := range strings.Lines(text) {
 		if at, is := strings.CutPrefix(strings.TrimSpace(line), "ready "); is && (strings.Count(at, "≤ ") != 2 || strings.Contains(at, "≤ 300 ms")) {

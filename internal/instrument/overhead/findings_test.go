@@ -147,9 +147,7 @@ func TestOverheadFindings(t *testing.T) {
 			got, want := codesOf(o), slices.Concat(tt.want, quiet)
 			slices.Sort(got)
 			slices.Sort(want)
-			if !slices.Equal(got, want) {
-				t.Errorf("%v, want %v\n%+v", got, want, o.Findings)
-			}
+			check.That(t, slices.Equal(got, want), "%v, want %v\n%+v", got, want, o.Findings)
 			code := "charged-outside-pod"
 			if tt.want != nil {
 				code = tt.want[0]

@@ -102,9 +102,7 @@ func TestEngineWaitIsTheFirstGap(t *testing.T) {
 	for _, f := range s.Found {
 		found = found || f.Code == foundWait && f.Target == "docker/runc" && strings.Contains(f.Message, g.Wait.Timer) && strings.Contains(f.Message, "3 of 3")
 	}
-	if !found {
-		t.Errorf("findings %+v", s.Found)
-	}
+	check.That(t, found, "findings %+v", s.Found)
 }
 
 func TestFailedStartsAreCountedWithoutFigures(t *testing.T) {

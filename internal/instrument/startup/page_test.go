@@ -69,9 +69,7 @@ func TestGanttChartIsValidMermaid(t *testing.T) {
 		for _, chart := range charts[1:] {
 			chart, _, _ = strings.Cut(chart, "\n```")
 			for line := range strings.SplitSeq(chart, "\n") {
-				if !ganttLine.MatchString(line) {
-					t.Errorf("%s: %q", name, line)
-				}
+				check.That(t, ganttLine.MatchString(line), "%s: %q", name, line)
 			}
 		}
 	}
@@ -152,9 +150,7 @@ func TestShortProcessesAreFoldedOnlyIfTooMany(t *testing.T) {
 		names = append(names, b.Name)
 	}
 	for _, want := range []string{"runc start", "helper-with-a-name-that-goes-on-and-on-and-on-150", "first instruction"} {
-		if !slices.Contains(names, want) {
-			t.Errorf("%s was folded: %q", want, names)
-		}
+		check.That(t, slices.Contains(names, want), "%s was folded: %q", want, names)
 	}
 }
 

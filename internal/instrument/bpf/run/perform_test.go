@@ -24,9 +24,7 @@ func TestServerIsLocalIfItsAddressIs(t *testing.T) {
 		t.Fatalf("%v: %v", own, err)
 	}
 	for _, a := range own {
-		if !here(netip.MustParsePrefix(a.String()).Addr()) {
-			t.Errorf("%s is not a local address", a)
-		}
+		check.That(t, here(netip.MustParsePrefix(a.String()).Addr()), "%s is not a local address", a)
 	}
 	// 192.0.2.1 is unassigned (RFC 5737), so it is remote. The queue length of the local
 	// machine does not matter.

@@ -54,9 +54,7 @@ func TestFailingTargetIsAbandoned(t *testing.T) {
 
 		// a failed create ends the chain; run is tried separately
 		want := events{"open broken", "broken create x1", "broken run x1", "broken create x1", "broken run x1", "close broken"}
-		if !slices.Equal(*log, want) {
-			t.Errorf("warm-up %d: %q", warmup, *log)
-		}
+		check.That(t, slices.Equal(*log, want), "warm-up %d: %q", warmup, *log)
 		measured := max(2-warmup, 0)
 		for _, op := range []subject.Op{subject.Create, subject.Run} {
 			c := cellOf(t, l, 1, op, "broken")

@@ -74,9 +74,7 @@ func TestProcessOutlivingItsSandboxesIsFound(t *testing.T) {
 			var got string
 			for _, f := range found(t, l, "runtime-left") {
 				got += fmt.Sprintf("%s: %s\n", f.Target, f.Message)
-				if !strings.HasSuffix(f.Advice, fmt.Sprintf("ps -p %d", p.Pid)) {
-					t.Errorf("advice %q", f.Advice)
-				}
+				check.That(t, strings.HasSuffix(f.Advice, fmt.Sprintf("ps -p %d", p.Pid)), "advice %q", f.Advice)
 			}
 			if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("found %q, want %q", got, c.want)

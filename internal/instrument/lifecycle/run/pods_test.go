@@ -93,9 +93,7 @@ func TestRequiredOpsRunAndRequestedOpsAreShown(t *testing.T) {
 							recorded = append(recorded, b.Op)
 						}
 					}
-					if !slices.Equal(recorded, want) {
-						t.Errorf("%s: recorded %v, want %v", name, recorded, want)
-					}
+					check.That(t, slices.Equal(recorded, want), "%s: recorded %v, want %v", name, recorded, want)
 				}
 				check.Equal(t, "rows", rowsOf(l), operations(tt.ops))
 				if l.Failed > 0 || len(l.Found) > 0 {

@@ -226,9 +226,7 @@ func sound(t *testing.T, k Start) {
 		if p.Ended != 0 && p.Ended < p.Born || p.Exec != 0 && (p.Exec < p.Born || p.Ended != 0 && p.Exec > p.Ended) || p.Born < 0 {
 			t.Errorf("%+v has times out of order", p)
 		}
-		if !pids[p.Parent] {
-			t.Errorf("%+v has an unknown parent", p)
-		}
+		check.That(t, pids[p.Parent], "%+v has an unknown parent", p)
 		if i > 0 && p.Born < k.Processes[i-1].Born {
 			t.Errorf("%+v is not in order", p)
 		}
