@@ -24,7 +24,7 @@ func (o *session) load(ctx context.Context, w *setting.Workload, beside []settin
 		if err != nil {
 			return fmt.Errorf("--neighbour %s: taken as an image, since it starts with none of spin, hold and storage: %w", beside[i].Image, err)
 		}
-		o.Beside = append(o.Beside, subject.Workload{Cargo: c})
+		o.Neighbours = append(o.Neighbours, subject.Workload{Cargo: c})
 		o.Header.Neighbours = append(o.Header.Neighbours, *told)
 	}
 	return nil

@@ -67,7 +67,7 @@ func (s *app) weigh(ctx context.Context, experiment string, out *outputFlags, m 
 		o.progress.say("--cache cold: throughout the run, tare writes back all dirty pages of this node and drops its page cache; other programs must read their files from disk again")
 		o.Drop = disk.DropCaches
 	}
-	if err := o.load(ctx, m.Workload, m.Beside); err != nil {
+	if err := o.load(ctx, m.Workload, m.Neighbours); err != nil {
 		return errors.Join(o.close(nil, err), removeFile(o.path))
 	}
 	if m.Steady {
@@ -140,7 +140,7 @@ func (o *session) begin(experiment string, plan option.Options, found []record.F
 		p.say(f.Message + "; " + f.Advice)
 	}
 	changed := rootChanged()
-	o.progress, o.Elsewhere, o.Tell = p, o.run.Elsewhere, p.line
+	o.progress, o.FolderBelow, o.ShowProgress = p, o.run.FolderBelow, p.line
 	o.Options = run.Options{
 		RunID: o.run.ID, Dirs: o.run.Dirs, Write: o.record.Write, Before: slices.Concat(before, found), After: func() []record.Finding { return slices.Concat(throttled(), changed()) },
 		Header:   record.Header{Started: time.Now().UTC(), Command: commandLine(), Version: version.String(), Environment: environment(roots.Data), Of: out.of},

@@ -114,7 +114,7 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged
 		return err
 	}
 	tell := newProgress(s, out.quiet)
-	rec, j, err := r.Record(ctx, header, logfiles.Writer{Write: w.Write, Tell: tell.line})
+	rec, j, err := r.Record(ctx, header, logfiles.Writer{Write: w.Write, Progress: tell.line})
 	tell.done()
 	err = closeRecord(w, err)
 	if rec == nil { // do not keep an empty record

@@ -20,15 +20,15 @@ import (
 
 // Measure describes a measurement to its caller.
 type Measure struct {
-	Plan     option.Options     // set by [By]
-	Steady   bool               // call lane.Settle first and read the node between rounds, because times are short
-	Metered  bool               // attribute memory and CPU time to processes
-	Lanes    int                // maximum number of lanes at once
-	Workload *setting.Workload  // workload of the targets; nil or empty: the probe
-	Beside   []setting.Workload // images of neighbours
-	Cache    terms.Cache        // state of the page cache before each timed operation
-	Named    []*string          // other options with a target's name; cleared if that target is unavailable
-	Commands []subject.Target   // targets in addition to those of the plan
+	Plan       option.Options     // set by [By]
+	Steady     bool               // call lane.Settle first and read the node between rounds, because times are short
+	Metered    bool               // attribute memory and CPU time to processes
+	Lanes      int                // maximum number of lanes at once
+	Workload   *setting.Workload  // workload of the targets; nil or empty: the probe
+	Neighbours []setting.Workload // images of neighbours
+	Cache      terms.Cache        // state of the page cache before each timed operation
+	Named      []*string          // other options with a target's name; cleared if that target is unavailable
+	Commands   []subject.Target   // targets in addition to those of the plan
 	// Check is called before the targets are found. Suits checks the targets; skipped reports
 	// whether others are unavailable. Both may be nil.
 	Check func() error
@@ -39,12 +39,12 @@ type Measure struct {
 // Session is an opened measurement: its folders, its record, and what it measures.
 type Session struct {
 	run.Options
-	Targets   []subject.Target
-	Meter     *snapshot.Reader   // nil unless Metered
-	Workload  subject.Workload   // the user's own program, or the probe
-	Beside    []subject.Workload // of neighbours with images
-	Elsewhere func(below string) (dir string, err error)
-	Tell      func(what string, elapsed, left time.Duration) // shows progress
+	Targets      []subject.Target
+	Meter        *snapshot.Reader                           // nil unless Metered
+	Workload     subject.Workload                           // the user's own program, or the probe
+	Neighbours   []subject.Workload                         // of neighbours with images
+	FolderBelow  func(below string) (dir string, err error) // makes a folder of the run below one of the user
+	ShowProgress func(what string, elapsed, left time.Duration)
 }
 
 // Weigh performs a measurement from its checks to its report.

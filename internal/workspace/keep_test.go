@@ -26,7 +26,7 @@ func TestKeptFilesOfADeadRunAreReadable(t *testing.T) {
 	must.OK(t, r.Keep("engines.json", []byte("[]")))
 	own, other := t.TempDir(), t.TempDir()
 	for _, below := range []string{own, other} {
-		at, err := r.Elsewhere(below)
+		at, err := r.FolderBelow(below)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(at, "f"), nil, 0o600)
 		}
@@ -66,7 +66,7 @@ func killed(t *testing.T, disk string) (Roots, string) {
 	t.Helper()
 	roots := roots(t)
 	r := start(t, roots)
-	at := must.Get(r.Elsewhere(disk))(t)
+	at := must.Get(r.FolderBelow(disk))(t)
 	r.release()
 	return roots, at
 }
@@ -140,7 +140,7 @@ func TestFolderThatOthersCouldReplaceIsRefused(t *testing.T) {
 		inner, linked, link := filepath.Join(dir, "inner"), filepath.Join(dir, "linked"), filepath.Join(t.TempDir(), "link")
 		must.OK(t, errors.Join(os.Mkdir(inner, 0o755), os.Mkdir(linked, 0o755), os.Symlink(linked, link), os.Chown(dir, c.uid, c.uid), os.Chmod(dir, c.mode)))
 		for at, below := range map[string]string{"": dir, ", subfolder": inner, ", symlink": link} {
-			if made, err := r.Elsewhere(below); (err == nil) != c.used || exists(made) != c.used {
+			if made, err := r.FolderBelow(below); (err == nil) != c.used || exists(made) != c.used {
 				t.Errorf("%s%s: %q, %v", claim, at, made, err)
 			} else if err == nil {
 				continue

@@ -126,7 +126,7 @@ func (f *fake) all(ctx context.Context) (string, error) {
 
 func (f *fake) do(ctx context.Context, t run.Turn[*session]) error {
 	s := t.Target.Session
-	f.run.Tell("", t.Target.Info.Name, "weighing")
+	f.run.Step("", t.Target.Info.Name, "weighing")
 	f.note(fmt.Sprintf("%s %s %d %d", t.Phase, s.name, t.Number, t.Order))
 	if f.visit != nil {
 		f.visit(f.done)

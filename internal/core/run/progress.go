@@ -63,8 +63,8 @@ func (p *Rounds[S]) ahead(at Round, turns, i int) float64 {
 	return float64(rounds*turns+turns-i)*p.Worth + p.Later
 }
 
-// Tell reports the next step to Progress.
-func (r *Run[S]) Tell(point, target, step string) {
+// Step reports the next step to Progress.
+func (r *Run[S]) Step(point, target, step string) {
 	if r.Progress == nil {
 		return
 	}

@@ -21,12 +21,12 @@ import (
 // Options holds the plan of a run and its dependencies.
 type Options struct {
 	run.Options
-	Plan     app.Options
-	Targets  []subject.Target
-	Workload subject.Workload   // the service
-	Beside   []subject.Workload // workload of each neighbour in the plan
-	FioPath  string             // fio in the sandboxes of neighbours; "" if not needed
-	Meter    Meter
+	Plan       app.Options
+	Targets    []subject.Target
+	Workload   subject.Workload   // the service
+	Neighbours []subject.Workload // workload of each neighbour in the plan
+	FioPath    string             // fio in the sandboxes of neighbours; "" if not needed
+	Meter      Meter
 	// Pressure returns how long (µs) tasks in the cgroup of a process have waited so
 	// far, or why that is unknown.
 	Pressure func(pid int) (cpu, memory, io int64, err error)
@@ -99,5 +99,5 @@ func (s *schedule) open(ctx context.Context, i int, runID, dir, stateDir string)
 	if err != nil || len(p.Neighbours) == 0 {
 		return own, err
 	}
-	return besides(ctx, own, s.options.Targets[i], env, s.beside[1:], s.options.Beside)
+	return besides(ctx, own, s.options.Targets[i], env, s.beside[1:], s.options.Neighbours)
 }

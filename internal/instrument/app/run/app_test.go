@@ -175,7 +175,7 @@ func runApp(t *testing.T, change func(*app.Options), targets ...*server) *app.Ju
 	change(&p)
 	must.OK(t, option.Check(&p))
 	var open, noisy = &atomic.Int64{}, &atomic.Bool{}
-	o := Options{Plan: p, Meter: meter{}, Options: run.Options{RunID: "r", Dirs: func(string) (string, string, error) { return "", "", nil }}, Beside: make([]subject.Workload, len(p.Neighbours)),
+	o := Options{Plan: p, Meter: meter{}, Options: run.Options{RunID: "r", Dirs: func(string) (string, string, error) { return "", "", nil }}, Neighbours: make([]subject.Workload, len(p.Neighbours)),
 		Pressure: func(int) (int64, int64, int64, error) { return 0, 0, 0, errors.New("not here") }}
 	for _, target := range targets {
 		target.open, target.noisy, target.port = open, noisy, port

@@ -21,7 +21,7 @@ func Perform(ctx context.Context, p *app.Options, weigh perform.Weigh) error {
 	p.Serve(&p.Workload)
 	var fio *hosttools.Program // nil if no neighbour needs it
 	return weigh(ctx, &perform.Measure{
-		Metered: true, Lanes: 2, Workload: &p.Workload, Beside: p.Images(), Named: []*string{&p.Baseline},
+		Metered: true, Lanes: 2, Workload: &p.Workload, Neighbours: p.Images(), Named: []*string{&p.Baseline},
 		Check: func() error {
 			need := load.Need{Connections: p.Filled().Connections, KeepAlive: !p.Anew, Local: true}
 			err := need.Check()
@@ -42,13 +42,13 @@ func Perform(ctx context.Context, p *app.Options, weigh perform.Weigh) error {
 					return nil, nil, err
 				}
 			}
-			images := s.Beside
+			images := s.Neighbours
 			for _, text := range p.Neighbours {
 				w := noise
 				if n, err := app.ParseNeighbour(text); err == nil && n.Image != "" {
 					w, images = images[0], images[1:]
 				}
-				o.Beside = append(o.Beside, w)
+				o.Neighbours = append(o.Neighbours, w)
 			}
 			return perform.Outcome(Run(ctx, o))
 		},

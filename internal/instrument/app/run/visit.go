@@ -260,5 +260,5 @@ func (v *visit) step(what string) {
 	if n := v.window.Neighbour; n != "" {
 		point = "beside " + n
 	}
-	v.Tell(point, v.Target.Info.Name, what)
+	v.Step(point, v.Target.Info.Name, what)
 }

@@ -112,7 +112,7 @@ func (v *visit) side(ctx context.Context, statistics bool) (err error) {
 
 // still measures the node without a load.
 func (v *visit) still(ctx context.Context, phase string) error {
-	v.Tell(pointName(&v.at), phase, "")
+	v.Step(pointName(&v.at), phase, "")
 	begin, err := v.look()
 	if err != nil {
 		return v.failed(ctx, phase, err)
@@ -132,7 +132,7 @@ func (v *visit) still(ctx context.Context, phase string) error {
 
 // load runs the load with clients started in advance.
 func (v *visit) load(ctx context.Context, statistics bool) error {
-	v.Tell(pointName(&v.at), record.PhaseLoad, "")
+	v.Step(pointName(&v.at), record.PhaseLoad, "")
 	address, host := v.address()
 	clients, err := v.options.Start(ctx, load.ClientOptions{
 		URL: address, Host: host, Connections: v.at.Connections, QPS: v.at.QPS, KeepAlive: v.at.KeepAlive, ResolveEach: v.options.Plan.ResolveEach, Duration: v.options.Plan.Duration,

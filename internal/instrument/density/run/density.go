@@ -162,5 +162,5 @@ func (s *schedule) room() error {
 
 // tell reports the next action and the number of sandboxes.
 func (v *visit) tell(what string, sandboxes int) {
-	v.Tell(page.Sandboxes(sandboxes), v.Target.Info.Name, what)
+	v.Step(page.Sandboxes(sandboxes), v.Target.Info.Name, what)
 }

@@ -95,7 +95,7 @@ func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 
 // batch runs one operation on the given lanes and records it.
 func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.Batch, error) {
-	v.Tell(fmt.Sprintf("%d at once", v.lanes), v.Target.Info.Name, string(op))
+	v.Step(fmt.Sprintf("%d at once", v.lanes), v.Target.Info.Name, string(op))
 	b := record.Batch{
 		Phase: v.Phase, Round: v.Number, Order: v.Order,
 		Target: v.Target.Info.Name, Op: string(op), Lanes: v.lanes, Lost: v.lanes - len(lanes),

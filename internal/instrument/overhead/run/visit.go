@@ -259,5 +259,5 @@ func (v *visit) learn(x *record.Reading) {
 
 // tell reports progress: the next step and the number of sandboxes.
 func (v *visit) tell(what string, sandboxes int) {
-	v.Tell(page.Sandboxes(sandboxes), v.Target.Info.Name, what)
+	v.Step(page.Sandboxes(sandboxes), v.Target.Info.Name, what)
 }

@@ -74,7 +74,7 @@ func PerformWith(ctx context.Context, p *startup.Options, weigh perform.Weigh, f
 					return nil, nil, err
 				}
 				defer func() { err = errors.Join(err, r.Close()) }()
-				return r.Of(ctx, watched, s.Tell)
+				return r.Of(ctx, watched, s.ShowProgress)
 			}
 		}
 		return perform.Outcome(Run(ctx, o))

@@ -140,7 +140,7 @@ func (r *schedule) turns(at run.Round) (turns []turn) {
 
 // visit performs one start. Warm-up starts are not recorded.
 func (r *schedule) visit(ctx context.Context, t turn) error {
-	r.Tell("", t.Target.Info.Name, "")
+	r.Step("", t.Target.Info.Name, "")
 	x, err := r.start(ctx, t)
 	if err != nil || x == nil || t.Phase == record.PhaseWarmup {
 		return err

@@ -74,7 +74,7 @@ func (o *Options) onHost(s *perform.Session) error {
 // volumeDir creates a volume's folder, on the user's disk if a source is given.
 func volumeDir(s *perform.Session, v storage.Volume) (string, error) {
 	if v.Kind == record.VolumeBind && v.Source != "" {
-		return s.Elsewhere(v.Source)
+		return s.FolderBelow(v.Source)
 	}
 	dir, _, err := s.Dirs("-volume-" + v.Kind)
 	return dir, err

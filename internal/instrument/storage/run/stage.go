@@ -80,7 +80,7 @@ func (s *stage) turns(at run.Round) (turns []turn) {
 
 // tell reports the next step of a job.
 func (s *stage) tell(job, cache, target, what string) {
-	s.Tell(fmt.Sprintf("%s, %s %s", s.volume.Name, job, cache), target, what)
+	s.Step(fmt.Sprintf("%s, %s %s", s.volume.Name, job, cache), target, what)
 }
 
 // execute runs a command on the host or in a sandbox.

@@ -24,7 +24,7 @@ func recorded(t *testing.T, paths ...string) (all []record.Start, err error) {
 	}
 	defer r.Close()
 	_, _, err = r.Record(t.Context(), record.Header{Experiment: startup.Name, Plan: []byte(`{}`)}, Writer{
-		Tell: func(string, time.Duration, time.Duration) {},
+		Progress: func(string, time.Duration, time.Duration) {},
 		Write: func(line any) error {
 			if s, ok := line.(*record.Start); ok {
 				all = append(all, *s)

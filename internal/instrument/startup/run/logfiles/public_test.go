@@ -95,7 +95,7 @@ func judgedOf(t *testing.T, path string) (*record.Record, *startup.Judgement) {
 	r := must.Get(Open(t.Context(), Logs{Files: []string{path}}))(t)
 	defer r.Close()
 	rec, j, err := r.Record(t.Context(), record.Header{Experiment: startup.Name, Plan: json.RawMessage(`{}`)}, Writer{
-		Tell: func(string, time.Duration, time.Duration) {}, Write: func(any) error { return nil },
+		Progress: func(string, time.Duration, time.Duration) {}, Write: func(any) error { return nil },
 	})
 	must.OK(t, err)
 	return rec, j

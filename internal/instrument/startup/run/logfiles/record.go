@@ -25,8 +25,8 @@ const maxNames = 1000
 
 // Writer writes lines of the record and reports progress.
 type Writer struct {
-	Write func(line any) error
-	Tell  func(what string, elapsed, left time.Duration)
+	Write    func(line any) error
+	Progress func(what string, elapsed, left time.Duration)
 }
 
 // Record assembles the starts in all logs under a header. It writes each start when it
@@ -76,7 +76,7 @@ func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*
 // Of returns the starts in the logs that match a watched start, and statistics of the
 // logs. Other starts are ignored.
 func (r *Reading) Of(ctx context.Context, watched []record.Start, tell func(what string, elapsed, left time.Duration)) (found []record.Start, read *record.Logs, err error) {
-	read, err = r.logs(ctx, Writer{Tell: tell}, time.Now(), func(x *record.Start, file int) error {
+	read, err = r.logs(ctx, Writer{Progress: tell}, time.Now(), func(x *record.Start, file int) error {
 		r.doubt(x, file)
 		if slices.ContainsFunc(watched, func(s record.Start) bool { return trace.Common(&s, x) > 0 }) {
 			found = append(found, *x)
@@ -98,7 +98,7 @@ func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func
 			if r.bytes > 0 && r.read.bytes > 0 && !r.endless {
 				left = time.Duration(float64(elapsed) * max(float64(r.bytes)/float64(r.read.bytes)-1, 0))
 			}
-			w.Tell(fmt.Sprintf("%d MiB read", r.read.bytes>>20), elapsed, left)
+			w.Progress(fmt.Sprintf("%d MiB read", r.read.bytes>>20), elapsed, left)
 		}
 		return b.Add(e)
 	})

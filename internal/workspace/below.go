@@ -27,9 +27,9 @@ func (a apart) known() bool {
 	return exists(a.dir) || unix.Stat(filepath.Dir(a.dir), &st) == nil && identity(&st) == a.below
 }
 
-// Elsewhere creates a marked folder of the run below one of the user's. Its path is stored
+// FolderBelow creates a marked folder of the run below one of the user's. Its path is stored
 // first, so that tare clean finds it.
-func (r *Run) Elsewhere(below string) (dir string, err error) {
+func (r *Run) FolderBelow(below string) (dir string, err error) {
 	if below, err = secure(below, false); err != nil {
 		return "", err
 	}
