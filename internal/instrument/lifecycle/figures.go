@@ -33,7 +33,7 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 		return &out[len(out)-1]
 	}
 	batches := measured(rec, lanes, target.Name, string(op))
-	lost, failed, total, t, of, values := 0, 0, 0, timesOf(target, string(op), batches), told{}, sampled(batches)
+	lost, failed, total, t, of, values := 0, 0, 0, timesOf(target, string(op), batches), imported{}, sampled(batches)
 	for _, b := range batches {
 		lost += b.Lost
 		if f, n := Outcomes(b); !b.Unproven {
@@ -153,8 +153,8 @@ func middle(values []float64) figure.Estimate {
 	return figure.Estimate{N: len(values), Value: stat.Summarize(values, figure.Confidence).Median}
 }
 
-// told collects a tool's figures for several operations together.
-type told struct {
+// imported collects a tool's figures for several operations together.
+type imported struct {
 	quantity string
 	rounds   stat.Rounds
 	trimmed  []float64
@@ -162,7 +162,7 @@ type told struct {
 
 // add adds a mean if there is one. The time of a whole run is a different quantity,
 // because the parallelism is unknown.
-func (t *told) add(round int, s *record.Summary) {
+func (t *imported) add(round int, s *record.Summary) {
 	quantity, value := "mean-latency", float64(s.Mean)
 	if s.Mean == 0 {
 		quantity, value = "time-per-operation", s.Seconds*1e9/float64(s.Count)

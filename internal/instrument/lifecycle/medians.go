@@ -201,9 +201,9 @@ func (j *Judgement) mediansNotes(t *table, shown *page.Table, known []string) []
 			notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", page.Heading(name), cell.Get("op"), page.Lanes(int(lost.Value))))
 		}
 	}
-	for _, told := range []string{"mean-latency", "time-per-operation"} {
-		if slices.Contains(known, told) {
-			notes = append(notes, told+", from several operations together: "+Quantities.Quantity(told).Is)
+	for _, quantity := range []string{"mean-latency", "time-per-operation"} {
+		if slices.Contains(known, quantity) {
+			notes = append(notes, quantity+", from several operations together: "+Quantities.Quantity(quantity).Is)
 		}
 	}
 	// Containers in a pod and standalone containers share the table.

@@ -53,7 +53,7 @@ func (s *sandbox) holds(d doubt) bool {
 	for _, m := range s.points {
 		switch {
 		case m.container != d.container:
-		case m.point == startReturned, d.call == kataCreate && (m.point == begun || m.point == started), m.point == started && (m.told || m.weak):
+		case m.point == startReturned, d.call == kataCreate && (m.point == begun || m.point == started), m.point == started && (m.corrected || m.weak):
 			return true
 		}
 	}

@@ -70,7 +70,7 @@ type sandbox struct {
 type moment struct {
 	point     point
 	weak      bool
-	told      bool // it replaced a milestone from a weak mark
+	corrected bool // it replaced a milestone from a weak mark
 	at        int64
 	container string
 	place     place
@@ -195,7 +195,7 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 			return
 		case m.point.is(ofContainer) && have.container != container:
 		case have.weak && !m.weak:
-			have.at, have.weak, have.told, have.place = at, false, true, p
+			have.at, have.weak, have.corrected, have.place = at, false, true, p
 			s.upTo(b, m.point, at)
 			return
 		default:
